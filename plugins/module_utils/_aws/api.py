@@ -26,53 +26,24 @@ from .plan import Step
 # botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account. The answer to a HEAD
 # request has no body, and so only the number of SlowDown.
 THROTTLED = {
-    "429",
-    "503",
-    "BandwidthLimitExceeded",
-    "EC2ThrottledException",
-    "PriorRequestNotComplete",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "RequestThrottled",
-    "RequestThrottledException",
-    "SlowDown",
-    "Throttling",
-    "ThrottledException",
-    "ThrottlingException",
-    "TooManyRequestsException",
-    "TransactionInProgressException",
-}
+    "429", "503", "BandwidthLimitExceeded", "EC2ThrottledException", "PriorRequestNotComplete", "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling", "ThrottledException",
+    "ThrottlingException", "TooManyRequestsException", "TransactionInProgressException",
+}  # fmt: skip
 MISSING = {
-    "404",
-    "InvalidGroup.NotFound",
-    "InvalidInternetGatewayID.NotFound",
-    "InvalidLaunchTemplateId.NotFound",
-    "InvalidLaunchTemplateId.VersionNotFound",
-    "InvalidLaunchTemplateName.NotFoundException",
-    "InvalidNetworkInterfaceID.NotFound",
-    "InvalidSubnetID.NotFound",
-    "InvalidVpcID.NotFound",
-    "AccessPointNotFound",
-    "FileSystemNotFound",
-    "IncorrectMountTargetState",
-    "MountTargetNotFound",
-    "NoSuchBucket",
-    "NoSuchBucketPolicy",
-    "NoSuchEntity",
-    "NoSuchPublicAccessBlockConfiguration",
-    "NoSuchTagSet",
-    "ParameterNotFound",
-    "PolicyNotFound",
-    "ResourceNotFoundException",
+    "404", "AccessPointNotFound", "FileSystemNotFound", "IncorrectMountTargetState", "InvalidGroup.NotFound",
+    "InvalidInternetGatewayID.NotFound", "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound",
+    "InvalidLaunchTemplateName.NotFoundException", "InvalidNetworkInterfaceID.NotFound", "InvalidSubnetID.NotFound",
+    "InvalidVpcID.NotFound", "MountTargetNotFound", "NoSuchBucket", "NoSuchBucketPolicy", "NoSuchEntity",
+    "NoSuchPublicAccessBlockConfiguration", "NoSuchTagSet", "ParameterNotFound", "PolicyNotFound", "ResourceNotFoundException",
     "ServerSideEncryptionConfigurationNotFoundError",
-}
+}  # fmt: skip
 # IAM is eventually consistent: the service that is to use a new role may not see it yet, or its trust policy, or its permissions. EKS has
 # many ways to say so (the texts that terraform-provider-aws waits for in internal/service/eks: cluster.go, node_group.go, addon.go,
 # access_entry.go, pod_identity_association.go).
 ROLE_NOT_SEEN = re.compile(
-    "invalid principal|could not be assumed|"
-    "role.*does not exist|EKS Managed Policies|Error in role params|policy must include|service principals|"
-    "trusted entity|CREATE_FAILED",
+    "invalid principal|could not be assumed|role.*does not exist|EKS Managed Policies|Error in role params|policy must include|"
+    "service principals|trusted entity|CREATE_FAILED",
     re.IGNORECASE | re.DOTALL,
 )
 # S3 answers this while another change of the bucket is not everywhere yet (ansible/ansible#66778).
@@ -83,39 +54,34 @@ IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "InvalidNetworkInterface.
 # EKS answers so while it makes another change, for minutes; of one that it makes by itself the status of the cluster shows nothing
 # (aws/containers-roadmap#1500 and #1511; terraform-provider-aws waits for "in progress" before it deletes a cluster).
 BUSY = re.compile("currently in status|not in Active State|in progress")
-HINTS = {
-    "AccessDenied": "The caller lacks this permission; see playbooks/files/eks-policies",
-    "AccessDeniedException": "The caller lacks this permission; see playbooks/files/eks-policies",
-    "UnauthorizedOperation": "The caller lacks this permission; see playbooks/files/eks-policies",
-    "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
-    BUCKET_BUSY: "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later",
-    "400": "S3 gives no reason to HEAD requests. Most often the credentials have expired: renew them and run again",
-    **dict.fromkeys(
-        # In turn: EC2, S3, STS and IAM, the services with JSON (their error codes), and botocore for a login by SSO.
-        (
-            "RequestExpired",
-            "TokenRefreshRequired",
-            "ExpiredToken",
-            "ExpiredTokenException",
-            "UnauthorizedSSOTokenError",
-            "SSOTokenLoadError",
-            "TokenRetrievalError",
-            "CredentialRetrievalError",
-        ),
+# Codes, and what to do. Of expired credentials in turn: EC2, S3, STS and IAM, services with JSON, and botocore for a login by SSO.
+_HINTS = (
+    (
+        "AccessDenied AccessDeniedException UnauthorizedOperation",
+        "The caller lacks this permission; see playbooks/files/eks-policies",
+    ),
+    ("ResourceLimitExceededException", "Ask for a higher limit in Service Quotas, or remove what is no longer needed"),
+    (BUCKET_BUSY, "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later"),
+    ("400", "S3 gives no reason to HEAD requests. Most often the credentials have expired: renew them and run again"),
+    (
+        "RequestExpired TokenRefreshRequired ExpiredToken ExpiredTokenException UnauthorizedSSOTokenError SSOTokenLoadError"
+        " TokenRetrievalError CredentialRetrievalError",
         "Renew the credentials and run again; finished steps are not repeated",
     ),
-    "ParamValidationError": "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter",
-    **dict.fromkeys(
-        ("AuthFailure", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException"),
+    (
+        "ParamValidationError",
+        "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter",
+    ),
+    (
+        "AuthFailure InvalidAccessKeyId InvalidClientTokenId UnrecognizedClientException",
         "Check the access key and the region",
     ),
-    **dict.fromkeys(
-        ("InvalidSignatureException", "RequestTimeTooSkewed", "SignatureDoesNotMatch"),
+    (
+        "InvalidSignatureException RequestTimeTooSkewed SignatureDoesNotMatch",
         "Check the secret key, and the clock of this machine",
     ),
-}
-
-
+)
+HINTS = {code: hint for codes, hint in _HINTS for code in codes.split()}
 # The codes with words are about permissions; a HEAD request is answered with only the number.
 DENIED = {"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 

@@ -58,8 +58,6 @@ class EfsFileSystem(Resource):
     transition_to_ia: str | None = None
     mount_targets: list[Body] | None = None
     delete_data: bool = False
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -240,8 +238,6 @@ class EfsAccessPoint(Resource):
     name: str
     posix_user: Body | None = None
     root_directory: Body | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:

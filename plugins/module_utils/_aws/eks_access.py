@@ -22,7 +22,6 @@ from .resource import Immediate
 
 _SESSION = re.compile(r"arn:([\w-]+):sts::(\d{12}):assumed-role/([^/]+)/.+")
 _PRINCIPAL = re.compile(r"arn:[\w-]+:iam::\d{12}:(?:role|user)/\S+")
-_RESERVED = "system:"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +35,6 @@ class EksAccessEntry(Immediate):
     kubernetes_groups: list[str] | None = None
     policies: list[Body] | None = None
     purge_policies: bool = True
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -84,11 +81,10 @@ class EksAccessEntry(Immediate):
 
     def _validate(self) -> None:
         self._refuse_principal()
-        names = {"username": [self.username or ""], "kubernetes_groups": self.kubernetes_groups or ()}
-        for option, given in names.items():
-            if wrong := [one for one in given if one.startswith(_RESERVED)]:
+        for name in (self.username or "", *(self.kubernetes_groups or ())):
+            if name.startswith("system:"):
                 raise InvalidInput(
-                    f"{self.label}: {option} has {wrong[0]}; EKS takes no name that begins with {_RESERVED}",
+                    f"{self.label}: EKS takes no user or group {name}, because its name begins with system:",
                     hint="For all rights give the policy AmazonEKSClusterAdminPolicy; otherwise bind a group with a name of your own",
                 )
         for policy in self.policies or ():
@@ -102,23 +98,18 @@ class EksAccessEntry(Immediate):
     def _refuse_principal(self) -> None:
         """Refuse what can have no access entry (CreateAccessEntryRequest.principalArn in botocore; service-linked roles:
         hashicorp/terraform-provider-aws#36447)."""
-        if match := _SESSION.fullmatch(self.principal_arn):
-            partition, account, role = match.groups()
-            raise InvalidInput(
-                f"{self.label}: the principal is a session of role {role}, which can have no access entry",
-                hint=f"Give the ARN of the role, with its path if it has one, such as arn:{partition}:iam::{account}:role/{role};"
-                f" `aws iam get-role --role-name {role}` shows it",
-            )
-        if not _PRINCIPAL.fullmatch(self.principal_arn):
-            raise InvalidInput(
-                f"principal_arn {self.principal_arn!r} is no ARN of an IAM role or user",
-                hint="Write it as arn:aws:iam::123456789012:role/NAME",
-            )
-        if ":role/aws-service-role/" in self.principal_arn:
-            raise InvalidInput(
-                f"{self.label}: EKS takes no access entry for a role that is linked to a service",
-                hint="Give another role",
-            )
+        session = _SESSION.fullmatch(self.principal_arn)
+        linked = ":role/aws-service-role/" in self.principal_arn
+        if not session and not linked and _PRINCIPAL.fullmatch(self.principal_arn):
+            return
+        what = (
+            "a session of a role" if session else "linked to a service" if linked else "no ARN of an IAM role or user"
+        )
+        role = "arn:{}:iam::{}:role/{}".format(*session.groups()) if session else "arn:aws:iam::123456789012:role/NAME"
+        raise InvalidInput(
+            f"{self.label}: the principal is {what}, which can have no access entry",
+            hint=f"Give the ARN of a role or user, with its path if it has one, such as {role}; `aws iam get-role --role-name` shows it",
+        )
 
     def _create_request(self) -> Body:
         return without_none(
@@ -182,8 +173,6 @@ class EksPodIdentityAssociation(Immediate):
     role_arn: str | None = None
     target_role_arn: str | None = None
     disable_session_tags: bool | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:

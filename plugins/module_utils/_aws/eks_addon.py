@@ -39,8 +39,6 @@ class EksAddon(Updated):
     configuration_values: Body | None = None
     resolve_conflicts: str | None = None
     preserve: bool = False
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:

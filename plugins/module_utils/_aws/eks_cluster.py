@@ -96,8 +96,6 @@ class EksCluster(Updated):
     encryption_key_arn: str | None = None
     support_type: str | None = None
     deletion_protection: bool | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:

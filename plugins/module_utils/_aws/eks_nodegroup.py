@@ -71,8 +71,6 @@ class EksNodegroup(Updated):
     node_repair_enabled: bool | None = None
     labels: dict[str, str] | None = None
     taints: list[Body] | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
     template_image: str | None = None
     """The image of the version of ``launch_template`` (see ``look_up``); empty without one, None where it is not known."""
 
@@ -199,19 +197,19 @@ class EksNodegroup(Updated):
         labels, taints = self.labels or {}, [(taint["key"], taint.get("value") or "") for taint in self.taints or ()]
         for key, value in (*labels.items(), *taints):
             refuse_node_label(self.label, key, value)
-        for key, value in labels.items():
-            if _within(key, RESERVED_DOMAINS) and not _within(key, FREE_DOMAINS):
+            if len(key) > LONGEST:
                 raise InvalidInput(
-                    f"{self.label}: nodes do not start with the label {key}: {', '.join(RESERVED_DOMAINS)} are reserved",
-                    hint=f"Choose a domain of your own or {FREE_DOMAINS[1]}, or label the nodes in Kubernetes once they are there",
+                    f"{self.label}: the key {key} has {len(key)} characters",
+                    hint=f"EKS takes {LONGEST} with the domain",
                 )
-            if not value:
-                raise InvalidInput(f"{self.label}: label {key} is empty, which EKS refuses", hint="Give it a value")
-        if long := [key for key in (*labels, *dict(taints)) if len(key) > LONGEST]:
-            raise InvalidInput(
-                f"{self.label}: the key {long[0]} has {len(long[0])} characters",
-                hint=f"EKS takes {LONGEST} with the domain",
-            )
+        for key, value in labels.items():
+            reserved = _within(key, RESERVED_DOMAINS) and not _within(key, FREE_DOMAINS)
+            if reserved or not value:
+                why = f"{', '.join(RESERVED_DOMAINS)} are reserved" if reserved else "it is empty"
+                raise InvalidInput(
+                    f"{self.label}: nodes do not start with the label {key}, because {why}",
+                    hint=f"Give it a value, and a domain of your own or {FREE_DOMAINS[1]}; or label the nodes in Kubernetes",
+                )
 
     def _create_request(self) -> Body:
         request = {

@@ -28,8 +28,6 @@ class IamOidcProvider(Immediate):
     url: str
     client_ids: list[str] | None = None
     thumbprints: list[str] | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:

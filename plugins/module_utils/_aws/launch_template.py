@@ -38,8 +38,6 @@ class LaunchTemplate(Immediate):
     disk_type: str = "gp3"
     disk_kms_key_id: str | None = None
     metadata_hop_limit: int = 1
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:

@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import abc
+import dataclasses
 import typing as t
 
 from .._cloud import resource as cloud
@@ -22,20 +23,22 @@ from .plan import Step as AwsStep
 from .state import reason
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Resource(cloud.Resource[Api]):
-    """All of them are dataclasses with the fields ``tags`` and ``purge_tags``. The first key of IDENTITY is the ARN, with the account."""
+    """The first key of IDENTITY is the ARN, with the account."""
 
     CLOUD = "AWS"
     MARK = "tag"
     TAGGING: t.ClassVar[Tagging] = EKS_TAGS
-    tags: dict[str, str] | None
-    purge_tags: bool
+    tags: dict[str, str] | None = None
+    """None keeps those that it has."""
+    purge_tags: bool = True
     any_character_in_tags: t.ClassVar[bool] = False
     """Whether its service takes more than the standard set of characters in tags (see ``refuse_tags``)."""
 
     @property
     def desired_tags(self) -> dict[str, str] | None:
-        """None keeps those that it has."""
+        """The tags that it is to have; None keeps those that it has."""
         return self.tags
 
     def tag_steps(self, compare: Comparison, live: Body, **named: t.Any) -> list[AwsStep]:

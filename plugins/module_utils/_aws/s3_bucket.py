@@ -49,8 +49,6 @@ class S3Bucket(Immediate):
     versioning: bool | None = None
     encryption_key_arn: str | None = None
     delete_data: bool = False
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:

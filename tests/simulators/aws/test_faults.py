@@ -63,15 +63,18 @@ def test_a_principal_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run
     [
         (
             {"principal_arn": "arn:aws-cn:sts::123456789012:assumed-role/Admin/me@example.com"},
-            "a session of role Admin, which can have no access entry. Give the ARN of the role, with its path if it has one, such as"
-            " arn:aws-cn:iam::123456789012:role/Admin; `aws iam get-role --role-name Admin` shows it",
+            "a session of a role, which can have no access entry. Give the ARN of a role or user, with its path if it has one, such as"
+            " arn:aws-cn:iam::123456789012:role/Admin; `aws iam get-role",
         ),
         ({"principal_arn": "arn:aws:sts::123456789012:federated-user/me"}, "is no ARN of an IAM role or user"),
         ({"principal_arn": "arn:aws:iam::123456789012:group/ml"}, "is no ARN of an IAM role or user"),
-        ({"principal_arn": "ml-team"}, "principal_arn 'ml-team' is no ARN of an IAM role or user"),
+        (
+            {"principal_arn": "ml-team"},
+            "access entry of ml-team in cluster f: the principal is no ARN of an IAM role or user",
+        ),
         ({"principal_arn": "arn:aws:iam::123456789012:role/aws-service-role/x.amazonaws.com/X"}, "linked to a service"),
-        ({"username": "system:admin"}, "username has system:admin; EKS takes no name that begins with system:"),
-        ({"kubernetes_groups": ["ml", "system:masters"]}, "kubernetes_groups has system:masters; EKS takes no name"),
+        ({"username": "system:admin"}, "EKS takes no user or group system:admin, because"),
+        ({"kubernetes_groups": ["ml", "system:masters"]}, "EKS takes no user or group system:masters, because"),
     ],
 )
 def test_an_access_entry_that_cannot_be_is_refused_in_the_plan(

@@ -95,12 +95,12 @@ def test_labels_and_taints_of_nodes(changes: Run, aws: Simulator, run: Run, modu
     assert done["nodegroup"]["labels"] == {"pool": "1", "spot": "true", "example.com/team": "ml"}
     aws.clear()
     for labels, words in (
-        ({"kubernetes.io/role": "gpu"}, "are reserved. Choose a domain of your own"),
+        ({"kubernetes.io/role": "gpu"}, "are reserved. Give it a value, and a domain of your own"),
         ({"node-role.kubernetes.io/gpu": "true"}, "are reserved"),
         ({"eks.amazonaws.com/x": "y"}, "are reserved"),
         ({"team": "A B"}, "nodes cannot have the label or taint team=A B"),
         ({"-a": "b"}, "nodes cannot have the label or taint -a=b"),
-        ({"team": ""}, "label team is empty, which EKS refuses"),
+        ({"team": ""}, "the label team, because it is empty"),
         ({"team": "v" * 64}, "nodes cannot have the label or taint"),
         ({f"{'d' * 60}.com/team": "x"}, "has 69 characters"),
         ({"team": None}, "team has no value"),
