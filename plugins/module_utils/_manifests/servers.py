@@ -2,13 +2,62 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every group of servers needs around its pods: Services, a disruption budget, nodes of their own."""
+"""Servers of any kind: their names and labels, and what they need around their pods: Services, claims, a disruption budget."""
 
 from __future__ import annotations
 
+import dataclasses
+import typing as t
 from collections.abc import Mapping, Sequence
 
+from . import storage
 from .meta import Manifest
+from .pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Server:
+    """Servers of one kind that clients reach by one name."""
+
+    module: t.ClassVar[str]
+    """Name of the module that creates them."""
+    title: t.ClassVar[str]
+    """Name of the program, for messages."""
+    app: t.ClassVar[str]
+    """Value of the label app.kubernetes.io/name."""
+
+    name: str
+    namespace: str
+    pod: PodSettings
+    overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+
+    def __str__(self) -> str:
+        return f"{self.title} {self.namespace}/{self.name}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the pods, and of the claims."""
+        return {"app.kubernetes.io/name": self.app, "app.kubernetes.io/instance": self.name}
+
+    def metadata(self, name: str = "") -> Manifest:
+        """The metadata of an object. NAME: that of the servers if it is empty."""
+        return {"name": name or self.name, "namespace": self.namespace, "labels": self.labels}
+
+
+def secured(pod: PodSettings) -> PodSettings:
+    """POD with a security context that the profile "restricted" admits, where it has none of its own."""
+    return dataclasses.replace(
+        pod,
+        security_context=READ_ONLY_CONTAINER if pod.security_context is None else pod.security_context,
+        pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
+    )
+
+
+def container_ports(ports: Mapping[str, int]) -> tuple[Manifest, ...]:
+    """The ports of a container. PORTS: name -> number."""
+    return tuple({"name": name, "container_port": number} for name, number in ports.items())
 
 
 def client_service(
@@ -48,24 +97,34 @@ def _service(
 
 
 def stateful_set(
-    metadata: Manifest,
-    selector: Mapping[str, str],
+    server: Server,
     template: Manifest,
     *,
     replicas: int,
     service: str,
-    claims: Sequence[Manifest] = (),
+    storage_size: str | None = None,
+    storage_class_name: str | None = None,
 ) -> Manifest:
-    """The pods, which start together: they meet while they start, and one that never got ready is replaced when its template changes."""
+    """The pods, which start together: they meet while they start, and one that never got ready is replaced when its template changes.
+
+    With STORAGE_SIZE each pod has a claim, called data.
+    """
     spec = {
         "replicas": replicas,
         "serviceName": service,
         "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": dict(selector)},
+        "selector": {"matchLabels": server.labels},
         "template": template,
-        **({"volumeClaimTemplates": list(claims)} if claims else {}),
     }
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+    if storage_size is not None:
+        data = storage.claim(
+            {"name": "data", "labels": server.labels},
+            size=storage_size,
+            storage_class_name=storage_class_name,
+            access_modes=["ReadWriteOnce"],
+        )
+        spec["volumeClaimTemplates"] = [data]
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": server.metadata(), "spec": spec}
 
 
 def disruption_budget(metadata: Manifest, selector: Mapping[str, str]) -> Manifest:

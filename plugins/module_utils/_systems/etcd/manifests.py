@@ -9,11 +9,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
-from ..._manifests import servers, storage
+from ..._manifests import servers
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
@@ -25,7 +24,7 @@ from ..._manifests.meta import (
     spec_hash,
 )
 from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
-from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template
+from ..._manifests.pods import PodSettings, field_env, pod_template
 
 CLIENT_PORT = 2379
 PEER_PORT = 2380
@@ -44,26 +43,17 @@ _METRIC = re.compile(r"^(etcd_\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EtcdCluster:
+class EtcdCluster(servers.Server):
     """SIZE members that know each other from the start."""
 
-    name: str
-    namespace: str
-    pod: PodSettings
+    module, title, app = "etcd_cluster", "etcd", "etcd"
+
     size: int = 1
     enable_v2: bool = False
     peer_tls: bool = True
     client_tls: bool = True
     storage_size: str | None = "1Gi"
     storage_class_name: str | None = None
-    overrides: Mapping[str, t.Any] | None = None
-    network_policy: bool = True
-    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels of the members' pods and claims."""
-        return {"app.kubernetes.io/name": "etcd", "app.kubernetes.io/instance": self.name}
 
     @property
     def peers(self) -> str:
@@ -99,7 +89,7 @@ def manifests(cluster: EtcdCluster) -> list[Manifest]:
         apply_overrides(stateful_set(cluster), cluster.overrides),
     ]
     if cluster.size > 1:
-        objects.append(servers.disruption_budget(_metadata(cluster, cluster.name), cluster.labels))
+        objects.append(servers.disruption_budget(cluster.metadata(), cluster.labels))
     if cluster.network_policy:
         objects.append(ingress(cluster))
     return objects
@@ -132,19 +122,15 @@ def _check_image(cluster: EtcdCluster) -> None:
         )
 
 
-def _metadata(cluster: EtcdCluster, name: str) -> Manifest:
-    return {"name": name, "namespace": cluster.namespace, "labels": cluster.labels}
-
-
 def client_service(cluster: EtcdCluster) -> Manifest:
     """The Service for clients: members that have a leader."""
-    return servers.client_service(_metadata(cluster, cluster.name), cluster.labels, {"client": CLIENT_PORT})
+    return servers.client_service(cluster.metadata(), cluster.labels, {"client": CLIENT_PORT})
 
 
 def peer_service(cluster: EtcdCluster) -> Manifest:
     """The Service by which members find each other, ready or not."""
     ports = {"client": CLIENT_PORT, "peer": PEER_PORT}
-    return servers.headless_service(_metadata(cluster, cluster.peers), cluster.labels, ports)
+    return servers.headless_service(cluster.metadata(cluster.peers), cluster.labels, ports)
 
 
 def ingress(cluster: EtcdCluster) -> Manifest:
@@ -155,7 +141,7 @@ def ingress(cluster: EtcdCluster) -> Manifest:
         # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
         Flow(None, [METRICS_PORT]),
     ]
-    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
+    return network_policy(cluster.metadata(), cluster.labels, flows)
 
 
 def initial_cluster(cluster: EtcdCluster) -> str:
@@ -221,25 +207,18 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
     if cluster.storage_size is None:
         volumes.append({"name": "data", "emptyDir": {}})
     mounts = [{"name": f"{n}-tls", "mountPath": f"{_TLS}/{n}", "readOnly": True} for n in secured]
-    pod = cluster.pod
+    pod = servers.secured(cluster.pod)
     return dataclasses.replace(
         pod,
         # The published image has no entrypoint.
         command=("/usr/local/bin/etcd",),
         args=tuple(arguments(cluster)),
-        ports=tuple(
-            {"name": name, "container_port": port}
-            for name, port in (("client", CLIENT_PORT), ("peer", PEER_PORT), ("metrics", METRICS_PORT))
-        ),
+        ports=servers.container_ports({"client": CLIENT_PORT, "peer": PEER_PORT, "metrics": METRICS_PORT}),
         volumes=(*pod.volumes, *volumes),
         volume_mounts=(*pod.volume_mounts, {"name": "data", "mountPath": _DATA}, *mounts),
         startup_probe={**alive, "periodSeconds": 2, "failureThreshold": 90, "timeoutSeconds": 5},
         readiness_probe={**serves, "periodSeconds": 5, "failureThreshold": 2, "timeoutSeconds": 5},
         liveness_probe={**alive, "periodSeconds": 10, "failureThreshold": 6, "timeoutSeconds": 10},
-        security_context={**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
-        if pod.security_context is None
-        else pod.security_context,
-        pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
         affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.size > 1 else None),
     )
 
@@ -255,22 +234,13 @@ def stateful_set(cluster: EtcdCluster) -> Manifest:
         annotations={ANNOTATION_CONFIG_HASH: spec_hash(arguments(cluster))},
         claims=("data",),
     )
-    claims = []
-    if cluster.storage_size is not None:
-        data = storage.claim(
-            {"name": "data", "labels": cluster.labels},
-            size=cluster.storage_size,
-            storage_class_name=cluster.storage_class_name,
-            access_modes=["ReadWriteOnce"],
-        )
-        claims.append(data)
     return servers.stateful_set(
-        _metadata(cluster, cluster.name),
-        cluster.labels,
+        cluster,
         template,
         replicas=cluster.size,
         service=cluster.peers,
-        claims=claims,
+        storage_size=cluster.storage_size,
+        storage_class_name=cluster.storage_class_name,
     )
 
 
@@ -291,7 +261,7 @@ def check_live(cluster: EtcdCluster, live: Manifest) -> None:
     was, desired = _argument(live, "--initial-cluster"), initial_cluster(cluster)
     if was is not None and was != desired:
         raise InvalidInput(
-            f"etcd {cluster.namespace}/{cluster.name} was made with the members {was} and cannot be changed to {desired}.",
+            f"{cluster} was made with the members {was} and cannot be changed to {desired}.",
             "Keep size and peer_tls as they were, or remove it with state: absent and delete_data: true and create it again.",
         )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ..._core.brief import Missing, listed
 from ..._core.errors import InvalidInput
@@ -29,7 +29,7 @@ from ..._manifests.meta import (
     spec_hash,
 )
 from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
-from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
+from ..._manifests.pods import PodSettings, field_env, pod_template, resources
 
 CLIENT_PORT = 4222
 CLUSTER_PORT = 6222
@@ -47,12 +47,11 @@ MAX_PENDING = 64 * 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NatsCluster:
+class NatsCluster(servers.Server):
     """SIZE connected servers, and what a client may send them."""
 
-    name: str
-    namespace: str
-    pod: PodSettings
+    module, title, app = "nats_cluster", "NATS cluster", "nats"
+
     size: int = 3
     backend: t.Literal["operator", "statefulset"] = "statefulset"
     max_payload: int = 1024 * 1024
@@ -61,14 +60,15 @@ class NatsCluster:
     debug: bool = False
     anti_affinity: bool = False
     pod_disruption_budget: bool = True
-    overrides: Mapping[str, t.Any] | None = None
-    network_policy: bool = True
-    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     @property
     def labels(self) -> dict[str, str]:
         """The labels of the servers' pods. They are those of nats-operator for both backends, so that tools need one selector."""
         return {"app": "nats", "nats_cluster": self.name}
+
+    def metadata(self, name: str = "") -> Manifest:
+        """The metadata of an object: the common labels, and those of the pods."""
+        return {**super().metadata(name), "labels": {**_labels(self), **self.labels}}
 
     @property
     def management(self) -> str:
@@ -92,7 +92,7 @@ def manifests(cluster: NatsCluster) -> list[Manifest]:
     workload = apply_overrides(stateful_set(cluster, spec_hash(_settings(cluster))), cluster.overrides)
     objects = [config, client_service(cluster), management_service(cluster), *policy, workload]
     if cluster.pod_disruption_budget and cluster.size > 1:
-        objects.append(servers.disruption_budget(_metadata(cluster, cluster.name), cluster.labels))
+        objects.append(servers.disruption_budget(cluster.metadata(), cluster.labels))
     return objects
 
 
@@ -210,11 +210,7 @@ def nats_cluster_resource(cluster: NatsCluster) -> Manifest:
 
 
 def _labels(cluster: NatsCluster) -> dict[str, str]:
-    return {"app.kubernetes.io/name": "nats", "app.kubernetes.io/instance": cluster.name}
-
-
-def _metadata(cluster: NatsCluster, name: str) -> Manifest:
-    return {"name": name, "namespace": cluster.namespace, "labels": {**_labels(cluster), **cluster.labels}}
+    return {"app.kubernetes.io/name": cluster.app, "app.kubernetes.io/instance": cluster.name}
 
 
 def server_config(cluster: NatsCluster) -> str:
@@ -261,18 +257,18 @@ def _settings(cluster: NatsCluster) -> list[str]:
 
 def config_map(cluster: NatsCluster) -> Manifest:
     """The servers' configuration file."""
-    return shared.config_map(_metadata(cluster, f"{cluster.name}-config"), {"nats.conf": server_config(cluster)})
+    return shared.config_map(cluster.metadata(f"{cluster.name}-config"), {"nats.conf": server_config(cluster)})
 
 
 def client_service(cluster: NatsCluster) -> Manifest:
     """The Service for clients."""
-    return servers.client_service(_metadata(cluster, cluster.name), cluster.labels, {"client": CLIENT_PORT})
+    return servers.client_service(cluster.metadata(), cluster.labels, {"client": CLIENT_PORT})
 
 
 def management_service(cluster: NatsCluster) -> Manifest:
     """The Service by which servers find each other, ready or not."""
     ports = {"cluster": CLUSTER_PORT, "monitor": MONITOR_PORT}
-    return servers.headless_service(_metadata(cluster, cluster.management), cluster.labels, ports)
+    return servers.headless_service(cluster.metadata(cluster.management), cluster.labels, ports)
 
 
 def ingress(cluster: NatsCluster) -> Manifest:
@@ -283,7 +279,7 @@ def ingress(cluster: NatsCluster) -> Manifest:
         # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
         Flow(None, [MONITOR_PORT]),
     ]
-    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
+    return network_policy(cluster.metadata(), cluster.labels, flows)
 
 
 def _server_pod(cluster: NatsCluster) -> PodSettings:
@@ -291,13 +287,10 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
     health = {"httpGet": {"path": "/healthz", "port": MONITOR_PORT}, "timeoutSeconds": 5}
     config = {"name": "config", "configMap": {"name": f"{cluster.name}-config"}}
     return dataclasses.replace(
-        cluster.pod,
+        servers.secured(cluster.pod),
         # No command, because the published images differ in the path of the binary, but all have an entrypoint that takes flags.
         args=("-c", "/etc/nats-config/nats.conf"),
-        ports=tuple(
-            {"name": name, "container_port": port}
-            for name, port in (("client", CLIENT_PORT), ("cluster", CLUSTER_PORT), ("monitor", MONITOR_PORT))
-        ),
+        ports=servers.container_ports({"client": CLIENT_PORT, "cluster": CLUSTER_PORT, "monitor": MONITOR_PORT}),
         volumes=(*cluster.pod.volumes, config),
         volume_mounts=(
             *cluster.pod.volume_mounts,
@@ -308,17 +301,9 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
         startup_probe={**health, "periodSeconds": 2, "failureThreshold": 150},
         readiness_probe={**health, "periodSeconds": 5, "failureThreshold": 3},
         liveness_probe={**health, "periodSeconds": 30, "failureThreshold": 10},
-        security_context=_secured(
-            cluster.pod.security_context, {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
-        ),
-        pod_security_context=_secured(cluster.pod.pod_security_context, RESTRICTED_POD),
         topology_spread_constraints=cluster.pod.topology_spread_constraints or _spread(cluster),
         affinity=cluster.pod.affinity or (servers.require_own_nodes(cluster.labels) if cluster.anti_affinity else None),
     )
-
-
-def _secured(given: Mapping[str, t.Any] | None, default: Manifest) -> Mapping[str, t.Any]:
-    return default if given is None else given
 
 
 def _spread(cluster: NatsCluster) -> tuple[Manifest, ...]:
@@ -338,13 +323,7 @@ def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
         env=[field_env("POD_NAME", "metadata.name")],
         annotations={ANNOTATION_CONFIG_HASH: config_hash},
     )
-    return servers.stateful_set(
-        _metadata(cluster, cluster.name),
-        cluster.labels,
-        template,
-        replicas=cluster.size,
-        service=cluster.management,
-    )
+    return servers.stateful_set(cluster, template, replicas=cluster.size, service=cluster.management)
 
 
 @dataclasses.dataclass(frozen=True)
