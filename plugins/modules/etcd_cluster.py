@@ -131,12 +131,11 @@ members:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import (
@@ -183,43 +182,40 @@ def desired(params: dict[str, t.Any], namespace: str, live: Manifest | None = No
     )
 
 
+class Life(servers.LifeWithClaims[EtcdCluster]):
+    """The life of etcd members."""
+
+    kind = EtcdCluster
+
+    def desired(self, namespace: str) -> EtcdCluster:
+        return desired(self.params, namespace, self.live)
+
+    def manifests(self) -> list[Manifest]:
+        return manifests(self.server)
+
+    def check_live(self, live: Manifest) -> None:
+        if not self.server.client_tls and self.params["client_tls"] is None:
+            self.ctx.warn(
+                f"{self.server} was made without TLS for its clients and stays so. client_tls: true encrypts what they say, and "
+                "they then need the certificate; client_tls: false leaves it without this warning."
+            )
+        check_live(self.server, live)
+
+    def generated(self, once: MadeOnce) -> list[Manifest]:
+        return members.certificates(once, self.server, in_use=self.live is not None)
+
+    def wait(self) -> dict[str, t.Any]:
+        timeout = self.deadline.answer_timeout
+        views = members.wait(self.ctx.cluster, self.server, timeout=timeout, progress=self.ctx.progress)
+        return {"members": [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]}
+
+    def result(self) -> dict[str, t.Any]:
+        return {"url": self.server.url}
+
+
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the members."""
-    params = ctx.params
-    if params["state"] == "present":
-        # Invalid input fails before any request to the cluster.
-        manifests(desired(params, params["namespace"] or "default"))
-    namespace = groups.namespace_of(ctx)
-    owner = owner_of("etcd_cluster", namespace, params["name"])
-    if params["state"] == "absent":
-        return ctx.result(groups.delete_servers(ctx, members.claims(desired(params, namespace)), owner))
-    live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", params["name"], namespace))
-    return _present(ctx, desired(params, namespace, live), live, owner)
-
-
-def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: str) -> dict[str, t.Any]:
-    params = ctx.params
-    if live:
-        if not cluster.client_tls and params["client_tls"] is None:
-            ctx.warn(
-                f"etcd {cluster.namespace}/{cluster.name} was made without TLS for its clients and stays so. client_tls: true "
-                "encrypts what they say, and they then need the certificate; client_tls: false leaves it without this warning."
-            )
-        check_live(cluster, live)
-    elif not ctx.check:
-        members.check_storage(ctx.cluster, cluster)
-
-    def make(once: MadeOnce) -> tuple[list[Manifest], None]:
-        return [*members.certificates(once, cluster, in_use=live is not None), *manifests(cluster)], None
-
-    report, _none = groups.apply_made_once(ctx, make, owner, wait=False)
-    report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
-    result = {"url": cluster.url}
-    if params["wait"] and not ctx.check:
-        views = members.wait(ctx.cluster, cluster, timeout=params["wait_timeout"], progress=ctx.progress)
-        rows = [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]
-        return ctx.result(report, members=rows, **result)
-    return ctx.result(report, **result)
+    return Life(ctx).execute()
 
 
 def main() -> None:

@@ -168,12 +168,11 @@ nodes:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api import Login
@@ -222,44 +221,61 @@ def desired(params: dict[str, t.Any], namespace: str, live: Manifest | None = No
     )
 
 
+class Life(servers.LifeWithClaims[RabbitmqCluster]):
+    """The life of RabbitMQ's nodes."""
+
+    kind = RabbitmqCluster
+    authority: str | None = None
+    """The certificate of the authority, where it is known."""
+
+    @property
+    def password(self) -> Sensitive | None:
+        """The password in the options."""
+        given = self.params["admin_password"]
+        return None if given is None else Sensitive(given)
+
+    def desired(self, namespace: str) -> RabbitmqCluster:
+        return desired(self.params, namespace, self.live)
+
+    def manifests(self) -> list[Manifest]:
+        return manifests(self.server)
+
+    def check_options(self) -> None:
+        super().check_options()
+        login = Login(self.params["admin_user"], self.password or Sensitive("x" * 8))
+        nodes.check_login(login, "admin_user and admin_password")
+
+    def check_live(self, live: Manifest) -> None:
+        check_live(self.server, live)
+
+    def generated(self, once: MadeOnce) -> list[Manifest]:
+        """The Secrets; a running broker gets another password before its Secret does."""
+        in_use = self.live is not None
+        have, login = nodes.login_of(once, self.server, self.params["admin_user"], self.password, in_use=in_use)
+        secrets = nodes.secret_manifests(once, self.server, login, in_use=in_use)
+        if in_use and not self.ctx.check:
+            nodes.change_password(self.ctx.cluster, self.server, have, login, warn=self.ctx.warn)
+        if in_use or not self.ctx.check:
+            self.authority = nodes.authority_of(secrets)
+        return secrets
+
+    def wait(self) -> dict[str, t.Any]:
+        timeout = self.deadline.answer_timeout
+        found = nodes.wait(self.ctx.cluster, self.server, timeout=timeout, progress=self.ctx.progress)
+        return {"version": found["version"], "nodes": found["nodes"]}
+
+    def result(self) -> dict[str, t.Any]:
+        return {
+            "amqp_url": self.server.amqp_url,
+            "management_url": self.server.management_url,
+            "admin_secret": self.server.admin,
+            "ca_cert": self.authority,
+        }
+
+
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the broker."""
-    params = ctx.params
-    password = None if params["admin_password"] is None else Sensitive(params["admin_password"])
-    if params["state"] == "present":
-        # Invalid input fails before any request to the cluster.
-        manifests(desired(params, params["namespace"] or "default"))
-        nodes.check_login(Login(params["admin_user"], password or Sensitive("x" * 8)), "admin_user and admin_password")
-    namespace = groups.namespace_of(ctx)
-    owner = owner_of("rabbitmq_cluster", namespace, params["name"])
-    if params["state"] == "absent":
-        return ctx.result(groups.delete_servers(ctx, nodes.claims(desired(params, namespace)), owner))
-    return _present(ctx, namespace, owner, password)
-
-
-def _present(ctx: Context, namespace: str, owner: str, password: Sensitive | None) -> dict[str, t.Any]:
-    def make(once: MadeOnce) -> tuple[list[Manifest], tuple[RabbitmqCluster, list[Manifest], Manifest | None]]:
-        # Before its Secrets, without which no run makes it.
-        live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", ctx.params["name"], namespace))
-        broker, in_use = desired(ctx.params, namespace, live), live is not None
-        have, login = nodes.login_of(once, broker, ctx.params["admin_user"], password, in_use=in_use)
-        secrets = nodes.secret_manifests(once, broker, login, in_use=in_use)
-        if live:
-            check_live(broker, live)
-            if not ctx.check:
-                nodes.change_password(ctx.cluster, broker, have, login, warn=ctx.warn)
-        elif not ctx.check:
-            nodes.check_storage(ctx.cluster, broker)
-        return [*secrets, *manifests(broker)], (broker, secrets, live)
-
-    report, (broker, secrets, live) = groups.apply_made_once(ctx, make, owner, wait=False)
-    report.merge(groups.delete_unwanted_policy(ctx, broker.name, broker.namespace, owner))
-    result = {"amqp_url": broker.amqp_url, "management_url": broker.management_url, "admin_secret": broker.admin}
-    result["ca_cert"] = nodes.authority_of(secrets) if live or not ctx.check else None
-    if ctx.params["wait"] and not ctx.check:
-        found = nodes.wait(ctx.cluster, broker, timeout=ctx.params["wait_timeout"], progress=ctx.progress)
-        result |= {"version": found["version"], "nodes": found["nodes"]}
-    return ctx.result(report, **result)
+    return Life(ctx).execute()
 
 
 def main() -> None:

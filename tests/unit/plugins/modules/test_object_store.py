@@ -248,7 +248,7 @@ def test_claim_and_login_stay_and_go_by_their_own_word_later() -> None:
     assert cluster.get(STATEFUL_SET) is None
     found = cluster.stored("PersistentVolumeClaim", "data-store-0", "default")
     assert found is not None
-    assert found["metadata"]["labels"][stores.LABEL_CLAIM] == "store"
+    assert found["metadata"]["labels"]["muster.ml/object-store"] == "store"
     went = actions(run(cluster, state="absent", delete_data=True))
     assert [went[name] for name in names] == ["deleted"] * 2
 

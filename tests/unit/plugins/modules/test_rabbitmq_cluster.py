@@ -30,7 +30,6 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import client
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_cluster, rabbitmq_definitions
 from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -405,4 +404,4 @@ def test_the_mark_of_claims_is_the_name_of_the_broker() -> None:
     run(cluster, state="absent")
     found = cluster.stored("PersistentVolumeClaim", "data-rabbitmq-0", "default")
     assert found is not None
-    assert found["metadata"]["labels"][nodes.LABEL_CLAIM] == "rabbitmq"
+    assert found["metadata"]["labels"]["muster.ml/rabbitmq-cluster"] == "rabbitmq"

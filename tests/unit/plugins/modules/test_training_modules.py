@@ -445,7 +445,7 @@ def test_what_servers_lack_is_told(cluster: FakeCluster, peers: tuple[list[int],
     desired = nats_cluster.desired(
         {**ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(dict(NATS)).validated_parameters}, "default"
     )
-    found = nats_edge.views(cluster, nats_edge.pods(cluster, desired))
+    found = nats_edge.views(cluster, nats_edge.pods_of(cluster, desired))
     assert said in (nats_edge.missing(desired, found) or "")
 
 
