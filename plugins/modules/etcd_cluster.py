@@ -131,12 +131,11 @@ members:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import servers
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import (
     EtcdCluster,
@@ -147,39 +146,15 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests 
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "etcd"},
-    "namespace": {"type": "str"},
     **with_defaults(EtcdCluster, size="int", enable_v2="bool", storage_size="str"),
-    **groups.POD,
+    **servers.OPTIONS,
+    **servers.CLAIMS,
     "image": {"type": "str", "default": "quay.io/coreos/etcd:v3.5.35"},
     "peer_tls": {"type": "bool"},
     "client_tls": {"type": "bool"},
-    "storage_class_name": {"type": "str"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
-    "delete_data": {"type": "bool", "default": False},
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
-
-_PLAIN = ("name", "size", "enable_v2", "overrides", *groups.NETWORK)
-
-
-def desired(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> EtcdCluster:
-    """The cluster that the options describe. Omitted options keep the value of LIVE."""
-    tls = tls_of(live) if live else {}
-    tls |= {key: params[key] for key in ("peer_tls", "client_tls") if params[key] is not None}
-    return EtcdCluster(
-        **tls,
-        namespace=namespace,
-        pod=PodSettings.from_params(params),
-        storage_size=params["storage_size"] or None,
-        storage_class_name=params["storage_class_name"] or None,
-        **{key: params[key] for key in _PLAIN},
-    )
 
 
 class Life(servers.LifeWithClaims[EtcdCluster]):
@@ -188,7 +163,10 @@ class Life(servers.LifeWithClaims[EtcdCluster]):
     kind = EtcdCluster
 
     def desired(self, namespace: str) -> EtcdCluster:
-        return desired(self.params, namespace, self.live)
+        tls = tls_of(self.live) if self.live else {}
+        tls |= {key: self.params[key] for key in ("peer_tls", "client_tls") if self.params[key] is not None}
+        claim = {key: self.params[key] or None for key in ("storage_size", "storage_class_name")}
+        return EtcdCluster(**self.fields(namespace, "size", "enable_v2"), **tls, **claim)
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)
@@ -205,8 +183,7 @@ class Life(servers.LifeWithClaims[EtcdCluster]):
         return members.certificates(once, self.server, in_use=self.live is not None)
 
     def wait(self) -> dict[str, t.Any]:
-        timeout = self.deadline.answer_timeout
-        views = members.wait(self.ctx.cluster, self.server, timeout=timeout, progress=self.ctx.progress)
+        views = members.wait(self.ctx.cluster, self.server, **self.waiting)
         return {"members": [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]}
 
     def result(self) -> dict[str, t.Any]:

@@ -188,11 +188,10 @@ servers:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import servers
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
     NatsCluster,
@@ -203,27 +202,19 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests 
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "persia-nats-service"},
-    "namespace": {"type": "str"},
     "backend": {"type": "str", "choices": ["statefulset", "operator"], "default": NatsCluster.backend},
     **with_defaults(NatsCluster, size="int"),
-    **groups.POD,
+    **servers.OPTIONS,
     "image": {"type": "str", "default": "nats:2.14.2"},
     **with_defaults(NatsCluster, max_payload="int", debug="bool", anti_affinity="bool", pod_disruption_budget="bool"),
     "max_connections": {"type": "int"},
     "write_deadline": {"type": "str"},
     "wait_for": {"type": "str", "choices": ["connected", "running"], "default": "connected"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
 _PLAIN = (
-    "name",
     "backend",
     "size",
     "max_payload",
@@ -232,14 +223,7 @@ _PLAIN = (
     "debug",
     "anti_affinity",
     "pod_disruption_budget",
-    "overrides",
-    *groups.NETWORK,
 )
-
-
-def desired(params: dict[str, t.Any], namespace: str) -> NatsCluster:
-    """The cluster that the options describe."""
-    return NatsCluster(namespace=namespace, pod=PodSettings.from_params(params), **{key: params[key] for key in _PLAIN})
 
 
 class Life(servers.Life[NatsCluster]):
@@ -248,7 +232,7 @@ class Life(servers.Life[NatsCluster]):
     kind = NatsCluster
 
     def desired(self, namespace: str) -> NatsCluster:
-        return desired(self.params, namespace)
+        return NatsCluster(**self.fields(namespace, *_PLAIN))
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)
@@ -278,11 +262,10 @@ class Life(servers.Life[NatsCluster]):
     def wait(self) -> dict[str, t.Any]:
         """Wait as option wait_for says."""
         wait = nats.replace_outdated if self.server.backend == "operator" else nats.wait
-        timeout = self.deadline.answer_timeout
         if self.params["wait_for"] == "running":
-            nats.wait_for_pods(self.ctx.cluster, self.server, timeout=timeout, progress=self.ctx.progress)
+            nats.wait_for_pods(self.ctx.cluster, self.server, **self.waiting)
             return {}
-        views = wait(self.ctx.cluster, self.server, timeout=timeout, progress=self.ctx.progress)
+        views = wait(self.ctx.cluster, self.server, **self.waiting)
         return {"servers": [_row(view) for view in views]}
 
     def result(self) -> dict[str, t.Any]:

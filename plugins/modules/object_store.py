@@ -110,12 +110,11 @@ created_buckets:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import servers
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import (
     ObjectStore,
@@ -125,34 +124,14 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.ma
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "store"},
-    "namespace": {"type": "str"},
     "buckets": {"type": "list", "elements": "str", "default": []},
     **with_defaults(ObjectStore, storage_size="str"),
-    **groups.POD,
+    **servers.OPTIONS,
+    **servers.CLAIMS,
     "image": {"type": "str", "default": "ghcr.io/versity/versitygw:v1.8.0"},
-    "storage_class_name": {"type": "str"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
-    "delete_data": {"type": "bool", "default": False},
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
-
-_PLAIN = ("name", "storage_size", "overrides", *groups.NETWORK)
-
-
-def desired(params: dict[str, t.Any], namespace: str) -> ObjectStore:
-    """The store that the options describe."""
-    return ObjectStore(
-        namespace=namespace,
-        pod=PodSettings.from_params(params),
-        storage_class_name=params["storage_class_name"] or None,
-        **{key: params[key] for key in _PLAIN},
-    )
 
 
 class Life(servers.LifeWithClaims[ObjectStore]):
@@ -167,7 +146,8 @@ class Life(servers.LifeWithClaims[ObjectStore]):
         return check_buckets(self.params["buckets"])
 
     def desired(self, namespace: str) -> ObjectStore:
-        return desired(self.params, namespace)
+        storage_class = self.params["storage_class_name"] or None
+        return ObjectStore(storage_class_name=storage_class, **self.fields(namespace, "storage_size"))
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)
@@ -186,10 +166,7 @@ class Life(servers.LifeWithClaims[ObjectStore]):
 
     def wait(self) -> dict[str, t.Any]:
         """Wait until the store answers, and create the missing buckets."""
-        timeout, progress = self.deadline.answer_timeout, self.ctx.progress
-        return _row(
-            store.wait(self.ctx.cluster, self.server, self.login, self.buckets, timeout=timeout, progress=progress)
-        )
+        return _row(store.wait(self.ctx.cluster, self.server, self.login, self.buckets, **self.waiting))
 
     def result(self) -> dict[str, t.Any]:
         planned = self._planned() if self.ctx.check and self.params["wait"] else {}

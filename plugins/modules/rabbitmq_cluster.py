@@ -168,12 +168,11 @@ nodes:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import servers
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api import Login
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import (
@@ -185,40 +184,17 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manife
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "rabbitmq"},
-    "namespace": {"type": "str"},
     **with_defaults(RabbitmqCluster, size="int", memory_watermark="float", disk_free_limit="str", storage_size="str"),
-    **groups.POD,
+    **servers.OPTIONS,
+    **servers.CLAIMS,
     "image": {"type": "str", "default": "docker.io/library/rabbitmq:4.2.9"},
     "tls": {"type": "bool"},
     "admin_user": {"type": "str", "default": "admin"},
     "admin_password": {"type": "str", "no_log": True},
     "admin_secret": {"type": "str", "no_log": False},  # a name
-    "storage_class_name": {"type": "str"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
-    "delete_data": {"type": "bool", "default": False},
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {"mutually_exclusive": [("admin_password", "admin_secret")]}
-
-_PLAIN = ("name", "size", "memory_watermark", "disk_free_limit", "storage_size", "overrides", *groups.NETWORK)
-
-
-def desired(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> RabbitmqCluster:
-    """The broker that the options describe. Without the option TLS stays as it is at LIVE."""
-    tls = params["tls"] if params["tls"] is not None else live is None or tls_of(live)
-    return RabbitmqCluster(
-        tls=tls,
-        namespace=namespace,
-        pod=PodSettings.from_params(params),
-        admin_secret=params["admin_secret"] or None,
-        storage_class_name=params["storage_class_name"] or None,
-        **{key: params[key] for key in _PLAIN},
-    )
 
 
 class Life(servers.LifeWithClaims[RabbitmqCluster]):
@@ -235,7 +211,13 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
         return None if given is None else Sensitive(given)
 
     def desired(self, namespace: str) -> RabbitmqCluster:
-        return desired(self.params, namespace, self.live)
+        kept = self.live is None or tls_of(self.live)
+        return RabbitmqCluster(
+            tls=kept if self.params["tls"] is None else self.params["tls"],
+            admin_secret=self.params["admin_secret"] or None,
+            storage_class_name=self.params["storage_class_name"] or None,
+            **self.fields(namespace, "size", "memory_watermark", "disk_free_limit", "storage_size"),
+        )
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)
@@ -260,8 +242,7 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
         return secrets
 
     def wait(self) -> dict[str, t.Any]:
-        timeout = self.deadline.answer_timeout
-        found = nodes.wait(self.ctx.cluster, self.server, timeout=timeout, progress=self.ctx.progress)
+        found = nodes.wait(self.ctx.cluster, self.server, **self.waiting)
         return {"version": found["version"], "nodes": found["nodes"]}
 
     def result(self) -> dict[str, t.Any]:

@@ -320,14 +320,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ["amqp_url"])]}
 
 
-def desired(params: dict[str, t.Any], namespace: str) -> Runner:
-    """The runner that the options describe."""
-    fields = {field.name for field in dataclasses.fields(Runner)} - {"namespace", "amqp_url"}
-    given = {key: params[key] for key in fields & params.keys() if params[key] is not None}
-    url = Sensitive(params["amqp_url"] or "")
-    return Runner(namespace=namespace, pod=PodSettings.from_params(params), amqp_url=url, **given)
-
-
 class Life(servers.Life[Runner]):
     """The life of runners, which are drained before their pods are stopped."""
 
@@ -335,7 +327,11 @@ class Life(servers.Life[Runner]):
     drained = False
 
     def desired(self, namespace: str) -> Runner:
-        return desired(self.params, namespace)
+        params = self.params
+        names = {field.name for field in dataclasses.fields(Runner)} - {"namespace", "amqp_url"}
+        given = {key: params[key] for key in names & params.keys() if params[key] is not None}
+        url = Sensitive(params["amqp_url"] or "")
+        return Runner(namespace=namespace, pod=PodSettings.from_params(params), amqp_url=url, **given)
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

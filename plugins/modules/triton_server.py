@@ -271,7 +271,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_of, ref_of
@@ -295,7 +295,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server i
 WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "triton"},
-    "namespace": {"type": "str"},
     "model_repository": {"type": "str"},
     **groups.STORAGE,
     "credentials_secret": {"type": "str", "no_log": False},  # its name
@@ -314,10 +313,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
         },
     },
     "args": WORDS,
-    **groups.POD,
+    **servers.OPTIONS,
     "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
     **groups.MONITORING,
     "alerts": {
         "type": "dict",
@@ -325,10 +322,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     },
     **with_defaults(TritonServer, dashboard="bool"),
     "delete_data": {"type": "bool", "default": False},
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_repository",))]}
@@ -336,8 +329,8 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_re
 # A server without a model has no metric, and models may be uploaded only when it serves.
 _WITHOUT_MODELS = {(group_of(replicas.AUTOSCALER[0]), replicas.AUTOSCALER[1]): exists}
 _PLAIN = (
-    *("name", "args", "shm_size", "strict_readiness", "startup_timeout", "drain_timeout", "exit_timeout"),
-    *("dashboard", "service_account_annotations", "overrides", *groups.NETWORK),
+    *("args", "shm_size", "strict_readiness", "startup_timeout", "drain_timeout", "exit_timeout"),
+    *("dashboard", "service_account_annotations"),
 )
 _REPOSITORY = (
     "model_repository",
@@ -348,32 +341,23 @@ _REPOSITORY = (
 )
 
 
-def desired(params: dict[str, t.Any], namespace: str) -> TritonServer:
-    """The server that the options describe."""
-    alerts = Alerts(**params["alerts"]) if params["alerts"] else None
-    autoscaling = Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None
-    # The flags are the server's own, beside those that the module gives it.
-    pod = PodSettings.from_params({key: value for key, value in params.items() if key not in ("args", "shm_size")})
-    storage = Storage.from_params(params["storage"])
-    repository = Repository(storage=storage, **{key: params[key] for key in _REPOSITORY})
-    return TritonServer(
-        namespace=namespace,
-        pod=pod,
-        repository=repository,
-        alerts=alerts,
-        autoscaling=autoscaling,
-        replicas=None if autoscaling else params["replicas"],
-        **{key: params[key] for key in _PLAIN},
-    )
-
-
 class Life(servers.Life[TritonServer]):
     """The life of Triton's replicas."""
 
     kind = TritonServer
 
     def desired(self, namespace: str) -> TritonServer:
-        return desired(self.params, namespace)
+        params = self.params
+        storage = Storage.from_params(params["storage"])
+        # The flags are the server's own, beside those that the module gives it.
+        of_pod = {key: value for key, value in params.items() if key not in ("args", "shm_size")}
+        return TritonServer(
+            **{**self.fields(namespace, *_PLAIN), "pod": PodSettings.from_params(of_pod)},
+            repository=Repository(storage=storage, **{key: params[key] for key in _REPOSITORY}),
+            alerts=Alerts(**params["alerts"]) if params["alerts"] else None,
+            autoscaling=Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None,
+            replicas=None if params["autoscaling"] else params["replicas"],
+        )
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

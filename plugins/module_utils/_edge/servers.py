@@ -21,14 +21,33 @@ from .._kube.report import Report
 from .._kube.servers import claims_of, stateful_set_of
 from .._manifests import network_policy
 from .._manifests.meta import owner_of
+from .._manifests.pods import PodSettings
 from .._manifests.servers import Server
 from . import groups
+from .options import APPLY, REMOVAL, STATE, WAIT
 
 if t.TYPE_CHECKING:
     from .failure import Result
+    from .options import Spec
     from .run import Context
 
 S = t.TypeVar("S", bound=Server)
+
+OPTIONS: Spec = {
+    "namespace": {"type": "str"},
+    **groups.POD,
+    "overrides": {"type": "dict"},
+    **groups.NETWORK,
+    **REMOVAL,
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+"""Options of all servers."""
+CLAIMS: Spec = {"storage_class_name": {"type": "str"}, "delete_data": {"type": "bool", "default": False}}
+"""Options of servers with claims."""
+PLAIN = ("name", "overrides", *groups.NETWORK)
+"""Options that are fields of Server."""
 
 
 class Life(abc.ABC, t.Generic[S]):
@@ -42,7 +61,7 @@ class Life(abc.ABC, t.Generic[S]):
         self.ctx, self.params = ctx, ctx.params
         self.live: Manifest | None = None
         """The StatefulSet with claims as it is in the cluster."""
-        self.deadline = Deadline(ctx.params["wait_timeout"])
+        self._deadline = Deadline(ctx.params["wait_timeout"])
 
     @functools.cached_property
     def namespace(self) -> str:
@@ -53,6 +72,16 @@ class Life(abc.ABC, t.Generic[S]):
     def owner(self) -> str:
         """The label of everything that belongs to the servers."""
         return owner_of(self.kind.module, self.namespace, self.params["name"])
+
+    @property
+    def waiting(self) -> dict[str, t.Any]:
+        """The arguments of a wait: the seconds that are left, and where to report progress."""
+        return {"timeout": self._deadline.answer_timeout, "progress": self.ctx.progress}
+
+    def fields(self, namespace: str, *names: str) -> dict[str, t.Any]:
+        """The fields of Server, and those that are called like the options NAMES."""
+        given = {name: self.params[name] for name in (*PLAIN, *names)}
+        return {"namespace": namespace, "pod": PodSettings.from_params(self.params), **given}
 
     @abc.abstractmethod
     def desired(self, namespace: str) -> S:

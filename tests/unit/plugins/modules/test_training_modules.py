@@ -30,6 +30,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
 from ansible_collections.muster.ml.plugins.modules import (
     elastic_job,
     job_info,
@@ -62,10 +63,19 @@ def run(
     module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False
 ) -> dict[str, t.Any]:
     """The module's execute with options as Ansible would hand them over."""
+    return t.cast("dict[str, t.Any]", module.execute(context_of(module, cluster, params, check=check)))
+
+
+def context_of(
+    module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False
+) -> Context:
     validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(params))
     assert not validated.error_messages
-    context = Context(params=validated.validated_parameters, check=check, connect=lambda: cluster)
-    return t.cast("dict[str, t.Any]", module.execute(context))
+    return Context(params=validated.validated_parameters, check=check, connect=lambda: cluster)
+
+
+def desired_nats(cluster: FakeCluster, params: dict[str, t.Any]) -> NatsCluster:
+    return nats_cluster.Life(context_of(nats_cluster, cluster, params)).desired("default")
 
 
 def actions(result: dict[str, t.Any]) -> dict[str, str]:
@@ -442,9 +452,7 @@ def test_nats_servers_are_asked_themselves(cluster: FakeCluster) -> None:
 )
 def test_what_servers_lack_is_told(cluster: FakeCluster, peers: tuple[list[int], ...], payload: int, said: str) -> None:
     serve(cluster, *peers, payload=payload)
-    desired = nats_cluster.desired(
-        {**ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(dict(NATS)).validated_parameters}, "default"
-    )
+    desired = desired_nats(cluster, NATS)
     found = nats_edge.views(cluster, nats_edge.pods_of(cluster, desired))
     assert said in (nats_edge.missing(desired, found) or "")
 
@@ -452,8 +460,7 @@ def test_what_servers_lack_is_told(cluster: FakeCluster, peers: tuple[list[int],
 def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> None:
     serve(cluster, [1], [0])
     options = {**NATS, "backend": "operator"}
-    checked = ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(options).validated_parameters
-    found = nats_edge.replace_outdated(cluster, nats_cluster.desired(checked, "default"), timeout=1, progress=print)
+    found = nats_edge.replace_outdated(cluster, desired_nats(cluster, options), timeout=1, progress=print)
     assert [view.pod for view in found] == ["n-0", "n-1"]
     assert [request.verb for request in cluster.requests].count("list") == 1
 
