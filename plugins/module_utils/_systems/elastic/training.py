@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from ..._core.brief import Missing
 from ..._kube.cluster import Cluster
 from ..._kube.objects import Manifest, Ref, group_kind
-from ..._manifests import network_policy
 from ..._manifests.meta import LABEL_ELASTIC_JOB
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.logs import read_logs
@@ -38,17 +37,12 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
     job = from_params(params)
     # A new run must not use what an old one has left in etcd.
     run_id = f"{job.name}-{uuid.uuid4().hex[:12]}"
-    policy = Ref(network_policy.API_VERSION, network_policy.KIND, job.objects_name, job.namespace)
-    return Desired(
-        kind=KIND,
+    return Desired.of_program(
+        KIND,
+        job,
+        native.manifests(job) if job.backend == "native" else pytorch_job.manifests(job, run_id),
         backend=KIND.backend(job.backend),
-        name=job.name,
-        namespace=job.namespace,
-        objects=native.manifests(job) if job.backend == "native" else pytorch_job.manifests(job, run_id),
         made_once=(Ref(pytorch_job.API_VERSION, pytorch_job.KIND, job.name, job.namespace),),
-        config=job.objects_name,
-        parts=job.parts,
-        unwanted=() if job.network_policy else (policy,),
         size=job.replicas,
         least=job.min_replicas,
     )

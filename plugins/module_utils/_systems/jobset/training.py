@@ -16,8 +16,7 @@ from collections.abc import Mapping, Sequence
 from ..._core.brief import plural
 from ..._core.conditions import condition, is_true
 from ..._gang.groups import PodSet, at_once
-from ..._kube.objects import Manifest, Ref, annotations_of, labels_of
-from ..._manifests import network_policy
+from ..._kube.objects import Manifest, annotations_of, labels_of
 from ..._manifests.meta import LABEL_JOBSET, LABEL_ROLE
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.status import GroupStatus, Workload, judge_group, ranks_of
@@ -44,18 +43,7 @@ _FORM = Workload(API_VERSION, JOB_SET, ends=True, pod_sets=pod_sets)
 def desired(params: Mapping[str, t.Any]) -> Desired:
     """The training that module options describe."""
     job = from_params(params)
-    policy = Ref(network_policy.API_VERSION, network_policy.KIND, job.objects_name, job.namespace)
-    return Desired(
-        kind=KIND,
-        backend=KIND.backends[0],
-        name=job.name,
-        namespace=job.namespace,
-        objects=manifests(job),
-        config=job.objects_name,
-        parts=job.parts,
-        unwanted=() if job.network_policy else (policy,),
-        suspended=bool(job.suspend),
-    )
+    return Desired.of_program(KIND, job, manifests(job), backend=KIND.backends[0], suspended=bool(job.suspend))
 
 
 def groups(live: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
