@@ -13,7 +13,7 @@ import typing as t
 from collections.abc import Mapping
 
 from ..._core.errors import InvalidInput
-from ..._manifests.meta import LABEL_ELASTIC_JOB, check_count, check_name, check_port
+from ..._manifests.meta import check_count, check_name, check_port
 from ..._manifests.program_training import ProgramTraining
 from ..._manifests.shared import File
 from .attachments import with_dataset, with_etcd
@@ -29,7 +29,7 @@ REMOTE = ("s3://", "gs://")
 class ElasticJob(ProgramTraining):
     """What torchrun runs, on how many pods, and how they meet."""
 
-    app, label, group = "elastic", LABEL_ELASTIC_JOB, GROUP
+    app, label, group = "elastic", "muster.ml/elastic-job", GROUP
     changeable = ProgramTraining.changeable | {"replicas"}
 
     script: str

@@ -16,12 +16,11 @@ from collections.abc import Mapping, Sequence
 from ..._core.brief import Missing
 from ..._kube.cluster import Cluster
 from ..._kube.objects import Manifest, Ref, group_kind
-from ..._manifests.meta import LABEL_ELASTIC_JOB
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.logs import read_logs
 from ..._training.status import JOB, JobStatus, Rank, Workload
 from . import native, pytorch_job, results
-from .spec import from_params
+from .spec import ElasticJob, from_params
 from .world import World, world
 
 # Lines of a log, more than are written between two repetitions of the round; see the launcher.
@@ -128,12 +127,12 @@ KIND = Kind(
     name="elastic_job",
     title="Elastic PyTorch",
     role="elastic",
-    label=LABEL_ELASTIC_JOB,
+    label=ElasticJob.label,
     backends=(
-        Backend(name="native", label=LABEL_ELASTIC_JOB, workloads=(JOB,), immutable_because=_UNCHANGEABLE),
+        Backend(name="native", label=ElasticJob.label, workloads=(JOB,), immutable_because=_UNCHANGEABLE),
         Backend(
             name="pytorchjob",
-            label=LABEL_ELASTIC_JOB,
+            label=ElasticJob.label,
             workloads=(_PYTORCH_JOB,),
             installed_by="training-operator (role muster.ml.training_operator)",
             immutable_because=_UNCHANGEABLE,

@@ -13,7 +13,7 @@ import typing as t
 
 from ..._core.brief import listed
 from ..._core.errors import Failed, MusterError
-from ..._core.pool import PARALLEL, run_all_or_raise
+from ..._core.pool import PARALLEL, run_all
 from ..._kube import reasons, servers, storage
 from ..._kube.certificates import Leaf, secrets
 from ..._kube.made_once import MadeOnce
@@ -86,9 +86,10 @@ def wait(cluster: Cluster, etcd: EtcdCluster, *, timeout: float, progress: t.Cal
 
     def observe_once(cluster: Cluster) -> tuple[list[MemberView], str | None]:
         pods = servers.pods_of(cluster, etcd)
-        views = with_mutual_connections(
-            run_all_or_raise(lambda pod: _view(cluster, etcd, pod), pods, parallel=PARALLEL)
-        )
+        seen, failures = run_all(lambda pod: _view(cluster, etcd, pod), pods, parallel=PARALLEL)
+        if failures:  # one of them as it is, which may pass
+            raise failures[0]
+        views = with_mutual_connections(seen)
         return views, listed(_pending_reasons(cluster, etcd, views))
 
     return servers.watch(cluster, etcd, observe_once, goal="is not healthy", timeout=timeout, progress=progress)

@@ -11,7 +11,7 @@ import typing as t
 from collections.abc import Mapping
 
 from ..._core.errors import InvalidInput
-from ..._manifests.meta import LABEL_JOBSET, check_count, check_name, check_port
+from ..._manifests.meta import check_count, check_name, check_port
 from ..._manifests.program_training import ProgramTraining
 from .slices import with_tpu
 
@@ -22,7 +22,7 @@ GROUP = "slice"
 class JobSet(ProgramTraining):
     """What the pods run, how many there are, and when the whole has succeeded or failed."""
 
-    app, label, group = "jobset", LABEL_JOBSET, GROUP
+    app, label, group = "jobset", "muster.ml/jobset", GROUP
     changeable = ProgramTraining.changeable | {"suspend", "ttl_seconds_after_finished"}
 
     hosts: int

@@ -17,11 +17,11 @@ from ..._core.brief import plural
 from ..._core.conditions import condition, is_true
 from ..._gang.groups import PodSet, at_once
 from ..._kube.objects import Manifest, annotations_of, labels_of
-from ..._manifests.meta import LABEL_JOBSET, LABEL_ROLE
+from ..._manifests.meta import LABEL_ROLE
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.status import GroupStatus, Workload, judge_group, ranks_of
 from .manifests import ANNOTATION_EXCLUSIVE, API_VERSION, JOB_SET, LABEL_JOB_INDEX, LABEL_REPLICATED_JOB, manifests
-from .spec import from_params
+from .spec import JobSet, from_params
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -106,11 +106,11 @@ def _results(observed: Observed) -> dict[str, t.Any]:
 KIND = Kind(
     name="jobset",
     title="JobSet",
-    label=LABEL_JOBSET,
+    label=JobSet.label,
     backends=(
         Backend(
             name="",
-            label=LABEL_JOBSET,
+            label=JobSet.label,
             workloads=(_FORM,),
             installed_by="JobSet (role muster.ml.jobset)",
             immutable_because="the Jobs of a JobSet cannot change",

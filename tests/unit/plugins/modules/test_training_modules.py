@@ -28,7 +28,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
 from ansible_collections.muster.ml.plugins.modules import (
@@ -520,7 +520,7 @@ def test_info_tells_the_world_of_an_elastic_job(cluster: FakeCluster) -> None:
     mine = {"name": "digits", "namespace": "default", "kind": "elastic_job"}
     options = {"image": "example/torch:1", "replicas": 2, "min_replicas": 1, "script": "/train.py", "wait": False}
     run(elastic_job, cluster, {"name": "digits", "namespace": "default", **options})
-    belongs = {LABEL_ELASTIC_JOB: "digits", LABEL_GROUP: "worker"}
+    belongs = {"muster.ml/elastic-job": "digits", LABEL_GROUP: "worker"}
     for index in (0, 1):
         cluster.add(pod(f"digits-{index}", labels={**belongs, "apps.kubernetes.io/pod-index": str(index)}))
     assert run(job_info, cluster, mine)["world"]["step"] is None
