@@ -85,19 +85,16 @@ class ProgramTraining:
         """The metadata of an object."""
         return metadata(name, self.namespace, self.labels)
 
-    def recorded(self, config: Manifest) -> Manifest:
-        """The ConfigMap CONFIG with the record of the options, which must outlive the workload."""
+    def shared_objects(self, config: Manifest) -> list[Manifest]:
+        """What every training has beside its workload: the ConfigMap CONFIG with the record of the options, storage, the NetworkPolicy."""
+        # The record must outlive the workload.
         notes = {ANNOTATION_SPEC_PARTS: json.dumps(self.parts, sort_keys=True)}
-        return {**config, "metadata": {**config["metadata"], "annotations": notes}}
-
-    def claims(self) -> list[Manifest]:
-        """The claim for the storage of all pods, if it is one of the training's own."""
-        return storage_claim(self.storage, self.namespace, self.labels)
-
-    def policies(self) -> list[Manifest]:
-        """The NetworkPolicy, unless it is switched off."""
-        policy = own_pods(self.metadata(self.objects_name), self.selector, self.network_policy_from)
-        return [policy] if self.network_policy else []
+        recorded = {**config, "metadata": {**config["metadata"], "annotations": notes}}
+        objects = [recorded, *storage_claim(self.storage, self.namespace, self.labels)]
+        if self.network_policy:
+            metadata = self.metadata(self.objects_name)
+            objects.append(own_pods(metadata, self.selector, self.network_policy_from))
+        return objects
 
     @property
     def run_dir(self) -> dict[str, str]:

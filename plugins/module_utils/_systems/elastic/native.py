@@ -41,14 +41,10 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 
 def shared_objects(job: ElasticJob) -> list[Manifest]:
     """What the pods of either backend need: the launcher, the user's files, storage, the Service with their names, the NetworkPolicy."""
-    config = job.recorded(config_map(job.metadata(job.objects_name), PROGRAMS))
-    files = [files_config_map(job.metadata(_files_name(job.objects_name)), job.files)] if job.files else []
+    config = config_map(job.metadata(job.objects_name), PROGRAMS)
+    files = [files_config_map(job.metadata(job.files_name), job.files)] if job.files else []
     service = headless_service(job.metadata(job.name), job.selector, {"c10d": C10D_PORT})
-    return [config, *files, *job.claims(), service, *job.policies()]
-
-
-def _files_name(objects_name: str) -> str:
-    return f"{objects_name}-files"
+    return [*job.shared_objects(config), *files, service]
 
 
 def launcher_env(job: ElasticJob) -> dict[str, str]:
@@ -85,7 +81,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
     """The pod template: the user's settings with what torchrun needs; the backend determines the names of container and port."""
     maps = {"config": (job.objects_name, CONFIG_PATH)}
     if job.files:
-        maps["files"] = (_files_name(job.objects_name), job.files_path)
+        maps["files"] = (job.files_name, job.files_path)
     volumes, mounts = mounted("muster", maps, job.storage, job.files)
     first: list[Mapping[str, t.Any]] = []
     if job.is_remote:

@@ -81,6 +81,11 @@ class ElasticJob(ProgramTraining):
         if self.backend == "pytorchjob":
             _check_pytorchjob(self.name, self.max_replicas, self.backoff_limit)
 
+    @property
+    def files_name(self) -> str:
+        """The name of the ConfigMap with the user's files."""
+        return f"{self.objects_name}-files"
+
     @functools.cached_property
     def is_remote(self) -> bool:
         """Whether the script comes from a bucket."""

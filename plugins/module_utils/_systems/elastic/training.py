@@ -19,7 +19,7 @@ from ..._kube.objects import Manifest, Ref, group_kind
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.logs import read_logs
 from ..._training.status import JOB, JobStatus, Rank, Workload
-from . import native, pytorch_job, results
+from . import native, pytorch_job
 from .spec import ElasticJob, from_params
 from .world import World, world
 
@@ -89,8 +89,27 @@ def _scaling_pending_reason(desired: Desired, before: Observed, observed: Observ
 
 
 def _results(observed: Observed) -> dict[str, t.Any]:
-    summary = results.summary(observed.status, _world(observed), _rendezvous(observed.workloads))
-    return {"world": _world(observed).result(), "summary": summary, "table": results.table(summary)}
+    """The results as values and as lines. Logs vanish with their pods, so a later run may know less than the one that trained."""
+    world = _world(observed)
+    summary = {
+        **observed.status.summary(),
+        "accuracy": world.accuracy,
+        "nodes": world.nodes,
+        "world_size": world.world_size,
+        "epochs": None if world.epoch is None else world.epoch + 1,
+        "rounds": None if world.round is None else world.round + 1,
+        "steps": world.step,
+        "backend": _rendezvous(observed.workloads),
+    }
+    shown = {key: "?" if value in (None, "") else value for key, value in summary.items()}
+    accuracy = "" if world.accuracy is None else f", accuracy {world.accuracy} on held-out data"
+    table = [
+        f"{KIND.title} {shown['job']}: {shown['state']}{accuracy}",
+        f"world: {shown['world_size']} processes in {shown['nodes']} pods; "
+        f"rounds of the rendezvous by {shown['backend']}: {shown['rounds']}",
+        f"trained: {shown['epochs']} epochs, {shown['steps']} steps",
+    ]
+    return {"world": world.result(), "summary": summary, "table": table}
 
 
 def _world(observed: Observed) -> World:

@@ -24,9 +24,8 @@ LABEL_RESTARTS = "jobset.sigs.k8s.io/restart-attempt"
 
 def manifests(job: JobSet) -> list[Manifest]:
     """All objects of JOB."""
-    config = job.recorded(files_config_map(job.metadata(job.objects_name), job.files))
-    job_set = apply_overrides(_job_set(job), job.overrides)
-    return [config, *job.claims(), job_set, *job.policies()]
+    config = files_config_map(job.metadata(job.objects_name), job.files)
+    return [*job.shared_objects(config), apply_overrides(_job_set(job), job.overrides)]
 
 
 def _job_set(job: JobSet) -> Manifest:
