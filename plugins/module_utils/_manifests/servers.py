@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from . import storage
 from .meta import Manifest
+from .network_policy import EVERY_POD, Flow, labelled, network_policy
 from .pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings
 
 
@@ -44,6 +45,74 @@ class Server:
     def metadata(self, name: str = "") -> Manifest:
         """The metadata of an object. NAME: that of the servers if it is empty."""
         return {"name": name or self.name, "namespace": self.namespace, "labels": self.labels}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServerGroup(Server):
+    """SIZE servers that find each other by the names of their pods."""
+
+    peers_end: t.ClassVar[str]
+    """End of the name of the headless Service."""
+
+    size: int = 1
+
+    @property
+    def peers(self) -> str:
+        """The name of the headless Service, which includes pods that are not ready."""
+        return f"{self.name}-{self.peers_end}"
+
+    @property
+    def domain(self) -> str:
+        """The domain of the pods' names."""
+        return f"{self.peers}.{self.namespace}.svc"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names that a certificate of the servers is valid for."""
+        ends = ("", f".{self.namespace}", f".{self.namespace}.svc", f".{self.namespace}.svc.cluster.local")
+        pods = [f"*.{self.peers}{end}" for end in ends if end != f".{self.namespace}"]
+        return ("localhost", "127.0.0.1", *(f"{self.name}{end}" for end in ends), *pods)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ports:
+    """Numbers of ports by their names, and who may connect."""
+
+    clients: Mapping[str, int]
+    """The ports of the Service for clients: for pods of the namespace, and those that the options name."""
+    peers: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """For servers of the same name only."""
+    everyone: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """For everyone, although a port is among those for clients."""
+    headless: Sequence[str] = ()
+    """Names of the ports of the Service by which servers find each other."""
+
+
+def around(
+    server: Server, ports: Ports, *, app_protocols: Mapping[str, str] | None = None, budget: bool = False
+) -> list[Manifest]:
+    """The objects around the pods: Services, NetworkPolicy, disruption budget."""
+    objects = [client_service(server.metadata(), server.labels, ports.clients, app_protocols)]
+    if isinstance(server, ServerGroup):
+        known = {**ports.clients, **ports.peers, **ports.everyone}
+        found = {name: known[name] for name in ports.headless}
+        objects.append(headless_service(server.metadata(server.peers), server.labels, found))
+    objects += policies(server, ports)
+    if budget:
+        objects.append(disruption_budget(server.metadata(), server.labels))
+    return objects
+
+
+def policies(server: Server, ports: Ports) -> list[Manifest]:
+    """The NetworkPolicy, unless it is switched off."""
+    admitted = [number for name, number in ports.clients.items() if name not in ports.everyone]
+    flows = [Flow([EVERY_POD, *server.network_policy_from], admitted)]
+    if ports.peers:
+        flows.append(Flow([labelled(server.labels)], list(ports.peers.values())))
+    if ports.everyone:
+        # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
+        flows.append(Flow(None, list(ports.everyone.values())))
+    return [network_policy(server.metadata(), server.labels, flows)] if server.network_policy else []
 
 
 def secured(pod: PodSettings) -> PodSettings:

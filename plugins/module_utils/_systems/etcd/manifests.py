@@ -23,12 +23,17 @@ from ..._manifests.meta import (
     quantity,
     spec_hash,
 )
-from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
 from ..._manifests.pods import PodSettings, field_env, pod_template
 
 CLIENT_PORT = 2379
 PEER_PORT = 2380
 METRICS_PORT = 2381
+PORTS = servers.Ports(
+    clients={"client": CLIENT_PORT},
+    peers={"peer": PEER_PORT},
+    everyone={"metrics": METRICS_PORT},
+    headless=("client", "peer"),
+)
 
 _DATA = "/var/lib/etcd"
 _TLS = "/etc/etcd-tls"
@@ -43,22 +48,16 @@ _METRIC = re.compile(r"^(etcd_\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EtcdCluster(servers.Server):
+class EtcdCluster(servers.ServerGroup):
     """SIZE members that know each other from the start."""
 
-    module, title, app = "etcd_cluster", "etcd", "etcd"
+    module, title, app, peers_end = "etcd_cluster", "etcd", "etcd", "peers"
 
-    size: int = 1
     enable_v2: bool = False
     peer_tls: bool = True
     client_tls: bool = True
     storage_size: str | None = "1Gi"
     storage_class_name: str | None = None
-
-    @property
-    def peers(self) -> str:
-        """The name of the headless Service, which includes members that are not ready."""
-        return f"{self.name}-peers"
 
     @property
     def client_scheme(self) -> str:
@@ -70,29 +69,12 @@ class EtcdCluster(servers.Server):
         """The address for clients in the same namespace."""
         return f"{self.client_scheme}://{self.name}:{CLIENT_PORT}"
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The names that certificates of members are valid for."""
-        domain = f"{self.namespace}.svc"
-        ends = (domain, f"{domain}.cluster.local")
-        members = [f"*.{self.peers}{end}" for end in ("", *(f".{end}" for end in ends))]
-        return ("localhost", "127.0.0.1", self.name, f"{self.name}.{self.namespace}", *(
-            f"{self.name}.{end}" for end in ends), *members)  # fmt: skip
-
 
 def manifests(cluster: EtcdCluster) -> list[Manifest]:
     """The objects of CLUSTER, without the Secrets of its certificates."""
     check(cluster)
-    objects = [
-        client_service(cluster),
-        peer_service(cluster),
-        apply_overrides(stateful_set(cluster), cluster.overrides),
-    ]
-    if cluster.size > 1:
-        objects.append(servers.disruption_budget(cluster.metadata(), cluster.labels))
-    if cluster.network_policy:
-        objects.append(ingress(cluster))
-    return objects
+    objects = servers.around(cluster, PORTS, budget=cluster.size > 1)
+    return [*objects, apply_overrides(stateful_set(cluster), cluster.overrides)]
 
 
 def check(cluster: EtcdCluster) -> None:
@@ -122,40 +104,18 @@ def _check_image(cluster: EtcdCluster) -> None:
         )
 
 
-def client_service(cluster: EtcdCluster) -> Manifest:
-    """The Service for clients: members that have a leader."""
-    return servers.client_service(cluster.metadata(), cluster.labels, {"client": CLIENT_PORT})
-
-
-def peer_service(cluster: EtcdCluster) -> Manifest:
-    """The Service by which members find each other, ready or not."""
-    ports = {"client": CLIENT_PORT, "peer": PEER_PORT}
-    return servers.headless_service(cluster.metadata(cluster.peers), cluster.labels, ports)
-
-
-def ingress(cluster: EtcdCluster) -> Manifest:
-    """Who may connect."""
-    flows = [
-        Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
-        Flow([labelled(cluster.labels)], [PEER_PORT]),
-        # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
-        Flow(None, [METRICS_PORT]),
-    ]
-    return network_policy(cluster.metadata(), cluster.labels, flows)
-
-
 def initial_cluster(cluster: EtcdCluster) -> str:
     """Names and addresses of all members, which etcd reads only at its first start."""
-    scheme, domain = "https" if cluster.peer_tls else "http", f"{cluster.peers}.{cluster.namespace}.svc"
+    scheme = "https" if cluster.peer_tls else "http"
     return ",".join(
-        f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{domain}:{PEER_PORT}" for i in range(cluster.size)
+        f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{cluster.domain}:{PEER_PORT}" for i in range(cluster.size)
     )
 
 
 def arguments(cluster: EtcdCluster) -> list[str]:
     """The arguments, the same for every member, which takes its own name from the environment."""
     peer = "https" if cluster.peer_tls else "http"
-    own = f"$(POD_NAME).{cluster.peers}.{cluster.namespace}.svc"
+    own = f"$(POD_NAME).{cluster.domain}"
     args = [
         "--name=$(POD_NAME)",
         f"--data-dir={_DATA}/data",
@@ -213,7 +173,7 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
         # The published image has no entrypoint.
         command=("/usr/local/bin/etcd",),
         args=tuple(arguments(cluster)),
-        ports=servers.container_ports({"client": CLIENT_PORT, "peer": PEER_PORT, "metrics": METRICS_PORT}),
+        ports=servers.container_ports({**PORTS.clients, **PORTS.peers, **PORTS.everyone}),
         volumes=(*pod.volumes, *volumes),
         volume_mounts=(*pod.volume_mounts, {"name": "data", "mountPath": _DATA}, *mounts),
         startup_probe={**alive, "periodSeconds": 2, "failureThreshold": 90, "timeoutSeconds": 5},

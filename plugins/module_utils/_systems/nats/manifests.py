@@ -28,12 +28,18 @@ from ..._manifests.meta import (
     compact,
     spec_hash,
 )
-from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
 from ..._manifests.pods import PodSettings, field_env, pod_template, resources
 
 CLIENT_PORT = 4222
 CLUSTER_PORT = 6222
 MONITOR_PORT = 8222
+# Who connects matters, because the servers authenticate neither clients nor each other.
+PORTS = servers.Ports(
+    clients={"client": CLIENT_PORT},
+    peers={"cluster": CLUSTER_PORT},
+    everyone={"monitor": MONITOR_PORT},
+    headless=("cluster", "monitor"),
+)
 
 # A server connects to these, learns from them of all others, and those connect to it. If each named all others, it would look up and try
 # those that have no pod yet every second, and two connections would be made for each pair, of which one is closed again.
@@ -47,10 +53,10 @@ MAX_PENDING = 64 * 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NatsCluster(servers.Server):
+class NatsCluster(servers.ServerGroup):
     """SIZE connected servers, and what a client may send them."""
 
-    module, title, app = "nats_cluster", "NATS cluster", "nats"
+    module, title, app, peers_end = "nats_cluster", "NATS cluster", "nats", "mgmt"
 
     size: int = 3
     backend: t.Literal["operator", "statefulset"] = "statefulset"
@@ -71,11 +77,6 @@ class NatsCluster(servers.Server):
         return {**super().metadata(name), "labels": {**_labels(self), **self.labels}}
 
     @property
-    def management(self) -> str:
-        """The name of the headless Service for routes and monitoring."""
-        return f"{self.name}-mgmt"
-
-    @property
     def url(self) -> str:
         """The address for clients in the same namespace."""
         return f"nats://{self.name}:{CLIENT_PORT}"
@@ -84,16 +85,12 @@ class NatsCluster(servers.Server):
 def manifests(cluster: NatsCluster) -> list[Manifest]:
     """The objects of CLUSTER."""
     check(cluster)
-    policy = [ingress(cluster)] if cluster.network_policy else []
     if cluster.backend == "operator":
-        return [*policy, apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
-    config = config_map(cluster)
+        return [*servers.policies(cluster, PORTS), apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
+    objects = servers.around(cluster, PORTS, budget=cluster.pod_disruption_budget and cluster.size > 1)
     # The hash leaves out the routes: a new server announces itself, so another size is no reason to restart the others.
     workload = apply_overrides(stateful_set(cluster, spec_hash(_settings(cluster))), cluster.overrides)
-    objects = [config, client_service(cluster), management_service(cluster), *policy, workload]
-    if cluster.pod_disruption_budget and cluster.size > 1:
-        objects.append(servers.disruption_budget(cluster.metadata(), cluster.labels))
-    return objects
+    return [config_map(cluster), *objects, workload]
 
 
 def check(cluster: NatsCluster) -> None:
@@ -220,7 +217,7 @@ def server_config(cluster: NatsCluster) -> str:
 
 def _routes(cluster: NatsCluster) -> list[str]:
     # The shortest name that DNS knows: a longer one that is not complete is first looked up with every search domain.
-    seeds = [f"{cluster.name}-{i}.{cluster.management}" for i in range(min(cluster.size, _SEEDS))]
+    seeds = [f"{cluster.name}-{i}.{cluster.peers}" for i in range(min(cluster.size, _SEEDS))]
     routes = [f'    "nats://{seed}:{CLUSTER_PORT}"' for seed in seeds]
     return [
         "cluster {",
@@ -260,28 +257,6 @@ def config_map(cluster: NatsCluster) -> Manifest:
     return shared.config_map(cluster.metadata(f"{cluster.name}-config"), {"nats.conf": server_config(cluster)})
 
 
-def client_service(cluster: NatsCluster) -> Manifest:
-    """The Service for clients."""
-    return servers.client_service(cluster.metadata(), cluster.labels, {"client": CLIENT_PORT})
-
-
-def management_service(cluster: NatsCluster) -> Manifest:
-    """The Service by which servers find each other, ready or not."""
-    ports = {"cluster": CLUSTER_PORT, "monitor": MONITOR_PORT}
-    return servers.headless_service(cluster.metadata(cluster.management), cluster.labels, ports)
-
-
-def ingress(cluster: NatsCluster) -> Manifest:
-    """Who may connect, because the servers authenticate neither clients nor each other."""
-    flows = [
-        Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
-        Flow([labelled(cluster.labels)], [CLUSTER_PORT]),
-        # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
-        Flow(None, [MONITOR_PORT]),
-    ]
-    return network_policy(cluster.metadata(), cluster.labels, flows)
-
-
 def _server_pod(cluster: NatsCluster) -> PodSettings:
     """The user's pod settings with probes, ports and the configuration file."""
     health = {"httpGet": {"path": "/healthz", "port": MONITOR_PORT}, "timeoutSeconds": 5}
@@ -290,7 +265,7 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
         servers.secured(cluster.pod),
         # No command, because the published images differ in the path of the binary, but all have an entrypoint that takes flags.
         args=("-c", "/etc/nats-config/nats.conf"),
-        ports=servers.container_ports({"client": CLIENT_PORT, "cluster": CLUSTER_PORT, "monitor": MONITOR_PORT}),
+        ports=servers.container_ports({**PORTS.clients, **PORTS.peers, **PORTS.everyone}),
         volumes=(*cluster.pod.volumes, config),
         volume_mounts=(
             *cluster.pod.volume_mounts,
@@ -323,7 +298,7 @@ def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
         env=[field_env("POD_NAME", "metadata.name")],
         annotations={ANNOTATION_CONFIG_HASH: config_hash},
     )
-    return servers.stateful_set(cluster, template, replicas=cluster.size, service=cluster.management)
+    return servers.stateful_set(cluster, template, replicas=cluster.size, service=cluster.peers)
 
 
 @dataclasses.dataclass(frozen=True)

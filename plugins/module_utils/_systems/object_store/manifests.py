@@ -27,7 +27,6 @@ from ..._kube.objects import ANNOTATION_GENERATED
 from ..._manifests import servers
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity
-from ..._manifests.network_policy import EVERY_POD, Flow, network_policy
 from ..._manifests.pods import PodSettings, pod_template
 
 PORT = 7070
@@ -78,15 +77,11 @@ def manifests(store: ObjectStore) -> list[Manifest]:
     check_name(store.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
     quantity(store.storage_size, "storage_size")
     pinned_tag(store.pod.image, "Give it a version, such as ghcr.io/versity/versitygw:v1.8.0, or a digest.")
-    objects = [
-        servers.client_service(store.metadata(), store.labels, {"s3": PORT}),
+    # What comes by port-forwarding comes from inside of the pod, and no policy counts for it.
+    return [
+        *servers.around(store, servers.Ports(clients={"s3": PORT})),
         apply_overrides(stateful_set(store), store.overrides),
     ]
-    if store.network_policy:
-        # What comes by port-forwarding comes from inside of the pod, and no policy counts for it.
-        flows = [Flow([EVERY_POD, *store.network_policy_from], [PORT])]
-        objects.append(network_policy(store.metadata(), store.labels, flows))
-    return objects
 
 
 def check_buckets(names: Sequence[str]) -> list[str]:

@@ -23,7 +23,6 @@ from ..._manifests.meta import (
     quantity,
     spec_hash,
 )
-from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
 from ..._manifests.pods import PodSettings, field_env, pod_template, resources
 
 AMQP_PORTS = {False: 5672, True: 5671}
@@ -61,12 +60,11 @@ printf 'default_user = %s\\ndefault_pass = %s\\n' \\
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RabbitmqCluster(servers.Server):
+class RabbitmqCluster(servers.ServerGroup):
     """SIZE nodes that know each other by the names of their pods."""
 
-    module, title, app = "rabbitmq_cluster", "RabbitMQ", "rabbitmq"
+    module, title, app, peers_end = "rabbitmq_cluster", "RabbitMQ", "rabbitmq", "nodes"
 
-    size: int = 1
     tls: bool = True
     admin_secret: str | None = None
     """The Secret of the user with name and password of the administrator; None: one of our own."""
@@ -74,11 +72,6 @@ class RabbitmqCluster(servers.Server):
     disk_free_limit: str = "2GB"
     storage_size: str = "10Gi"
     storage_class_name: str | None = None
-
-    @property
-    def peers(self) -> str:
-        """The name of the headless Service, which includes nodes that are not ready."""
-        return f"{self.name}-nodes"
 
     @property
     def admin(self) -> str:
@@ -110,35 +103,12 @@ class RabbitmqCluster(servers.Server):
         """The address of the management API."""
         return f"{'https' if self.tls else 'http'}://{self.host}:{MANAGEMENT_PORTS[self.tls]}"
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The names that the certificate of the nodes is valid for."""
-        domain = f"{self.namespace}.svc"
-        ends = ("", f".{domain}", f".{domain}.cluster.local")
-        nodes = [f"*.{self.peers}{end}" for end in ends]
-        return (
-            "localhost",
-            "127.0.0.1",
-            f"{self.name}.{self.namespace}",
-            *(f"{self.name}{end}" for end in ends),
-            *nodes,
-        )
-
 
 def manifests(cluster: RabbitmqCluster) -> list[Manifest]:
     """The objects of CLUSTER, without its Secrets."""
     check(cluster)
-    objects = [
-        config_map(cluster),
-        client_service(cluster),
-        peer_service(cluster),
-        apply_overrides(stateful_set(cluster), cluster.overrides),
-    ]
-    if cluster.size > 1:
-        objects.append(servers.disruption_budget(cluster.metadata(), cluster.labels))
-    if cluster.network_policy:
-        objects.append(ingress(cluster))
-    return objects
+    objects = servers.around(cluster, _ports(cluster), budget=cluster.size > 1)
+    return [config_map(cluster), *objects, apply_overrides(stateful_set(cluster), cluster.overrides)]
 
 
 def check(cluster: RabbitmqCluster) -> None:
@@ -180,32 +150,15 @@ def _check_image(cluster: RabbitmqCluster) -> None:
         )
 
 
-def _client_ports(cluster: RabbitmqCluster) -> dict[str, int]:
-    names = ("amqps", "https") if cluster.tls else ("amqp", "http")
-    return dict(zip(names, (AMQP_PORTS[cluster.tls], MANAGEMENT_PORTS[cluster.tls]), strict=True))
-
-
-def client_service(cluster: RabbitmqCluster) -> Manifest:
-    """The Service for clients: nodes that take connections."""
-    ports = {**_client_ports(cluster), "metrics": METRICS_PORT}
-    return servers.client_service(cluster.metadata(), cluster.labels, ports)
-
-
-def peer_service(cluster: RabbitmqCluster) -> Manifest:
-    """The Service that gives nodes their names, ready or not: a node looks its own up before it starts."""
-    ports = {"epmd": EPMD_PORT, "distribution": DISTRIBUTION_PORT}
-    return servers.headless_service(cluster.metadata(cluster.peers), cluster.labels, ports)
-
-
-def ingress(cluster: RabbitmqCluster) -> Manifest:
-    """Who may connect. What comes by port-forwarding comes from inside of the pod, and no policy counts for it."""
-    flows = [
-        Flow([EVERY_POD, *cluster.network_policy_from], list(_client_ports(cluster).values())),
-        Flow([labelled(cluster.labels)], [EPMD_PORT, DISTRIBUTION_PORT]),
-        # Prometheus scrapes from anywhere; there are numbers and names of queues only.
-        Flow(None, [METRICS_PORT]),
-    ]
-    return network_policy(cluster.metadata(), cluster.labels, flows)
+def _ports(cluster: RabbitmqCluster) -> servers.Ports:
+    amqp, management = ("amqps", "https") if cluster.tls else ("amqp", "http")
+    metrics = {"metrics": METRICS_PORT}  # numbers and names of queues only
+    return servers.Ports(
+        clients={amqp: AMQP_PORTS[cluster.tls], management: MANAGEMENT_PORTS[cluster.tls], **metrics},
+        peers={"epmd": EPMD_PORT, "distribution": DISTRIBUTION_PORT},
+        everyone=metrics,
+        headless=("epmd", "distribution"),
+    )
 
 
 def plugins(cluster: RabbitmqCluster) -> list[str]:
@@ -302,7 +255,7 @@ def _setup(pod: PodSettings) -> Manifest:
 
 
 def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
-    pod = servers.secured(cluster.pod)
+    pod, ports = servers.secured(cluster.pod), _ports(cluster)
     mounts = {"config": _CONFIG, "run": _RUN, "logs": _LOGS, "tmp": "/tmp", "data": _DATA}  # noqa: S108
     if cluster.tls:
         mounts["tls"] = _TLS
@@ -319,14 +272,7 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
     return dataclasses.replace(
         pod,
         command=("rabbitmq-server",),
-        ports=servers.container_ports(
-            {
-                **_client_ports(cluster),
-                "metrics": METRICS_PORT,
-                "epmd": EPMD_PORT,
-                "distribution": DISTRIBUTION_PORT,
-            }
-        ),
+        ports=servers.container_ports({**ports.clients, **ports.peers}),
         init_containers=(_setup(pod),),
         volumes=(*pod.volumes, *_volumes(cluster)),
         volume_mounts=tuple(
@@ -340,11 +286,10 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
 
 
 def _environment(cluster: RabbitmqCluster) -> list[Manifest]:
-    domain = f"{cluster.peers}.{cluster.namespace}.svc"
     plain = {
         "RABBITMQ_USE_LONGNAME": "true",
         # The data's folder is called after the node, so the name must not change.
-        "RABBITMQ_NODENAME": f"rabbit@$(POD_NAME).{domain}",
+        "RABBITMQ_NODENAME": f"rabbit@$(POD_NAME).{cluster.domain}",
         "RABBITMQ_CONFIG_FILES": f"{_RUN}/conf.d",
         "RABBITMQ_MNESIA_BASE": f"{_DATA}/mnesia",
         "HOME": _RUN,

@@ -24,7 +24,6 @@ from ..._core.errors import InvalidInput
 from ..._manifests import access, monitoring, servers, storage
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
-from ..._manifests.network_policy import EVERY_POD, Flow, network_policy
 from ..._manifests.pods import PodSettings, pod_template
 from . import metrics
 from .autoscaling import Autoscaling, autoscaler
@@ -86,18 +85,11 @@ def manifests(server: TritonServer) -> list[Manifest]:
     objects = storage.storage_claim(server.repository.storage, server.namespace, server.labels)
     if not server.pod.service_account_name:
         objects.append(_service_account(server))
-    objects += [
-        servers.client_service(meta, server.labels, PORTS, APP_PROTOCOLS),
-        servers.disruption_budget(meta, server.labels),
-        apply_overrides(deployment(server), server.overrides),
-    ]
+    objects += servers.around(server, servers.Ports(clients=PORTS), app_protocols=APP_PROTOCOLS, budget=True)
+    objects.append(apply_overrides(deployment(server), server.overrides))
     if server.autoscaling:
         objects.append(autoscaler(meta, DEPLOYMENT, server.autoscaling))
-    objects += _monitoring(server, meta)
-    if server.network_policy:
-        flows = [Flow([EVERY_POD, *server.network_policy_from], list(PORTS.values()))]
-        objects.append(network_policy(meta, server.labels, flows))
-    return objects
+    return [*objects, *_monitoring(server, meta)]
 
 
 def _monitoring(server: TritonServer, meta: Manifest) -> list[Manifest]:
