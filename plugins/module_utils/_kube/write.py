@@ -163,11 +163,15 @@ class Writer:
         return self._apply(_for_existing_only(freed), freed)
 
     def _defaults(self, step: Step, refusal: Rejected) -> fields.Trie:
-        """The defaults of the server that may be why it refuses a change; empty where none is. A new object would be accepted."""
+        """The defaults of the server that are the reason why it refuses a change; empty if it refuses the change without them, too."""
         refused = refusal.details.get("fields") or ()
         found = fields.defaults_in_the_way(step.desired, step.live, refused) if step.live else {}
         if found:
-            self._dry_run_recreate(step, refusal)
+            without = _merged(_removal(found), _for_existing_only(step))
+            try:
+                self.cluster.patch(step.ref, without, dry_run=True)
+            except Rejected as exc:
+                return found if _is_inconclusive(exc) else {}
         return found
 
     def _transfer_fields(self, step: Step, defaults: fields.Trie | None = None, tries: int = _TRIES) -> Step:
@@ -308,6 +312,17 @@ class Writer:
             clock=self.clock,
         )
         return change, self._record_not_kept(step, self._apply(step.desired))
+
+
+def _removal(node: fields.Trie) -> Manifest:
+    """The JSON merge patch that removes these fields; the elements of lists are replaced with their list."""
+    return {key[2:]: _removal(below) if below else None for key, below in node.items() if key.startswith("f:")}
+
+
+def _merged(patch: t.Any, desired: t.Any) -> t.Any:
+    if not (isinstance(patch, dict) and isinstance(desired, dict)):
+        return desired
+    return {**patch, **{key: _merged(patch.get(key), value) for key, value in desired.items()}}
 
 
 def _without_nulls(value: t.Any) -> t.Any:
