@@ -192,6 +192,17 @@ def without_subject(text: str) -> list[str]:
     return [said for said in docstrings(text) if NO_SUBJECT.match(said) or PERSONS.search(said)]
 
 
+def test_pages_name_clients_users_and_controllers() -> None:
+    """The texts that programs print, and names of tests, are in backticks or in a table of their own."""
+    pages = [
+        p
+        for p in (ROOT / "docs").rglob("*.md")
+        if p.parent.name != "reference" and p.name not in ("faults.md", "images.md")
+    ]
+    said = {str(p.relative_to(ROOT)): PERSONS.findall(re.sub(r"`[^`]*`", "", p.read_text("utf-8"))) for p in pages}
+    assert {page: found for page, found in said.items() if found} == {}
+
+
 def test_docstrings_name_their_subject() -> None:
     paths = [path for path in sorted((ROOT / "plugins").rglob("*.py")) if not set(NOT_YET) & set(path.parts)]
     assert len(paths) > 100
