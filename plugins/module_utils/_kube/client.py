@@ -20,6 +20,7 @@ import http.client
 import io
 import json
 import math
+import os
 import queue
 import re
 import socket
@@ -134,6 +135,9 @@ class Transport:
         self.connection = connection
         self.limits = limits or Limits()
         self._base = _base(connection)
+        run = os.environ.get("MUSTER_RUN", "")
+        self._agent = f"muster/{run}" if run.isalnum() else "muster"
+        """The user agent, with the identifier of the run by which callback summary counts requests."""
         self._idle: queue.LifoQueue[_Wire] = queue.LifoQueue()
         self._clock = clock
         self._bucket = TokenBucket(_RATE, _BURST, clock)
@@ -331,7 +335,7 @@ class Transport:
 
     def _headers(self, accept: str, content_type: str | None, auth: RequestAuth) -> t.Any:
         """The headers as they are sent; only here are secrets revealed. Invalid values are refused before http.client prints them."""
-        given: list[tuple[str, t.Any]] = [*self.connection.headers, ("Accept", accept), ("User-Agent", "muster")]
+        given: list[tuple[str, t.Any]] = [*self.connection.headers, ("Accept", accept), ("User-Agent", self._agent)]
         if content_type:
             given.append(("Content-Type", content_type))
         if auth.authorization:
