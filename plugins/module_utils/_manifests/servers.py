@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Servers of any kind: their names and labels, and what they need around their pods: Services, claims, a disruption budget."""
+"""The names and labels of servers, and the objects around their pods: Services, NetworkPolicy, claims, a disruption budget."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class Ports:
     """Numbers of ports by their names, and who may connect."""
 
     clients: Mapping[str, int]
-    """The ports of the Service for clients: for pods of the namespace, and those that the options name."""
+    """The ports of the Service for clients, open to pods of the namespace and to those that the options name."""
     peers: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """For servers of the same name only."""
-    everyone: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """For everyone, although a port is among those for clients."""
+    """The ports for servers of the same name only."""
+    metrics: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """The ports for every client, of metrics and probes, also where one is among those for clients."""
     headless: Sequence[str] = ()
     """Names of the ports of the Service by which servers find each other."""
 
@@ -94,7 +94,7 @@ def around(
     """The objects around the pods: Services, NetworkPolicy, disruption budget."""
     objects = [client_service(server.metadata(), server.labels, ports.clients, app_protocols)]
     if isinstance(server, ServerGroup):
-        known = {**ports.clients, **ports.peers, **ports.everyone}
+        known = {**ports.clients, **ports.peers, **ports.metrics}
         found = {name: known[name] for name in ports.headless}
         objects.append(headless_service(server.metadata(server.peers), server.labels, found))
     objects += policies(server, ports)
@@ -105,13 +105,13 @@ def around(
 
 def policies(server: Server, ports: Ports) -> list[Manifest]:
     """The NetworkPolicy, unless it is switched off."""
-    admitted = [number for name, number in ports.clients.items() if name not in ports.everyone]
+    admitted = [number for name, number in ports.clients.items() if name not in ports.metrics]
     flows = [Flow([EVERY_POD, *server.network_policy_from], admitted)]
     if ports.peers:
         flows.append(Flow([labelled(server.labels)], list(ports.peers.values())))
-    if ports.everyone:
+    if ports.metrics:
         # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
-        flows.append(Flow(None, list(ports.everyone.values())))
+        flows.append(Flow(None, list(ports.metrics.values())))
     return [network_policy(server.metadata(), server.labels, flows)] if server.network_policy else []
 
 

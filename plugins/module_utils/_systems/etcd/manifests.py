@@ -31,7 +31,7 @@ METRICS_PORT = 2381
 PORTS = servers.Ports(
     clients={"client": CLIENT_PORT},
     peers={"peer": PEER_PORT},
-    everyone={"metrics": METRICS_PORT},
+    metrics={"metrics": METRICS_PORT},
     headless=("client", "peer"),
 )
 
@@ -173,7 +173,7 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
         # The published image has no entrypoint.
         command=("/usr/local/bin/etcd",),
         args=tuple(arguments(cluster)),
-        ports=servers.container_ports({**PORTS.clients, **PORTS.peers, **PORTS.everyone}),
+        ports=servers.container_ports({**PORTS.clients, **PORTS.peers, **PORTS.metrics}),
         volumes=(*pod.volumes, *volumes),
         volume_mounts=(*pod.volume_mounts, {"name": "data", "mountPath": _DATA}, *mounts),
         startup_probe={**alive, "periodSeconds": 2, "failureThreshold": 90, "timeoutSeconds": 5},

@@ -37,7 +37,7 @@ MONITOR_PORT = 8222
 PORTS = servers.Ports(
     clients={"client": CLIENT_PORT},
     peers={"cluster": CLUSTER_PORT},
-    everyone={"monitor": MONITOR_PORT},
+    metrics={"monitor": MONITOR_PORT},
     headless=("cluster", "monitor"),
 )
 
@@ -265,7 +265,7 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
         servers.secured(cluster.pod),
         # No command, because the published images differ in the path of the binary, but all have an entrypoint that takes flags.
         args=("-c", "/etc/nats-config/nats.conf"),
-        ports=servers.container_ports({**PORTS.clients, **PORTS.peers, **PORTS.everyone}),
+        ports=servers.container_ports({**PORTS.clients, **PORTS.peers, **PORTS.metrics}),
         volumes=(*cluster.pod.volumes, config),
         volume_mounts=(
             *cluster.pod.volume_mounts,

@@ -156,7 +156,7 @@ def _ports(cluster: RabbitmqCluster) -> servers.Ports:
     return servers.Ports(
         clients={amqp: AMQP_PORTS[cluster.tls], management: MANAGEMENT_PORTS[cluster.tls], **metrics},
         peers={"epmd": EPMD_PORT, "distribution": DISTRIBUTION_PORT},
-        everyone=metrics,
+        metrics=metrics,
         headless=("epmd", "distribution"),
     )
 

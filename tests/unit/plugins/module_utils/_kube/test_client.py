@@ -139,13 +139,21 @@ def test_paths_of_core_and_group_and_subresource(server: Server, kube: HttpClust
     ]
 
 
-def test_apply_is_a_server_side_apply_as_muster(server: Server, kube: HttpCluster) -> None:
+@pytest.mark.parametrize(
+    ("run", "agent"), [("", "muster"), ("0123456789ab", "muster/0123456789ab"), ("a\nb", "muster")]
+)
+def test_apply_is_a_server_side_apply_as_muster(
+    server: Server, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, run: str, agent: str
+) -> None:
+    monkeypatch.setenv("MUSTER_RUN", run)
+    kube = connect(server, clock)
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}}
     kube.apply(manifest, dry_run=True, force_conflicts=True)
     verb, path, body, headers = server.seen[0]
     assert (verb, body, headers["Content-Type"]) == ("PATCH", manifest, ["application/apply-patch+yaml"])
     assert path.endswith("/pods/p?fieldManager=muster&force=true&fieldValidation=Strict&dryRun=All")
-    assert headers["User-Agent"] == ["muster"]
+    assert headers["User-Agent"] == [agent]
+    kube.close()
 
 
 def test_connections_are_kept_and_shared(server: Server, kube: HttpCluster) -> None:
