@@ -86,7 +86,7 @@ class ProgramTraining:
         return metadata(name, self.namespace, self.labels)
 
     def shared_objects(self, config: Manifest) -> list[Manifest]:
-        """The objects of every training beside its workload: the ConfigMap CONFIG with the record of the options, storage, the NetworkPolicy."""
+        """The objects beside the workload: the ConfigMap CONFIG with the record of the options, storage, the NetworkPolicy."""
         # The record must outlive the workload.
         notes = {ANNOTATION_SPEC_PARTS: json.dumps(self.parts, sort_keys=True)}
         recorded = {**config, "metadata": {**config["metadata"], "annotations": notes}}
