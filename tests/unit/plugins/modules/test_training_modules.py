@@ -27,7 +27,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
@@ -469,7 +469,7 @@ def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> Non
 def test_servers_that_only_have_to_run_are_not_asked(
     backend: str, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.kinds_served["nats.io/v1alpha2", "NatsCluster"] = Resource("natsclusters", True)
+    cluster.kinds_served["nats.io/v1alpha2", "NatsCluster"] = ServedKind("natsclusters", True)
     cluster.controllers["StatefulSet"] = lambda _item: {"observedGeneration": 1, "readyReplicas": 2, "replicas": 2}
     real = watching.watch_until
     monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))

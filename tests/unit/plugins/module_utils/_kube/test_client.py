@@ -33,7 +33,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import RequestAuth, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 Reply = tuple[int, t.Any, dict[str, str]]
@@ -370,7 +370,7 @@ def test_unknown_kinds_are_looked_up_once_per_group_version(server: Server, kube
         ]
     }
     server.replies = [(200, listing, {}), (200, {}, {})]
-    assert kube.resource("x.io/v1", "Foo") == Resource("foos", True)
+    assert kube.resource("x.io/v1", "Foo") == ServedKind("foos", True)
     assert kube.resource("x.io/v1", "Bar") is None
     assert len(server.seen) == 1
     assert kube.resource("x.io/v1", "Foo", refresh=True) is None
@@ -398,7 +398,7 @@ def test_kinds_come_from_aggregated_discovery(server: Server, kube: HttpCluster)
     ]
     groups = {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "x.io"}, "versions": versions}]}
     server.replies = [(200, {"kind": "APIGroupDiscoveryList", "items": []}, {}), (200, groups, {})]
-    assert kube.kinds() == [("x.io/v2", "Foo", Resource("foos", True))]
+    assert kube.kinds() == [("x.io/v2", "Foo", ServedKind("foos", True))]
     server.replies = [(200, {"kind": "APIVersions"}, {})]
     with pytest.raises(InvalidInput, match=r"1\.30"):
         kube.kinds()
