@@ -179,6 +179,8 @@ def too_early(step: Step, refused: MusterError) -> bool:
         return False
     if refused.code == BUCKET_BUSY or (refused.code == "NoSuchBucket" and step.operation.startswith("put_")):
         return True  # a bucket is not everywhere as soon as it is created
+    if refused.code == "ResourceNotFoundException" and step.operation == "associate_access_policy":
+        return True  # nor is an access entry (terraform-provider-aws, access_policy_association.go)
     return refused.code == "InvalidParameterException" and bool(ROLE_NOT_SEEN.search(str(refused)))
 
 

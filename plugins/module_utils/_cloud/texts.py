@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import typing as t
 
@@ -26,7 +27,7 @@ def texts(option: str, given: t.Mapping[t.Any, t.Any], of_bool: t.Callable[[bool
     OF_BOOL: how the cloud's own collection writes true and false. A value that is no scalar is refused.
     """
     for key, value in given.items():
-        if not isinstance(value, (str, int, float)):
+        if not isinstance(value, (str, int, float, dt.date)):
             found = (
                 "no value" if value is None else f"a {'mapping' if isinstance(value, dict) else 'list'} as its value"
             )

@@ -51,6 +51,10 @@ def test_a_principal_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run
     entry = {"cluster_name": "f", "principal_arn": ground["web"]}
     assert done(run("eks_access_entry", **entry))["access_entry"]["principal_arn"] == ground["web"]
     assert aws.attempts().count("eks:CreateAccessEntry") == 4
+    policy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
+    aws.fault("entry_not_visible", "AssociateAccessPolicy", times=3)
+    done(run("eks_access_entry", **entry, policies=[{"policy_arn": policy, "access_scope": {"type": "cluster"}}]))
+    assert aws.ask("faults") == []
     lost = run("eks_access_entry", cluster_name="f", principal_arn="arn:aws:iam::123456789012:role/aws-reserved/Lost")
     assert (
         "invalid principal. Give the ARN of one that exists, with its path: `aws iam get-role --role-name Lost`"

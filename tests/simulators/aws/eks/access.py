@@ -114,6 +114,10 @@ def delete_entry(account: Account, params: Body) -> Body:
 
 def associate_policy(account: Account, params: Body) -> Body:
     cluster = _with_entries(account, params["clusterName"])
+    if JOURNAL.fault(
+        "entry_not_visible", "AssociateAccessPolicy"
+    ):  # terraform-provider-aws, access_policy_association.go, repeats it
+        missing(f"The specified principalArn could not be found: {params['principalArn']}")
     _entry(cluster, params["principalArn"])
     arn, scope = params["policyArn"], params["accessScope"]
     if arn.rsplit("/", 1)[-1] not in POLICIES:

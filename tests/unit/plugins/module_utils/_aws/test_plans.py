@@ -184,6 +184,7 @@ def test_a_plan_for_a_file_system_shows_what_follows() -> None:
         ("InvalidParameterException", "Role provided in the request does not exist.", "create", True),
         ("InvalidParameterException", "The subnet ID is malformed", "create", False),
         ("ResourceNotFoundException", "No cluster found: it does not exist", "delete", False),
+        ("InvalidParameterException", "The specified principalArn is invalid: invalid principal.", "create", True),
     ],
 )
 def test_when_to_try_again(code: str, message: str, says: str, early: bool) -> None:
