@@ -22,7 +22,7 @@ _AWS_TAGS: t.Final = re.compile(r"(muster_aws|eks_\w+|efs_\w+|s3_artifacts)_tags
 
 
 def refused(name: str, value: object, spec: t.Mapping[str, t.Any]) -> str:
-    """What is wrong with the value of a variable, as the rest of a sentence that begins with its name; empty for nothing."""
+    """Say why the value of a variable is refused, as the rest of a sentence that begins with its name; empty for a good value."""
     kind = str(spec.get("type", "str"))
     if isinstance(value, str) and kind in _FORMS and name not in AS_TEXT:
         # An argument spec takes text for both; a template that reads the variable gets the text, letter by letter.

@@ -27,9 +27,10 @@ CUSTOM = "CUSTOM"
 """The AMI type of nodes whose image is that of their launch template. EKS takes no version, release or other AMI type for them."""
 SYMBOLIC = ("$Latest", "$Default")
 RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "eks.amazonaws.com")
-"""Of labels that kubelet does not start with (terraform-aws-modules/terraform-aws-eks#3346), or EKS refuses (eksctl-io/eksctl#4007)."""
+"""Domains of labels with which kubelet does not start (terraform-aws-modules/terraform-aws-eks#3346) or which EKS refuses
+(eksctl-io/eksctl#4007)."""
 FREE_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
-"""Of labels that kubelet may set (IsKubeletLabel in k8s.io/kubelet/pkg/apis/well_known_labels.go, Kubernetes 1.35)."""
+"""Domains of labels that kubelet may set (IsKubeletLabel in k8s.io/kubelet/pkg/apis/well_known_labels.go, Kubernetes 1.35)."""
 LONGEST = 63
 """Characters of a label's or taint's key with its domain (labelKey and taintKey of EKS in botocore)."""
 # Folders of AWS's public parameters by AMI type (EKS user guide, "Retrieve recommended Amazon Linux AMI IDs").

@@ -107,7 +107,7 @@ class Resource(abc.ABC, t.Generic[A]):
         return refused
 
     def advice(self, failure: str) -> str | None:  # noqa: ARG002
-        """What to do about a state that it will not leave by itself, or an update that has failed; None for the usual."""
+        """The next step after a state that the resource will not leave by itself, or after a failed update; None for the usual hint."""
         return None
 
     def examine(self, step: Step, answer: Body) -> None:  # most answers need no look
