@@ -30,7 +30,8 @@ def refused(name: str, value: object, spec: t.Mapping[str, t.Any]) -> str:
         return f"must be a {kind}, not text. With -e it is written as JSON: -e '{written}'."
     if isinstance(value, dict) and _AWS_TAGS.fullmatch(name):
         try:
-            refuse_tags(name, texts(name, value))
+            # IAM takes less than the others, and the same tags are on roles of IAM.
+            refuse_tags(name, texts(name, value), "iam")
         except InvalidInput as error:
             return f"has a tag that AWS refuses: {str(error).removeprefix(f'{name}: ')}."
     return ""

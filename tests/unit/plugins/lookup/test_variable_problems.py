@@ -106,6 +106,7 @@ VALUES: list[tuple[str, Any, str]] = [
         {"team": None},
         f'{TAG} team has no value. Give it a text, a number, true or false; "" for an empty text.',
     ),
+    ("muster_aws_tags", {"Team": "a", "team": "b"}, f"{TAG} Team and team are one tag for IAM. Leave out one of them."),
 ]
 
 
