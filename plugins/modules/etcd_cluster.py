@@ -166,7 +166,7 @@ class Life(servers.LifeWithClaims[EtcdCluster]):
         tls = tls_of(self.live) if self.live else {}
         tls |= {key: self.params[key] for key in ("peer_tls", "client_tls") if self.params[key] is not None}
         claim = {key: self.params[key] or None for key in ("storage_size", "storage_class_name")}
-        return EtcdCluster(**self.fields(namespace, "size", "enable_v2"), **tls, **claim)
+        return EtcdCluster(**{**self.fields(namespace, "size", "enable_v2"), **tls, **claim})
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)
