@@ -158,16 +158,21 @@ class Life(abc.ABC, t.Generic[S]):
 class LifeWithClaims(Life[S]):
     """The life of servers as a StatefulSet whose claims outlive it."""
 
+    def fields(self, namespace: str, *names: str) -> dict[str, t.Any]:
+        storage_class = self.params["storage_class_name"] or None
+        return {**super().fields(namespace, "storage_size", *names), "storage_class_name": storage_class}
+
     def read(self) -> Manifest | None:
         return self.ctx.cluster.get(stateful_set_of(self.desired(self.namespace)))
 
     def check(self) -> None:
         """Refuse what live servers cannot become, and claims that could never be bound."""
-        size, storage_class = (getattr(self.server, name) for name in ("storage_size", "storage_class_name"))
+        size = self.server.storage_size
         if self.live:
             self.check_live(self.live)
         elif size is not None and not self.ctx.check:
-            claims_of(self.server).check_storage(self.ctx.cluster, size=size, storage_class=storage_class)
+            claims = claims_of(self.server)
+            claims.check_storage(self.ctx.cluster, size=size, storage_class=self.server.storage_class_name)
 
     def check_live(self, live: Manifest) -> None:
         """Raise if live servers cannot become the desired ones."""
