@@ -264,7 +264,7 @@ def desired(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the group."""
     params = ctx.params
-    namespace = groups.namespace_of(ctx)
+    namespace = ctx.namespace
     owner = owner_of("training_statefulset", namespace, params["name"])
     if params["state"] == "absent":
         report = groups.delete_group(ctx, namespace, owner)
