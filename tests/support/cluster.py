@@ -196,7 +196,8 @@ def play(shell: Shell, ground: Ground, scenario: Scenario, step: str) -> None:
     """Run one step of a scenario; idempotence must change nothing."""
     shell.say(f"=== {scenario.name}: {step}")
     began = shell.log.stat().st_size
-    shell.run(*scenario.command(step), cwd=scenario.folder, env={**environment(ground), **scenario.environment()})
+    settings = {**environment(ground), "K8S_AUTH_KUBECONFIG": str(ground.kubeconfig), **scenario.environment()}
+    shell.run(*scenario.command(step), cwd=scenario.folder, env=settings)
     if step != "idempotence":
         return
     with shell.log.open("rb") as log:
