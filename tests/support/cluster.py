@@ -383,7 +383,13 @@ def machine_checks() -> list[Check]:
 
 
 def _scenario(name: str, *needs: str) -> Check:
-    reads = (f"extensions/molecule/{name}/*", "extensions/molecule/config.yml", "extensions/molecule/machine", *PLUGINS)
+    reads = (
+        f"extensions/molecule/{name}/*",
+        "extensions/molecule/config.yml",
+        "extensions/molecule/machine",
+        "extensions/molecule/shared/*",
+        *PLUGINS,
+    )
     return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs, reads=reads, names=True)
 
 
