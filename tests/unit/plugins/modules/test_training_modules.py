@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import collections
-import copy
 import json
 import types
 import typing as t
@@ -25,7 +24,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP
@@ -40,6 +38,7 @@ from ansible_collections.muster.ml.plugins.modules import (
 )
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, labels, pod
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, options, run
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
 JOB: dict[str, t.Any] = {**SMALL, "metrics": {"enabled": False}, "wait": False}
@@ -56,20 +55,6 @@ CRD = {
     },
 }
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
-
-
-def run(
-    module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False
-) -> dict[str, t.Any]:
-    """The module's execute with options as Ansible would hand them over."""
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(params))
-    assert not validated.error_messages
-    context = Context(params=validated.validated_parameters, check=check, connect=lambda: cluster)
-    return t.cast("dict[str, t.Any]", module.execute(context))
-
-
-def actions(result: dict[str, t.Any]) -> dict[str, str]:
-    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
 
 
 def finish(cluster: FakeCluster) -> None:
@@ -442,9 +427,7 @@ def test_nats_servers_are_asked_themselves(cluster: FakeCluster) -> None:
 )
 def test_what_servers_lack_is_told(cluster: FakeCluster, peers: tuple[list[int], ...], payload: int, said: str) -> None:
     serve(cluster, *peers, payload=payload)
-    desired = nats_cluster.desired(
-        {**ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(dict(NATS)).validated_parameters}, "default"
-    )
+    desired = nats_cluster.desired(options(nats_cluster, NATS), "default")
     found = nats_edge.views(cluster, nats_edge.pods(cluster, desired))
     assert said in (nats_edge.missing(desired, found) or "")
 
