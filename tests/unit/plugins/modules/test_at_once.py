@@ -227,18 +227,23 @@ def check_end(cluster: Shared, case: Case, sets: dict[str, int], **more: t.Any) 
     assert cluster.writes[before:] == []
 
 
-def schedules(plain: Shared, *, both: bool) -> t.Iterator[Schedule]:
-    """The second run as a whole before each request of the first up to its last write of a Secret; or BOTH stop before each such write."""
+def schedules(plain: Shared, *, every: bool) -> t.Iterator[Schedule]:
+    """The second run as a whole before each request of the first up to its last write of a Secret; or both stop before such writes.
+
+    Both stop before the same write, or the second one write later; EVERY means each pair of writes.
+    """
     for at in range(plain.secrets_at[-1] + 2):
         yield [(0, at), (1, math.inf), (0, math.inf)]
-    for first, second in itertools.product(plain.secrets_at if both else [], repeat=2):
+    writes = plain.secrets_at
+    near = zip([*writes, *writes], [*writes, *writes[1:]], strict=False)
+    for first, second in itertools.product(writes, repeat=2) if every else near:
         yield [(0, first), (1, second), (0, math.inf), (1, math.inf)]
 
 
 def try_all(case: Case, more: dict[str, t.Any], prepared: Callable[[], Shared]) -> None:
     """Two runs with the options MORE in each interleaving, and what they leave; PREPARED makes the cluster before them.
 
-    Those in which both runs stop before their writes are tried by the check `histories`.
+    The check `histories` tries all of them.
     """
     plain = prepared()
     before = {name: len(had) for name, had in plain.secret_values().items()}
@@ -246,7 +251,7 @@ def try_all(case: Case, more: dict[str, t.Any], prepared: Callable[[], Shared]) 
     sets = {name: len(had) for name, had in plain.secret_values().items()}
     assert sets != before
     wrong = {}
-    for turns in schedules(plain, both="MUSTER_EXAMPLES" in os.environ):
+    for turns in schedules(plain, every="MUSTER_EXAMPLES" in os.environ):
         cluster = prepared()
         try:
             results = cluster.together(turns, case, **more)
