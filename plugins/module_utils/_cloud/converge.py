@@ -222,7 +222,11 @@ def _wait(resource: Resource[A], api: A, step: Step, answer: Body, deadline: Dea
     if step.wait in ("stable", "update"):
         state = resource.state(_until_stable(resource, api, deadline, exists=True))
         if state.failure:
-            raise Failed(f"{resource.label}: {step.says} failed: {state.failure}", details={"seen": state.seen})
+            raise Failed(
+                f"{resource.label}: {step.says} failed: {state.failure}",
+                resource.advice(state.failure),
+                details={"seen": state.seen},
+            )
     if step.wait == "gone":
         _until_stable(resource, api, deadline, leaving=before)
 

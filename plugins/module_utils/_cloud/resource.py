@@ -106,6 +106,10 @@ class Resource(abc.ABC, t.Generic[A]):
         """The refusal, with a better explanation if this kind has one."""
         return refused
 
+    def advice(self, failure: str) -> str | None:  # noqa: ARG002
+        """The next step after a state that the resource will not leave by itself, or after a failed update; None for the usual hint."""
+        return None
+
     def examine(self, step: Step, answer: Body) -> None:  # most answers need no look
         """Raise if an answer that the cloud calls a success is none."""
 
