@@ -15,6 +15,7 @@ import typing as t
 
 from .._cloud.plan import Body, without_none
 from .._core.errors import InvalidInput
+from .labels import refuse_tags
 from .links import network_link, ranges_of
 from .resource import Change, Described
 
@@ -54,6 +55,7 @@ class GcpFirewall(Described):
     log_config: dict[str, t.Any] | None = None
 
     def validate(self) -> None:
+        refuse_tags(self.label, [*(self.source_tags or ()), *(self.target_tags or ())])
         if bool(self.allowed) == bool(self.denied):
             raise InvalidInput(f"{self.label} needs either allowed or denied, with at least one protocol")
         if self.direction == "INGRESS" and self.allowed and not (self.source_ranges or self.source_tags):

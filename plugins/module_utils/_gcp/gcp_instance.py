@@ -18,6 +18,7 @@ from .._cloud.plan import Body, Plan, deletion_plan, found_of, mark_text, whose,
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import mark_of, same
+from .labels import refuse_metadata, refuse_tags, texts
 from .links import link, network_link
 from .plan import Step
 from .resource import SET_LABELS, Change, Labelled
@@ -88,6 +89,8 @@ class GcpInstance(Labelled):
         return self.zone.rsplit("-", 1)[0]
 
     def validate(self) -> None:
+        refuse_metadata(self.label, texts(self.metadata or {}))
+        refuse_tags(self.label, self.tags or ())
         if not (self.network or self.subnetwork):
             raise InvalidInput(f"{self.label} needs network or subnetwork")
         if self.address and "address" not in self.found:
@@ -107,7 +110,7 @@ class GcpInstance(Labelled):
             "diskSizeGb": (self.disk or {}).get("size_gb"),
             "diskType": (self.disk or {}).get("type"),
             "tags": None if self.tags is None else sorted(self.tags),
-            "metadata": None if self.metadata is None else {str(key): str(value) for key, value in self.metadata.items()},
+            "metadata": None if self.metadata is None else texts(self.metadata),
             "serviceAccounts": [account] if self.service_account else None,
             "scheduling": {"provisioningModel": "SPOT" if self.spot else "STANDARD"},
         }  # fmt: skip

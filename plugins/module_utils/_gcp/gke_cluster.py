@@ -15,7 +15,7 @@ import typing as t
 from .._cloud.plan import Body, Plan, State, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .compare import MARK, labels_with, merged
+from .compare import MARK, merged
 from .gke import (
     CLUSTERS,
     cidr_block,
@@ -133,7 +133,7 @@ class GkeCluster(Rest):
         if self.labels is None and not self.owner and self.deletion_protection is None:
             return {}
         current = live.get("resourceLabels") or {}
-        labels = labels_with(current, self.labels, self.owner or "")
+        labels = self.labels_for(current, self.labels)
         labels.pop(PROTECTED, None)
         if self.deletion_protection or (self.deletion_protection is None and PROTECTED in current):
             labels[PROTECTED] = "true"

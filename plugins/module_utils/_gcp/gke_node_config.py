@@ -13,6 +13,7 @@ import typing as t
 
 from .._cloud.plan import Body, without_none
 from .compare import is_map
+from .labels import texts
 
 _PLAIN = {
     "machine_type": "machineType",
@@ -36,7 +37,7 @@ def node_config(options: Body) -> Body:
     given = {name: value for name, value in options.items() if value is not None}
     for name in _WORDS:
         if name in given:
-            given[name] = {str(key): str(value) for key, value in given[name].items()}
+            given[name] = texts(given[name])
     config = {api: given[name] for name, api in _PLAIN.items() if name in given}
     if "image_type" in given:
         config["imageType"] = given["image_type"].upper()  # as Google keeps it
@@ -56,7 +57,7 @@ def _with_text(value: t.Any, field: str = "") -> t.Any:
     if not isinstance(value, dict):
         return value
     if is_map(field, value):
-        return {str(key): str(one) for key, one in value.items()}
+        return texts(value)
     return {key: _with_text(one, key) for key, one in value.items()}
 
 

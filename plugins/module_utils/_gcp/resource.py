@@ -51,8 +51,9 @@ from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, de
 from .._core.errors import Failed, InvalidInput, MusterError
 from . import operations
 from .api import Api
-from .compare import MARK, asked_part, labels_with, same, split_mark, text_with
+from .compare import MARK, asked_part, labels_with, mark_of, same, split_mark, text_with
 from .errors import HINTS, Refused
+from .labels import refuse_labels
 from .plan import Step
 
 # Another operation on the same thing has not ended; in the words of GKE and of Compute Engine.
@@ -151,6 +152,11 @@ class Rest(Resource):
         """The field with the owner's mark as it is to be; empty if it is as it should be anyway."""
         raise NotImplementedError
 
+    def labels_for(self, live: dict[str, str] | None, asked: dict[str, str] | None) -> dict[str, str]:
+        """The labels that it is to have, with the mark of its owner; those that Google does not accept are refused."""
+        refuse_labels(self.label, {**(asked or {}), **mark_of(self.owner)})
+        return labels_with(live, asked, self.owner or "")
+
     def validate(self) -> None:
         """Refuse options that cannot be."""
 
@@ -229,7 +235,7 @@ class Labelled(Rest):
     def marked(self, live: Body) -> Body:
         if self.labels is None and not self.owner:
             return {}
-        return {"labels": labels_with(live.get("labels"), self.labels, self.owner or "")}
+        return {"labels": self.labels_for(live.get("labels"), self.labels)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

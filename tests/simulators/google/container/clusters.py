@@ -18,6 +18,7 @@ from .. import catalogue
 from ..api import Asked, Refused, handles
 from ..compute.resources import bare
 from ..discovery import Body
+from ..labels import refuse_of_gke
 from ..operations import Failed, look_at
 from ..state import SETTINGS, Project, Thing, digest, now, number, project
 from . import ground, nodes, pools, shown, versions
@@ -177,6 +178,7 @@ def _defaults(found: Project, given: Body, location: str, network: Thing, subnet
     check_workload_pool(found, pool)
     zones = _zones(given, location)
     labels = dict(given.get("resourceLabels") or {})
+    refuse_of_gke(labels, "cluster.resource_labels")
     body: Body = {
         "addonsConfig": {"gcePersistentDiskCsiDriverConfig": {"enabled": True}, "dnsCacheConfig": {}, "gcpFilestoreCsiDriverConfig": {},
                          "kubernetesDashboard": {"disabled": True}, "networkPolicyConfig": {"disabled": True}, "gcsFuseCsiDriverConfig": {},

@@ -18,6 +18,7 @@ from .. import catalogue, quotas
 from ..api import Asked, Refused
 from ..authorise import need
 from ..discovery import Body
+from ..labels import refuse_of_gke, refuse_of_nodes
 from ..state import Project, Thing, digest, number, see
 from . import ground, shown, versions
 
@@ -109,6 +110,8 @@ def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tu
     gpus = accelerators(config, zones)
     config["taints"] = taints(config.get("taints") or [], found, cluster, bool(gpus), config["machineType"])
     model = "spot" if config.get("spot") else "preemptible" if config.get("preemptible") else "on-demand"
+    refuse_of_gke(config.get("resourceLabels"), "node_pool.config.resource_labels")
+    refuse_of_nodes(config.get("labels"))
     # GKE's own labels beside the user's, visible in the pool (terraform-google-modules/terraform-google-kubernetes-engine issue 2371).
     config["resourceLabels"] = {**(config.get("resourceLabels") or {}), "goog-gke-node-pool-provisioning-model": model}
     if gpus:

@@ -21,6 +21,7 @@ import re
 
 from ..api import Asked, Refused, handles
 from ..discovery import Body
+from ..labels import refuse_of_gke
 from ..state import digest
 from . import clusters, updates
 from .operations import free, start
@@ -39,6 +40,7 @@ def _labels(asked: Asked) -> Body:
         )
         raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
     wanted = dict(asked.body.get("resourceLabels") or {})
+    refuse_of_gke(wanted, "resource_labels")
 
     def apply() -> None:
         thing.body |= {"resourceLabels": wanted, "labelFingerprint": digest(sorted(wanted.items()))}
