@@ -44,6 +44,7 @@ class GcpSubnetwork(Described):
         Change(("ipCidrRange",), "expandIpCidrRange", "POST", "/expandIpCidrRange"),
         Change(("privateIpGoogleAccess",), "setPrivateIpGoogleAccess", "POST", "/setPrivateIpGoogleAccess"),
     )
+    FREED = True
     FIXED_HINT = "Leave the option out, or make a subnetwork of another name; without owner the name alone decides"
 
     region: str
@@ -104,11 +105,6 @@ class GcpSubnetwork(Described):
                 "A secondary range goes only when no cluster uses it: delete the cluster first, or leave the range in the list"
             )
         return super().explain(refused)
-
-    def hint(self, codes: t.Sequence[str]) -> str:
-        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
-            return "Remove what is in the subnetwork first: clusters, machines, addresses, load balancers"
-        return ""
 
 
 def _holds(wider: str, narrower: str) -> bool:

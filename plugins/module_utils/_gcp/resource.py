@@ -61,13 +61,26 @@ _BUSY = re.compile(
     r"incompatible operation|(?i:operation \S+ is currently|has (?:an? )?(?:running|pending|ongoing) operation|please wait and try again)"
 )
 
+_HOLDER = re.compile(r"being used by '?[^' ]*?(\w+/[^/' ]+)'?(?: |$|[.;,])")
+# Names of ingress-gce (NEGs, k8s1-..., k8s2-...), of Kubernetes' cloud provider (k8s-fw-..., a with the uid of a Service) and of GKE.
+_MAKERS = (
+    (
+        re.compile(r"networkEndpointGroups/.*|\w+/(?:k8s.*|a[0-9a-f]{31})"),
+        " (a Service, Ingress or Gateway made it on a cluster, some minutes after which it goes)",
+    ),
+    (re.compile(r"\w+/gke-.*"), " (GKE made it for a cluster, some minutes after which it goes)"),
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Resource(resource.Resource[Api]):
     """Anything in a project."""
 
     CLOUD = "Google"
-    BUSY = ("is busy with another operation", "Wait until that has ended, or run again later")
+    BUSY = ("is busy or still in use", "Wait until that has ended, or run again later")
+    FREED: t.ClassVar[bool] = False
+    """Whether what uses it may be removed by GKE, some minutes after the cluster for which it was made
+    (hashicorp/terraform-provider-google#7637)."""
     SERVICE: t.ClassVar[str]
 
     project: str
@@ -80,12 +93,23 @@ class Resource(resource.Resource[Api]):
         hint = self.hint(found.problem.codes) or next(
             (HINTS[code] for code in found.problem.codes if code in HINTS), ""
         )
-        details = {"operation": found.name, "code": found.problem.code}
-        raise Failed(f"{self.label}: {step.says} failed: {found.problem}", hint, details=details)
+        told, details = (
+            f"{self.label}: {step.says} failed: {found.problem}",
+            {"operation": found.name, "code": found.problem.code},
+        )
+        ended = Refused(told, hint, codes=found.problem.codes, said=found.problem.message)
+        raise ended if self.passes(ended) else Failed(told, hint, details=details)
 
     def passes(self, refused: CallRefused) -> bool:
         codes = refused.codes if isinstance(refused, Refused) else frozenset()
-        return "RESOURCE_NOT_READY" in codes or bool(_BUSY.search(refused.message))
+        freed = self.FREED and "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes
+        return freed or "RESOURCE_NOT_READY" in codes or bool(_BUSY.search(refused.message))
+
+    def busy(self, refused: CallRefused) -> str:
+        """With who made what is in the way, which its name shows."""
+        holder = _HOLDER.search(refused.message)
+        made = next((who for names, who in _MAKERS if holder and names.fullmatch(holder[1])), "")
+        return f"{refused.message}{made}"
 
     def explain(self, refused: CallRefused) -> MusterError:
         told = self.hint(sorted(refused.codes)) if isinstance(refused, Refused) else ""

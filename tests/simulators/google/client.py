@@ -111,9 +111,9 @@ class Simulator:
         """Services that an administrator enabled long ago."""
         self.ask("enable", list(services) or SERVICES)
 
-    def workload(self, cluster: str, location: str) -> list[str]:
+    def workload(self, cluster: str, location: str, fades: int = 0) -> list[str]:
         """What workloads of a cluster make in the project: a disk for a claim, and a load balancer with its firewall rule. Their paths."""
-        made: list[str] = self.ask("workload", {"cluster": cluster, "location": location})
+        made: list[str] = self.ask("workload", {"cluster": cluster, "location": location, "fades": fades})
         return made
 
     def writes(self) -> list[str]:

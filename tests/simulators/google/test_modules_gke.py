@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -633,12 +634,18 @@ def test_a_cluster_is_read(run: Run) -> None:
 
 
 def test_what_its_workloads_made_is_found(google: Simulator, run: Run) -> None:
-    asked = {"name": NAME, "location": REGION, "leftovers": True}
-    assert run("gke_cluster_info", **asked)["leftovers"] == {"disks": [], "load_balancers": []}
-    disk, rule, *_rest = google.workload(NAME, REGION)
-    found = run("gke_cluster_info", **asked)["leftovers"]
-    assert found["disks"] == [{"name": disk.rsplit("/", 1)[-1], "location": ZONES[0]}]
-    assert found["load_balancers"] == [{"name": rule.rsplit("/", 1)[-1], "location": REGION}]
+    asked = {"name": NAME, "location": REGION, "leftovers": True, "network": "ground"}
+    nothing: dict[str, Any] = {"disks": [], "load_balancers": [], "firewalls": [], "network_endpoint_groups": []}
+    assert run("gke_cluster_info", **asked)["leftovers"] == nothing
+    disk, rule, _pool, wall, group = (path.rsplit("/", 1)[-1] for path in google.workload(NAME, REGION, fades=3))
+    assert run("gke_cluster_info", **asked)["leftovers"] == {
+        "disks": [{"name": disk, "location": ZONES[0]}],
+        "load_balancers": [{"name": rule, "location": REGION}],
+        "firewalls": [{"name": wall, "location": "global"}],
+        "network_endpoint_groups": [{"name": group, "location": ZONES[0]}],
+    }
+    assert run("gke_cluster_info", **{**asked, "name": "other"})["leftovers"]["firewalls"] == []
+    assert run("gke_cluster_info", **{**asked, "network": "other"})["leftovers"]["network_endpoint_groups"] == []
     assert "leftovers" not in run("gke_cluster_info", name=NAME, location=REGION)
     assert run("gke_cluster_info", **{**asked, "location": ZONES[0]})["leftovers"]["disks"] == []
 
@@ -650,3 +657,27 @@ def test_a_cluster_is_deleted_and_stays_so(run: Run, changes: Run, reader: Reade
     done = changes("gke_cluster", **GROUND, state="absent", deletion_protection=False)
     assert done["cluster"] == {}
     assert reader.get(CLUSTER) is None
+
+
+def test_a_network_goes_when_google_has_removed_what_workloads_left(
+    google: Simulator, run: Run, reader: Reader
+) -> None:
+    """The subnetwork is refused because of it, several times (fades: see workloads.py)."""
+    subnet = {"name": NAME, "region": REGION, "network": NAME}
+    for module, options in (("gcp_subnetwork", subnet), ("gcp_network", {"name": NAME})):
+        if module == "gcp_subnetwork":
+            assert "k8s1-" in json.dumps(google.ask("holdings"))
+        done = run(module, **options, state="absent")
+        assert not done.get("failed"), done["msg"]
+        assert done["changed"] is True
+    assert reader.get(f"{COMPUTE}/global/networks/{NAME}") is None
+
+
+def test_what_stays_in_a_network_is_named_with_who_made_it(run: Run, reader: Reader) -> None:
+    network = f"projects/{PROJECT}/global/networks/kept"
+    reader.write("POST", f"{COMPUTE}/global/networks", {"name": "kept", "autoCreateSubnetworks": False})
+    rule = {"name": "k8s-fw-a1", "network": network, "sourceRanges": ["10.0.0.0/8"], "allowed": [{"IPProtocol": "tcp"}]}
+    reader.write("POST", f"{COMPUTE}/global/firewalls", rule)
+    kept = run("gcp_network", name="kept", state="absent", wait_timeout=1)
+    assert "Google network kept is busy or still in use after 1 s" in kept["msg"]
+    assert "firewalls/k8s-fw-a1' (a Service, Ingress or Gateway made it on a cluster" in kept["msg"]

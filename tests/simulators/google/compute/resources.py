@@ -157,7 +157,18 @@ def users(found: Project, path: str) -> list[str]:
     return hits
 
 
+def _fade(found: Project) -> None:
+    """What workloads of a deleted cluster made goes some time later (workloads.py)."""
+    for shelf in found.shelves.values():
+        for path, thing in list(shelf.items()):
+            if "fades" in thing.extra and thing.extra["cluster"] not in found.shelf("clusters"):
+                thing.extra["fades"] -= 1
+                if thing.extra["fades"] < 0:
+                    del shelf[path]
+
+
 def unused(found: Project, thing: Thing) -> None:
+    _fade(found)
     word = thing.body["kind"].split("#")[1]
     path = bare(thing.body["selfLink"])
     if hits := users(found, path):
