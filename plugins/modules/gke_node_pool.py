@@ -229,10 +229,9 @@ options:
     type: dict
     suboptions:
       type:
-        description: Kind of placement.
+        description: Kind of placement. A workload policy, such as TPU7x has, is named by O(placement_policy.policy_name) alone.
         type: str
         choices: [COMPACT]
-        default: COMPACT
       policy_name:
         description: Resource policy that is used, instead of one that GKE makes.
         type: str
@@ -278,7 +277,7 @@ EXAMPLES = r"""
     name: tpu
     node_locations: [us-central1-a]
     config: {machine_type: ct5lp-hightpu-4t}
-    placement_policy: {tpu_topology: 2x4}
+    placement_policy: {type: COMPACT, tpu_topology: 2x4}
     node_count: 2
     owner: training
 """
@@ -383,7 +382,7 @@ UPGRADES = suboptions(
     max_unavailable=NUMBER,
     blue_green_settings=WORDS,
 )
-PLACEMENT = suboptions("dict", type=text("COMPACT", default="COMPACT"), policy_name=text(), tpu_topology=text())
+PLACEMENT = suboptions("dict", type=text("COMPACT"), policy_name=text(), tpu_topology=text())
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,

@@ -40,8 +40,8 @@ _FLAT: dict[str, tuple[int, ...]] = {
     "8x16": (4,),
     "16x16": (4,),
 }
-# "TPU v4" and "TPU v5p": the shapes of less than a cube of 4x4x4. Above, every side is a multiple of 4, and A <= B <= C ("TPU types and
-# topologies"; Google's cluster-toolkit and xpk generate the same list).
+# "TPU v4" and "TPU v5p", and those of TPU7x: the shapes of less than a cube of 4x4x4. Above, every side is a multiple of 4, and
+# A <= B <= C ("TPU types and topologies"; Google's cluster-toolkit and xpk generate the same list).
 _SMALL = ("2x2x1", "2x2x2", "2x2x4", "2x4x4")
 _CUBE = 4
 
@@ -58,9 +58,11 @@ class Generation:
     prefix: str
     """What names of slices begin with, such as v5litepod-16."""
     counted: int = 1
-    """What such a name counts for each chip: TensorCores of v4 and v5p, chips of the others."""
+    """What such a name counts for each chip: TensorCores of v4, v5p and TPU7x, chips of the others."""
     largest: int = 0
     """Chips of the largest slice, where shapes have three sides."""
+    workload_policy: bool = False
+    """Whether Compute Engine places its machines by a workload policy, which its user makes, instead of the compact one that GKE makes."""
 
     @functools.cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -95,6 +97,17 @@ GENERATIONS = {
         ),
         # "TPU v6e": machines with 1, 4 and 8 chips, 256 chips at most.
         Generation(name="v6e", accelerator="tpu-v6e-slice", machine="ct6e-standard", prefix="v6e"),
+        # "About Ironwood (TPU7x) in GKE": 4 chips a machine, workload policies. Shapes, labels and names are those of xpk
+        # (system_characteristics.py), whose largest is 16x24x24, 9216 chips.
+        Generation(
+            name="tpu7x",
+            accelerator="tpu7x",
+            machine="tpu7x-standard",
+            prefix="tpu7x",
+            counted=2,
+            largest=9216,
+            workload_policy=True,
+        ),
     )
 }
 _NAMES = {
@@ -138,7 +151,10 @@ class Slice:
     @property
     def placement_policy(self) -> dict[str, str]:
         """Machines of one slice lie beside each other; a single one needs no policy ("Deploy TPU workloads in GKE Standard")."""
-        return {"type": "COMPACT", "tpu_topology": self.topology} if self.hosts > 1 else {}
+        if self.hosts == 1:
+            return {}
+        kind = {} if self.generation.workload_policy else {"type": "COMPACT"}
+        return {**kind, "tpu_topology": self.topology}
 
     @property
     def autoscaling(self) -> dict[str, t.Any]:
@@ -193,7 +209,7 @@ def _named(kind: str) -> tuple[Generation, int | None]:
     if generation is None or not number.isdecimal():
         raise InvalidInput(
             f"TPU type {kind!r} is not known",
-            hint=f"Types are {', '.join(GENERATIONS)}, and names of slices such as v4-16, v5litepod-16, v5p-128, v6e-8.",
+            hint=f"Types are {', '.join(GENERATIONS)}, and names of slices such as v4-16, v5litepod-16, v5p-128, v6e-8, tpu7x-8.",
         )
     if not int(number) or int(number) % generation.counted:
         raise InvalidInput(f"{kind} cannot be: a chip of {generation.name} has {generation.counted} TensorCores")
@@ -315,6 +331,14 @@ def _placement(label: str, found: Slice, given: Row) -> dict[str, t.Any]:
         raise InvalidInput(
             f"{label}: tpu has topology {found.topology}, and placement_policy {given['tpu_topology']}",
             hint="Leave out the one in placement_policy.",
+        )
+    named, kind = given.get("policy_name"), given.get("type")
+    if found.generation.workload_policy and (kind or not named):
+        raise InvalidInput(
+            f"{label}: slices of {found.generation.name} with several machines are placed by a workload policy"
+            + (f", and placement_policy has type {kind}" if kind else ", and placement_policy.policy_name has none"),
+            hint="Make one (gcloud compute resource-policies create workload-policy NAME --type=HIGH_THROUGHPUT "
+            f"--accelerator-topology={found.topology} --region=REGION), and write placement_policy: {{policy_name: NAME}}.",
         )
     return {**found.placement_policy, **given}
 

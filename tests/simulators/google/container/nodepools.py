@@ -21,7 +21,7 @@ from ..state import Project, Thing, digest
 from . import clusters, ground, nodes, pools, shown
 from .operations import free, link, start
 
-RESOURCE_EXHAUSTED = 8
+INVALID_ARGUMENT, RESOURCE_EXHAUSTED = 3, 8
 
 
 def find(asked: Asked) -> tuple[Project, Thing, Thing]:
@@ -104,6 +104,8 @@ def _create(asked: Asked) -> Body:
 
     failed = exhausted(found, cluster, thing, int(thing.extra["per_zone"]))
     failed = stock_out(found, thing) if JOURNAL.fault("stock_out", asked.id) else failed
+    if told := pools.misplaced(found, thing):
+        failed = Failed(INVALID_ARGUMENT, told)
     return start(asked, "CREATE_NODE_POOL", path, finish, fail, failed)
 
 
