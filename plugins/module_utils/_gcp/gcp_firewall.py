@@ -91,22 +91,27 @@ class GcpFirewall(Described):
                 f"{self.label} exists and is not {action}; Google cannot change what a rule does to traffic",
                 hint=self.FIXED_HINT,
             )
-        shown = {key: [_rule(row) for row in live[key]] for key in ("allowed", "denied") if live.get(key)}
+        shown = {key: _merged(live[key]) for key in ("allowed", "denied") if live.get(key)}
         spelled = {key: [_spelled(row) for row in live.get(key) or ()] for key in ("sourceRanges", "destinationRanges")}
         return {**live, **shown, **spelled}
 
 
 def _rules(rules: Rules | None) -> list[Body] | None:
-    """No ports are all ports: that must be said, as a list that is left out is not asked for."""
     if not rules:
         return None
-    return [_rule({"IPProtocol": rule["ip_protocol"], "ports": rule.get("ports")}) for rule in rules]
+    return _merged([{"IPProtocol": rule["ip_protocol"], "ports": rule.get("ports")} for rule in rules])
 
 
-def _rule(rule: Body) -> Body:
-    protocol = str(rule["IPProtocol"]).lower()
-    ports = [str(port) for port in rule.get("ports") or ()]
-    return {"IPProtocol": NUMBERS.get(protocol, protocol), "ports": ports}
+def _merged(rules: Rules) -> list[Body]:
+    """One row for each protocol, as several admit the same as one. No ports are all ports: that must be said, as a list that is left out
+    is not asked for."""
+    found: dict[str, list[str]] = {}
+    for rule in rules:
+        name = str(rule["IPProtocol"]).lower()
+        protocol, ports = NUMBERS.get(name, name), [str(port) for port in rule.get("ports") or ()]
+        whole = not ports or found.get(protocol) == []
+        found[protocol] = [] if whole else list(dict.fromkeys([*found.get(protocol, ()), *ports]))
+    return [{"IPProtocol": protocol, "ports": ports} for protocol, ports in found.items()]
 
 
 def _spelled(text: str) -> str:

@@ -41,4 +41,5 @@ def _suggestion(text: str) -> str:
 
 
 def ranges_of(option: str, texts: t.Sequence[str] | None) -> list[str] | None:
-    return None if texts is None else [range_of(option, text) for text in texts]
+    """As Google shows them, each once."""
+    return None if texts is None else list(dict.fromkeys(range_of(option, text) for text in texts))

@@ -52,7 +52,7 @@ from .._core.errors import Failed, InvalidInput, MusterError
 from . import operations
 from .api import Api
 from .compare import MARK, asked_part, labels_with, mark_of, same, split_mark, text_with
-from .errors import HINTS, Refused
+from .errors import Refused, hint_of
 from .labels import refuse_labels
 from .plan import Step
 
@@ -90,9 +90,7 @@ class Resource(resource.Resource[Api]):
         found = operations.look(api, self.label, t.cast(Step, step), answer)
         if not isinstance(found, operations.Ended):
             return found
-        hint = self.hint(found.problem.codes) or next(
-            (HINTS[code] for code in found.problem.codes if code in HINTS), ""
-        )
+        hint = self.hint(found.problem.codes) or hint_of(found.problem, found.problem.codes, step.service)
         told, details = (
             f"{self.label}: {step.says} failed: {found.problem}",
             {"operation": found.name, "code": found.problem.code},

@@ -40,6 +40,7 @@ class Simulator:
             )  # fmt: skip
         self.url = self._address()
         self.ca = folder / "ca.pem"
+        self.allowed: list[str] | None = None
 
     def _address(self) -> str:
         """Where it listens: it says so once it does."""
@@ -105,6 +106,7 @@ class Simulator:
 
     def permissions(self, allowed: list[str] | None) -> None:
         """What the caller may from now on: permissions or patterns; None is everything."""
+        self.allowed = allowed
         self.ask("permissions", allowed)
 
     def enable(self, *services: str) -> None:
