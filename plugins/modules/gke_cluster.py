@@ -121,7 +121,9 @@ options:
     description: Serve the Gateway API, with GKE's classes of Gateways. Without this option it stays as it is.
     type: bool
   maintenance_window:
-    description: Time at which Google may upgrade the cluster, which is a window every day or one that recurs.
+    description:
+      - Time at which Google may upgrade the cluster, which is a window every day or one that recurs. With neither, it is any time.
+      - Without this option it stays as it is.
     type: dict
     suboptions:
       daily_start_time:
@@ -239,7 +241,6 @@ WINDOW: dict[str, t.Any] = {
         "exclusions": {"type": "dict"},
     },
     "mutually_exclusive": [("daily_start_time", "recurrence")],
-    "required_one_of": [("daily_start_time", "recurrence")],
     "required_together": [("start_time", "end_time", "recurrence")],
 }
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {

@@ -52,6 +52,8 @@ ADDONS = {
     "ray_operator": "rayOperatorConfig",
     "stateful_ha": "statefulHaConfig",
 }
+# Fields of MaintenanceWindow, one of which a cluster with a window has; and one of our own, for those without.
+_WINDOWS, _ANY_TIME = {"dailyMaintenanceWindow", "recurringWindow", "recurringMaintenanceWindow"}, "anyTime"
 _CHANNELS = {True: "CHANNEL_STANDARD", False: "CHANNEL_DISABLED"}
 # Field of a cluster: the one field of ClusterUpdate that changes it, and how a person calls it. GKE takes one of them in a request.
 UPDATES = {
@@ -152,7 +154,9 @@ class GkeCluster(Rest):
             "gatewayApiConfig": None if self.gateway_api is None else {"channel": _CHANNELS[self.gateway_api]},
             "monitoringConfig": self._monitoring(),
             "loggingConfig": _components(self.logging_components),
-            "maintenancePolicy": {"window": _window(self.maintenance_window)} if self.maintenance_window else None,
+            "maintenancePolicy": None
+            if self.maintenance_window is None
+            else {"window": _window(self.maintenance_window)},
             "currentMasterVersion": self.version,
         }
 
@@ -205,14 +209,15 @@ class GkeCluster(Rest):
         }
 
     def _policy(self, live: Body) -> Body:
-        """Without the end that Google itself gives an exclusion that lasts until a version is out of support."""
+        """With whether there is no window; without the end that Google itself gives an exclusion that lasts until a version is out of
+        support."""
         window = live.get("window") or {}
         asked = (self.maintenance_window or {}).get("exclusions") or {}
         rows = {
             name: {key: value for key, value in row.items() if key != "endTime" or _has_end(row, asked.get(name))}
             for name, row in (window.get("maintenanceExclusions") or {}).items()
         }
-        return {**live, "window": {**window, "maintenanceExclusions": rows}}
+        return {**live, "window": {**window, "maintenanceExclusions": rows, _ANY_TIME: not _WINDOWS & window.keys()}}
 
     def validate(self) -> None:
         if self.version is not None:
@@ -264,6 +269,9 @@ class GkeCluster(Rest):
         cluster = dict(step.request)
         if version := cluster.pop("currentMasterVersion", None):
             cluster["initialClusterVersion"] = version
+        if policy := cluster.pop("maintenancePolicy", None):
+            window = {key: value for key, value in policy["window"].items() if key != _ANY_TIME}
+            cluster |= {"maintenancePolicy": {"window": window}} if window else {}
         if not self.workload_identity:
             del cluster["workloadIdentityConfig"]
         if gateways := cluster.pop("gatewayApiConfig", None):
@@ -286,6 +294,7 @@ class GkeCluster(Rest):
             policy = live.get("maintenancePolicy") or {}
             kept = (policy.get("window") or {}).get("maintenanceExclusions")
             window = {**({"maintenanceExclusions": kept} if kept else {}), **value["window"]}
+            window.pop(_ANY_TIME, None)
             return dataclasses.replace(
                 step, request={"maintenancePolicy": {**policy, "window": window}}, says="maintenance window"
             )
@@ -305,8 +314,8 @@ class GkeCluster(Rest):
         return super().plan_absent(live)
 
     def used_by(self, live: Body) -> str:
-        """Node pools go with their cluster, so those of others keep it."""
-        pools = live.get("nodePools") or ()
+        """Node pools go with their cluster, so those of others keep it; those of an Autopilot cluster are its own."""
+        pools = () if (live.get("autopilot") or {}).get("enabled") else live.get("nodePools") or ()
         theirs = sorted(
             pool["name"]
             for pool in pools
@@ -341,13 +350,15 @@ def _components(names: list[str] | None) -> Body | None:
 
 
 def _window(asked: Body) -> Body:
-    """A window every day, or one that recurs; and times at which nothing is done."""
+    """A window every day, or one that recurs, or none; and times at which nothing is done."""
     window: Body = {}
     if asked.get("daily_start_time"):
         window["dailyMaintenanceWindow"] = {"startTime": asked["daily_start_time"]}
     elif asked.get("recurrence"):
         times = {"startTime": asked.get("start_time"), "endTime": asked.get("end_time")}
         window["recurringWindow"] = {"window": times, "recurrence": asked["recurrence"]}
+    else:
+        window[_ANY_TIME] = True
     if asked.get("exclusions") is not None:
         window["maintenanceExclusions"] = {name: _exclusion(row) for name, row in asked["exclusions"].items()}
     return window

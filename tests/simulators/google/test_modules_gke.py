@@ -94,6 +94,7 @@ def window(cluster: Body) -> Any:
     return cluster["maintenancePolicy"]["window"]
 
 
+XMAS = {"startTime": "2026-12-20T00:00:00Z", "endTime": "2026-12-27T00:00:00Z"}
 SYSTEM = ["SYSTEM_COMPONENTS"]
 WEEKEND = {
     "start_time": "2026-01-03T01:00:00Z",
@@ -121,6 +122,11 @@ WEEKEND = {
         ({"monitoring_components": [*SYSTEM, "DCGM"]}, lambda c: components(c, "monitoringConfig"), [*SYSTEM, "DCGM"]),
         ({"maintenance_window": {"daily_start_time": "03:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "03:00"),
         ({"maintenance_window": WEEKEND}, lambda c: window(c)["recurringWindow"]["recurrence"], WEEKEND["recurrence"]),
+        ({"maintenance_window": {"exclusions": {"xmas": XMAS}}}, window, {"maintenanceExclusions": {"xmas": XMAS}}),
+        ({"maintenance_window": {"daily_start_time": "04:00"}}, lambda c: window(c)["maintenanceExclusions"], {"xmas": XMAS}),
+        ({"maintenance_window": {"exclusions": {}}}, lambda c: c["maintenancePolicy"].get("window", {}), {}),
+        ({"maintenance_window": {"daily_start_time": "04:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "04:00"),
+        ({"maintenance_window": {}}, lambda c: c["maintenancePolicy"].get("window", {}), {}),
         ({"node_locations": [*ZONES, f"{REGION}-c"]}, lambda c: c["locations"], [*ZONES, f"{REGION}-c"]),
         ({"labels": {"team": "ops", "cost": "7"}}, lambda c: c["resourceLabels"], {"team": "ops", "cost": "7", **OURS}),
         ({"deletion_protection": True}, lambda c: c["resourceLabels"]["muster-protected"], "true"),
@@ -603,6 +609,43 @@ def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(
     assert [one["name"] for one in reader.get(url)["nodePools"]] == ["default-pool"]
     assert "has node pools of others (default-pool)" in run("gke_cluster", **asked, state="absent")["kept"]
     changes("gke_cluster", **{**asked, "owner": None}, state="absent")
+
+
+def test_a_cluster_is_made_with_a_window_and_loses_it(changes: Run, reader: Reader, ground: dict[str, str]) -> None:
+    asked = other_cluster(ground, "window")
+    daily = {"daily_start_time": "03:00", "exclusions": {"xmas": XMAS}}
+    assert len(changes("gke_cluster", **asked, maintenance_window=daily)["actions"]) == 2
+    url = f"{GKE}/{REGION}/clusters/window"
+    assert window(reader.get(url))["dailyMaintenanceWindow"]["startTime"] == "03:00"
+    changes("gke_cluster", **asked, maintenance_window={"exclusions": {}})
+    assert not reader.get(url)["maintenancePolicy"].get("window")
+    changes("gke_cluster", **asked, state="absent")
+
+
+def test_an_autopilot_cluster_of_others_is_taken_over_and_deleted_and_has_no_node_pools(
+    run: Run, changes: Run, reader: Reader, google: Simulator
+) -> None:
+    """As gcloud container clusters create-auto makes one; its own pools do not keep it."""
+    ranges = {"useIpAliases": True, "clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": "other-services"}
+    cluster: Body = {
+        "name": "auto", "autopilot": {"enabled": True}, "network": "ground", "subnetwork": "ground", "ipAllocationPolicy": ranges,
+    }  # fmt: skip
+    reader.write("POST", f"{GKE}/{REGION}/clusters", {"cluster": cluster})
+    asked = {"name": "auto", "location": REGION, "owner": "auto"}
+    google.clear()
+    for state in ("present", "absent"):
+        told = run("gke_node_pool", **{**pool("gpu"), "cluster": "auto", "owner": "auto"}, state=state)
+        assert (
+            "Autopilot node pools cannot be accessed or modified. An Autopilot cluster makes its nodes by itself"
+            in told["msg"]
+        )
+    assert google.attempts() == []
+    done = changes("gke_cluster", **asked, adopt=True, labels={"team": "ml"})
+    assert done["actions"] == ["container:projects.locations.clusters.setResourceLabels (labels)"]
+    changes("gke_cluster", **asked, maintenance_window={"daily_start_time": "03:00"})
+    assert run("gke_cluster_info", **asked)["owned"] is True
+    assert "does not have the mark" in run("gke_cluster", **{**asked, "owner": "other"}, state="absent")["kept"]
+    changes("gke_cluster", **asked, state="absent")
 
 
 def test_what_has_no_owner_is_refused_kept_and_taken_over_when_asked_for(

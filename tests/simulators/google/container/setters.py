@@ -57,12 +57,17 @@ def _maintenance(asked: Asked) -> Body:
     if policy.get("resourceVersion") != thing.body["maintenancePolicy"]["resourceVersion"]:
         text = "The resource version of the maintenance policy does not match the current one. Read the cluster again."
         raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")  # assumed: the wording
-    window = policy.get("window") or {}
-    _check(window)
-    after = {"resourceVersion": digest(json.dumps(window, sort_keys=True)), **({"window": window} if window else {})}
+    after = policy_of(policy)
     return start(
         asked, "SET_MAINTENANCE_POLICY", thing.extra["path"], lambda: thing.body.update(maintenancePolicy=after)
     )
+
+
+def policy_of(policy: Body) -> Body:
+    """A policy as it is shown; that of a new cluster needs no version."""
+    window = policy.get("window") or {}
+    _check(window)
+    return {"resourceVersion": digest(json.dumps(window, sort_keys=True)), **({"window": window} if window else {})}
 
 
 def _check(window: Body) -> None:
