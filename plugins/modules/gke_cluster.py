@@ -234,10 +234,7 @@ NETWORKS: dict[str, t.Any] = {
 WINDOW: dict[str, t.Any] = {
     "type": "dict",
     "options": {
-        "daily_start_time": {"type": "str"},
-        "start_time": {"type": "str"},
-        "end_time": {"type": "str"},
-        "recurrence": {"type": "str"},
+        **{name: {"type": "str"} for name in ("daily_start_time", "start_time", "end_time", "recurrence")},
         "exclusions": {"type": "dict"},
     },
     "mutually_exclusive": [("daily_start_time", "recurrence")],

@@ -14,19 +14,14 @@ import typing as t
 
 from .._cloud.plan import Body, Plan, deletion_plan, without_none
 from .._core.errors import InvalidInput
-from .links import link, network_link
+from .links import camelled, link, network_link
 from .plan import Step
 from .resource import Change, Described
 
-FIELDS = {
-    "nat_ip_allocate_option": "natIpAllocateOption",
-    "source_subnetwork_ip_ranges_to_nat": "sourceSubnetworkIpRangesToNat",
-    "min_ports_per_vm": "minPortsPerVm",
-    "max_ports_per_vm": "maxPortsPerVm",
-    "enable_dynamic_port_allocation": "enableDynamicPortAllocation",
-    "enable_endpoint_independent_mapping": "enableEndpointIndependentMapping",
-    "log_config": "logConfig",
-}
+FIELDS = (
+    "nat_ip_allocate_option", "source_subnetwork_ip_ranges_to_nat", "min_ports_per_vm", "max_ports_per_vm",
+    "enable_dynamic_port_allocation", "enable_endpoint_independent_mapping",
+)  # fmt: skip
 DEFAULTS = {
     "nat_ip_allocate_option": "AUTO_ONLY",
     "source_subnetwork_ip_ranges_to_nat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
@@ -76,18 +71,14 @@ class GcpRouterNat(Described):
         ips, subnetworks = nat.get("nat_ips"), nat.get("subnetworks")
         return without_none({
             "name": self.nat_name,
-            **{name: nat.get(option) for option, name in FIELDS.items()},
+            **camelled(nat, FIELDS),
             "logConfig": nat.get("log_config") and without_none(nat["log_config"]),
             "natIps": [link(self.parent, "addresses", one) for one in ips] if ips else None,
             "subnetworks": [self._subnetwork(row) for row in subnetworks] if subnetworks else None,
         })  # fmt: skip
 
     def _subnetwork(self, row: dict[str, t.Any]) -> Body:
-        return without_none({
-            "name": link(self.parent, "subnetworks", row["name"]),
-            "sourceIpRangesToNat": row.get("source_ip_ranges_to_nat"),
-            "secondaryIpRangeNames": row.get("secondary_ip_range_names"),
-        })  # fmt: skip
+        return {**camelled(row, row), "name": link(self.parent, "subnetworks", row["name"])}
 
     def seen(self, live: Body) -> Body:
         return {**live, "nat": self._ours(live)}
@@ -123,8 +114,7 @@ class GcpRouterNat(Described):
         others, foreign = self._others(live), self._foreign(live)
         if not foreign:
             return deletion_plan(live, self.deletion())
-        says = f"delete NAT {self.nat_name}"
-        step = Step(self.method("patch"), {"nats": others}, says, self.SERVICE, "stable", "PATCH", self.path)
+        step = self.step("patch", f"delete NAT {self.nat_name}", {"nats": others}, verb="PATCH")
         kept = f"{self.label} was kept: it {foreign}"
         return Plan((step,), {"nats": live["nats"]}, {"nats": others}, kept=kept)
 

@@ -15,21 +15,14 @@ import re
 import typing as t
 
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, without_none
+from .._cloud.plan import Body
 from .._core.errors import InvalidInput, MusterError
 from .errors import Refused
-from .links import network_link, range_of
+from .links import camelled, network_link, range_of
 from .plan import Step
 from .resource import Change, Described
 
 RANGE_IN_USE = re.compile(r"(?i)secondary.*(?:in use|being used)")
-LOG_FIELDS = {
-    "enable": "enable",
-    "aggregation_interval": "aggregationInterval",
-    "flow_sampling": "flowSampling",
-    "metadata": "metadata",
-    "filter_expr": "filterExpr",
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,9 +60,7 @@ class GcpSubnetwork(Described):
             "ipCidrRange": self.ip_cidr_range and range_of("ip_cidr_range", self.ip_cidr_range),
             "secondaryIpRanges": self._ranges(),
             "privateIpGoogleAccess": self.private_ip_google_access,
-            "logConfig": self.log_config and without_none(
-                {name: self.log_config.get(option) for option, name in LOG_FIELDS.items()}
-            ),
+            "logConfig": self.log_config and camelled(self.log_config, self.log_config),
         }  # fmt: skip
 
     def _ranges(self) -> list[Body] | None:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from .._cloud import plan as cloud
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, Plan, deletion_plan
+from .._cloud.plan import Body
 from .._core.errors import MusterError
 from .._core.pool import run_all
 from .api import Api
@@ -60,11 +60,9 @@ class GcsBucket(Labelled):
             "location": self.location.upper(),
             "storageClass": self.storage_class,
             "iamConfiguration": CLOSED,
-            "versioning": None if self.versioning is None else {"enabled": self.versioning},
-            "lifecycle": None if self.lifecycle_rules is None else {"rule": list(self.lifecycle_rules)},
-            "softDeletePolicy": None
-            if self.soft_delete_retention_s is None
-            else {"retentionDurationSeconds": self.soft_delete_retention_s},
+            "versioning": _in("enabled", self.versioning),
+            "lifecycle": _in("rule", None if self.lifecycle_rules is None else list(self.lifecycle_rules)),
+            "softDeletePolicy": _in("retentionDurationSeconds", self.soft_delete_retention_s),
         }
 
     def read(self, api: Api) -> Body | None:
@@ -92,11 +90,11 @@ class GcsBucket(Labelled):
             return super().under_way(api, step, answer)
         end = api.clock.monotonic() + _SLICE_S
         while rows := self._objects(api, most=_PAGE):
-            if api.clock.monotonic() > end:
-                return f"it still holds objects, such as {rows[0]['name']}"
             failures = run_all(lambda row: api.write(self.label, self._removal(row)), rows, parallel=_PARALLEL)[1]
             if failures:
                 raise failures[0]
+            if api.clock.monotonic() > end:
+                return "it may hold more objects"
         return None
 
     def creation(self) -> Step:
@@ -110,12 +108,8 @@ class GcsBucket(Labelled):
         gone = dict.fromkeys(set(live.get("labels") or {}) - set(fields["labels"]))
         return dataclasses.replace(step, request={**step.request, "labels": {**fields["labels"], **gone}})
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None:
-            return Plan()
-        steps = [dataclasses.replace(self._removal(row), wait="update") for row in live.get("_objects") or ()]
-        shown = {key: value for key, value in live.items() if not key.startswith("_")}
-        return deletion_plan(shown, *steps, self.deletion())
+    def before_deletion(self, live: Body) -> list[Step]:
+        return [dataclasses.replace(self._removal(row), wait="update") for row in live.get("_objects") or ()]
 
     def _removal(self, row: Body) -> Step:
         path = f"{self.path}/o/{quote(row['name'], safe='')}"
@@ -140,6 +134,11 @@ class GcsBucket(Labelled):
         if {"RETENTION_POLICY_NOT_MET", "OBJECT_UNDER_ACTIVE_HOLD"} & refused.codes or "retention" in refused.said:
             return refused.with_hint("Run again when the retention has run out; holds and retention are never bypassed")
         return super().explain(refused)
+
+
+def _in(field: str, value: t.Any) -> Body | None:
+    """The object that has the field, if there is a value."""
+    return None if value is None else {field: value}
 
 
 def _rules(lifecycle: Body | None) -> list[str]:

@@ -28,6 +28,7 @@ from .gke import (
     why_so,
 )
 from .gke_access import endpoints, merged_networks, refuse_public_networks
+from .links import camel
 from .plan import Step
 from .resource import Change, Rest
 
@@ -40,18 +41,10 @@ DISABLED_ADDONS = {
     "http_load_balancing": "httpLoadBalancing",
     "network_policy": "networkPolicyConfig",
 }
-ADDONS = {
-    "config_connector": "configConnectorConfig",
-    "dns_cache": "dnsCacheConfig",
-    "gce_persistent_disk_csi_driver": "gcePersistentDiskCsiDriverConfig",
-    "gcp_filestore_csi_driver": "gcpFilestoreCsiDriverConfig",
-    "gcs_fuse_csi_driver": "gcsFuseCsiDriverConfig",
-    "gke_backup_agent": "gkeBackupAgentConfig",
-    "lustre_csi_driver": "lustreCsiDriverConfig",
-    "parallelstore_csi_driver": "parallelstoreCsiDriverConfig",
-    "ray_operator": "rayOperatorConfig",
-    "stateful_ha": "statefulHaConfig",
-}
+ADDONS = (
+    "config_connector", "dns_cache", "gce_persistent_disk_csi_driver", "gcp_filestore_csi_driver", "gcs_fuse_csi_driver",
+    "gke_backup_agent", "lustre_csi_driver", "parallelstore_csi_driver", "ray_operator", "stateful_ha",
+)  # fmt: skip
 # Fields of MaintenanceWindow, one of which a cluster with a window has; and one of our own, for those without.
 _WINDOWS, _ANY_TIME = {"dailyMaintenanceWindow", "recurringWindow", "recurringMaintenanceWindow"}, "anyTime"
 _CHANNELS = {True: "CHANNEL_STANDARD", False: "CHANNEL_DISABLED"}
@@ -258,9 +251,8 @@ class GkeCluster(Rest):
         return Plan((remove, *made.steps, self._drop_first_pool()), {"status": "ERROR"}, made.after)
 
     def _drop_first_pool(self) -> Step:
-        path = f"{self.path}/nodePools/{FIRST_POOL}"
         says = "delete the nodes that GKE wants for a new cluster"
-        return Step(f"{CLUSTERS}.nodePools.delete", {}, says, "container", "stable", "DELETE", path)
+        return self.step("nodePools.delete", says, suffix=f"/nodePools/{FIRST_POOL}", verb="DELETE")
 
     def creation(self) -> Step:
         if not self.network or not self.subnetwork:
@@ -315,15 +307,13 @@ class GkeCluster(Rest):
 
     def used_by(self, live: Body) -> str:
         """Node pools go with their cluster, so those of others keep it; those of an Autopilot cluster are its own."""
-        pools = () if (live.get("autopilot") or {}).get("enabled") else live.get("nodePools") or ()
-        theirs = sorted(
-            pool["name"]
-            for pool in pools
-            if pool_owner(pool) != (self.owner or "") and not (pool.get("autoscaling") or {}).get("autoprovisioned")
-        )
-        return (
-            f"has node pools of others ({', '.join(theirs)}), which would go with it" if self.owner and theirs else ""
-        )
+        if not self.owner or (live.get("autopilot") or {}).get("enabled"):
+            return ""
+        pools = [
+            one for one in live.get("nodePools") or () if not (one.get("autoscaling") or {}).get("autoprovisioned")
+        ]
+        theirs = ", ".join(sorted(one["name"] for one in pools if pool_owner(one) != self.owner))
+        return f"has node pools of others ({theirs}), which would go with it" if theirs else ""
 
 
 def _first_pools(live: Body | None) -> list[Body]:
@@ -342,7 +332,7 @@ def _update(field: str, value: t.Any, live: Body) -> t.Any:
 def _addons(addons: dict[str, bool]) -> Body:
     asked = {key: value for key, value in addons.items() if value is not None}
     off = {DISABLED_ADDONS[key]: {"disabled": not value} for key, value in asked.items() if key in DISABLED_ADDONS}
-    return {**off, **{ADDONS[key]: {"enabled": value} for key, value in asked.items() if key in ADDONS}}
+    return {**off, **{f"{camel(key)}Config": {"enabled": value} for key, value in asked.items() if key in ADDONS}}
 
 
 def _components(names: list[str] | None) -> Body | None:

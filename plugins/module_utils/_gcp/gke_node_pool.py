@@ -197,11 +197,8 @@ class GkeNodePool(Rest):
             )
 
     def plan(self, live: Body | None) -> Plan:
-        if live is None or live.get("status") == "STOPPING":
-            return super().plan(None)
-        if live["status"] == "ERROR":
-            return self._again(live)
-        return super().plan(live)
+        status = (live or {}).get("status")
+        return self._again(live) if live and status == "ERROR" else super().plan(None if status == "STOPPING" else live)
 
     def _again(self, live: Body) -> Plan:
         """A pool in ERROR never had the nodes that it was made for; Google neither repairs nor changes it."""

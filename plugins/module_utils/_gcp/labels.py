@@ -34,28 +34,22 @@ def texts(given: t.Mapping[t.Any, t.Any]) -> dict[str, str]:
 
 
 def _text(key: str, value: t.Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    found = "no value" if value is None else f"a {type(value).__name__} as its value"
-    raise InvalidInput(
-        f"{key} has {found}; Google takes text only",
-        hint='Give it a text, a number, true or false; "" for an empty one',
-    )
+    if not isinstance(value, (str, int, float)):
+        found = "no value" if value is None else f"a {type(value).__name__} as its value"
+        raise InvalidInput(
+            f"{key} has {found}", hint='Google takes text, numbers, true and false; write "" for an empty one'
+        )
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def refuse_labels(owner: str, labels: t.Mapping[str, str]) -> None:
     """Refuse labels that Google refuses. ``owner`` is the resource, for messages."""
-    rule = "lowercase letters, digits, hyphens and underscores, at most 63"
+    hint = "Use lowercase letters, digits, hyphens and underscores, at most 63; a key begins with a letter"
     for key, value in labels.items():
         if not (_is_label(key) and unicodedata.category(key[0]) in _LETTERS):
-            raise InvalidInput(
-                f"{owner}: {key!r} cannot be the key of a label",
-                hint=f"Begin with a lowercase letter, and use only {rule}",
-            )
+            raise InvalidInput(f"{owner}: {key!r} cannot be the key of a label", hint=hint)
         if value and not _is_label(value):
-            raise InvalidInput(f"{owner}: label {key} cannot be {value!r}", hint=f"Use only {rule}")
+            raise InvalidInput(f"{owner}: label {key} cannot be {value!r}", hint=hint)
     _refuse_too_many(owner, "labels", len(labels))
 
 
@@ -66,40 +60,34 @@ def _is_label(text: str) -> bool:
 
 def refuse_node_labels(owner: str, labels: t.Mapping[str, str]) -> None:
     """Refuse labels that Kubernetes refuses, of nodes."""
+    hint = (
+        "Kubernetes takes letters, digits, '-', '_' and '.', at most 63, that begin and end with a letter or digit; a domain and a slash "
+        "may stand before a key"
+    )
     for key, value in labels.items():
         if not (_NODE_KEY.fullmatch(key) and _NODE_VALUE.fullmatch(value)):
-            raise InvalidInput(
-                f"{owner}: nodes cannot have the label {key}={value}",
-                hint="Kubernetes takes letters, digits, '-', '_' and '.', at most 63, that begin and end with a letter or digit; before the"
-                " key may stand a domain with a slash",
-            )
+            raise InvalidInput(f"{owner}: nodes cannot have the label {key}={value}", hint=hint)
 
 
 def refuse_metadata(owner: str, metadata: t.Mapping[str, str]) -> None:
+    """Refuse metadata of machines that Google refuses."""
+    hint = "Use letters, digits, '-' and '_' in a key, at most 127, and 256 KiB at most in a value"
     for key, value in metadata.items():
-        if not _METADATA_KEY.fullmatch(key):
-            raise InvalidInput(
-                f"{owner}: metadata cannot have the key {key!r}", hint="Use letters, digits, '-' and '_', at most 127"
-            )
-        if len(value.encode()) > _METADATA_BYTES:
-            raise InvalidInput(
-                f"{owner}: metadata {key} has {len(value.encode())} bytes", hint="Google takes 256 KiB at most"
-            )
+        if not _METADATA_KEY.fullmatch(key) or len(value.encode()) > _METADATA_BYTES:
+            raise InvalidInput(f"{owner}: metadata cannot have the key {key!r} with {len(value)} characters", hint=hint)
 
 
 def refuse_tags(owner: str, tags: t.Sequence[str]) -> None:
     """Refuse network tags that Google refuses."""
+    hint = "Begin with a lowercase letter, and use lowercase letters, digits and inner hyphens, at most 63"
     for tag in tags:
         if not _TAG.fullmatch(tag):
-            raise InvalidInput(
-                f"{owner}: {tag!r} cannot be a network tag",
-                hint="Begin with a lowercase letter, and use lowercase letters, digits and inner hyphens, at most 63",
-            )
+            raise InvalidInput(f"{owner}: {tag!r} cannot be a network tag", hint=hint)
     _refuse_too_many(owner, "network tags", len(set(tags)))
 
 
 def _refuse_too_many(owner: str, what: str, number: int) -> None:
     if number > MOST:
         raise InvalidInput(
-            f"{owner} would have {number} {what}", hint=f"Google takes {MOST} at most, the owner's mark among them"
+            f"{owner} would have {number} {what}", hint=f"Google takes {MOST}, the owner's mark among them"
         )

@@ -195,6 +195,13 @@ class Rest(Resource):
     def method(self, name: str) -> str:
         return f"{self.METHODS or self.COLLECTION}.{name}"
 
+    def step(
+        self, method: str, says: str, request: Body | None = None, suffix: str = "", verb: str = "POST", **params: str
+    ) -> Step:
+        """A request to the resource, or below it by SUFFIX."""
+        path = self.path + suffix
+        return Step(self.method(method), request or {}, says, self.SERVICE, "stable", verb, path, params)
+
     def creation(self) -> Step:
         request = {**without_none(self.body()), **self.marked({})}
         path = f"{self.parent}/{self.COLLECTION}"
@@ -207,9 +214,7 @@ class Rest(Resource):
         """The request that changes FIELDS, which have their desired values."""
         request = {**fields, **{key: live[key] for key in change.also if key in live}}
         params = {"updateMask": ",".join(sorted(fields))} if change.masked else {}
-        says = ", ".join(sorted(fields))
-        path = self.path + change.suffix
-        return Step(self.method(change.method), request, says, self.SERVICE, "stable", change.verb, path, params)
+        return self.step(change.method, ", ".join(sorted(fields)), request, change.suffix, change.verb, **params)
 
     def plan(self, live: Body | None) -> Plan:
         self.validate()
@@ -228,8 +233,15 @@ class Rest(Resource):
                 steps.append(self.change_step(change, fields, live))
         return compare.plan(steps)
 
+    def before_deletion(self, live: Body) -> list[Step]:  # noqa: ARG002
+        """What has to be done before it can be deleted."""
+        return []
+
     def plan_absent(self, live: Body | None) -> Plan:
-        return Plan() if live is None else deletion_plan(live, self.deletion())
+        if live is None:
+            return Plan()
+        shown = {key: value for key, value in live.items() if not key.startswith("_")}
+        return deletion_plan(shown, *self.before_deletion(live), self.deletion())
 
     def _differs(self, key: str, live: t.Any, desired: t.Any) -> bool:
         return key not in self.ONCE and not same(live, desired, key)

@@ -30,23 +30,14 @@ Row = t.Mapping[str, t.Any]
 # "TPU v5e" and "TPU v6e": the shapes, and the chips of one machine. 2x4 is one machine with 8 chips, which Google made for serving, or
 # two with 4 ("TPU v6e", the note on slices with 8 chips; for v5e the table "Cloud TPU v5e types for training"). The first one is taken
 # where no topology is given.
-_FLAT: dict[str, tuple[int, ...]] = {
-    "1x1": (1,),
-    "2x2": (4,),
-    "2x4": (4, 8),
-    "4x4": (4,),
-    "4x8": (4,),
-    "8x8": (4,),
-    "8x16": (4,),
-    "16x16": (4,),
-}
+_FLAT = {"1x1": (1,), "2x2": (4,), "2x4": (4, 8), **dict.fromkeys(("4x4", "4x8", "8x8", "8x16", "16x16"), (4,))}
 # "TPU v4" and "TPU v5p", and those of TPU7x: the shapes of less than a cube of 4x4x4. Above, every side is a multiple of 4, and
 # A <= B <= C ("TPU types and topologies"; Google's cluster-toolkit and xpk generate the same list).
 _SMALL = ("2x2x1", "2x2x2", "2x2x4", "2x4x4")
 _CUBE = 4
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Generation:
     """One generation of TPUs."""
 
@@ -82,39 +73,21 @@ class Generation:
         return dict.fromkeys((*_SMALL, *("x".join(map(str, shape)) for shape in large)), (4,))
 
 
-GENERATIONS = {
-    generation.name: generation
-    for generation in (
-        # "TPU v4": 4 chips a machine, a Pod of 4096 chips.
-        Generation(
-            name="v4", accelerator="tpu-v4-podslice", machine="ct4p-hightpu", prefix="v4", counted=2, largest=4096
-        ),
-        # "TPU v5e": machines with 1, 4 and 8 chips, 256 chips at most.
-        Generation(name="v5e", accelerator="tpu-v5-lite-podslice", machine="ct5lp-hightpu", prefix="v5litepod"),
-        # "TPU v5p": 4 chips a machine; the largest slice is 16x16x24, 6144 chips.
-        Generation(
-            name="v5p", accelerator="tpu-v5p-slice", machine="ct5p-hightpu", prefix="v5p", counted=2, largest=6144
-        ),
-        # "TPU v6e": machines with 1, 4 and 8 chips, 256 chips at most.
-        Generation(name="v6e", accelerator="tpu-v6e-slice", machine="ct6e-standard", prefix="v6e"),
-        # "About Ironwood (TPU7x) in GKE": 4 chips a machine, workload policies. Shapes, labels and names are those of xpk
-        # (system_characteristics.py), whose largest is 16x24x24, 9216 chips.
-        Generation(
-            name="tpu7x",
-            accelerator="tpu7x",
-            machine="tpu7x-standard",
-            prefix="tpu7x",
-            counted=2,
-            largest=9216,
-            workload_policy=True,
-        ),
-    )
-}
-_NAMES = {
-    name: generation
-    for generation in GENERATIONS.values()
-    for name in (generation.name, generation.prefix, generation.accelerator)
-}
+_ALL = (
+    # "TPU v4": 4 chips a machine, a Pod of 4096 chips.
+    Generation("v4", "tpu-v4-podslice", "ct4p-hightpu", "v4", counted=2, largest=4096),
+    # "TPU v5e": machines with 1, 4 and 8 chips, 256 chips at most.
+    Generation("v5e", "tpu-v5-lite-podslice", "ct5lp-hightpu", "v5litepod"),
+    # "TPU v5p": 4 chips a machine; the largest slice is 16x16x24, 6144 chips.
+    Generation("v5p", "tpu-v5p-slice", "ct5p-hightpu", "v5p", counted=2, largest=6144),
+    # "TPU v6e": machines with 1, 4 and 8 chips, 256 chips at most.
+    Generation("v6e", "tpu-v6e-slice", "ct6e-standard", "v6e"),
+    # "About Ironwood (TPU7x) in GKE": 4 chips a machine, workload policies. Shapes, labels and names are those of xpk
+    # (system_characteristics.py), whose largest is 16x24x24, 9216 chips.
+    Generation("tpu7x", "tpu7x", "tpu7x-standard", "tpu7x", counted=2, largest=9216, workload_policy=True),
+)
+GENERATIONS = {generation.name: generation for generation in _ALL}
+_NAMES = {name: one for one in _ALL for name in (one.name, one.prefix, one.accelerator)}
 
 
 @dataclasses.dataclass(frozen=True)
