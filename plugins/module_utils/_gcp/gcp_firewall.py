@@ -21,7 +21,6 @@ from .resource import Change, Described
 
 # Google knows protocols by name or number, and shows either.
 NUMBERS = {"1": "icmp", "4": "ipip", "6": "tcp", "17": "udp", "50": "esp", "51": "ah", "94": "ipip", "132": "sctp"}
-SOURCES = ("source_ranges", "source_tags")
 Rules = t.Sequence[dict[str, t.Any]]
 
 

@@ -69,6 +69,9 @@ class GcpInstance(Labelled):
         Change(("scheduling",), "setScheduling", "POST", "/setScheduling"),
         Change(("diskSizeGb",), "resize", "POST", "/resize"),
     )
+    HINTS: t.ClassVar = {
+        "INVALID_RESOURCE_USAGE": "The machine is protected against deletion: take that away first, if it may go"
+    }
     AT_REST = ("machineType", "serviceAccounts", "scheduling")
     FIXED_HINT = "Delete the machine and make it again; its boot disk is kept, and the new machine gets it"
 
@@ -259,11 +262,6 @@ class GcpInstance(Labelled):
     def _keep(self, device: str) -> Step:
         method = "setDiskAutoDelete"
         return self.step(method, f"keep disk {device}", suffix=f"/{method}", deviceName=device, autoDelete="false")
-
-    def hint(self, codes: t.Sequence[str]) -> str:
-        if "INVALID_RESOURCE_USAGE" in codes:
-            return "The machine is protected against deletion: take that away first, if it may go"
-        return ""
 
 
 def _access(live: Body) -> Body:

@@ -40,6 +40,9 @@ class GcpRouterNat(Described):
     NOUN = "router"
     SERVICE, COLLECTION = "compute", "routers"
     PARENT = "projects/{project}/regions/{region}"
+    HINTS: t.ClassVar = {
+        "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove the VPN tunnels and attachments of the router first"
+    }
     CHANGES = (Change(("description", "nat")),)
 
     region: str
@@ -74,11 +77,10 @@ class GcpRouterNat(Described):
             **camelled(nat, FIELDS),
             "logConfig": nat.get("log_config") and without_none(nat["log_config"]),
             "natIps": [link(self.parent, "addresses", one) for one in ips] if ips else None,
-            "subnetworks": [self._subnetwork(row) for row in subnetworks] if subnetworks else None,
+            "subnetworks": [
+                {**camelled(row, row), "name": link(self.parent, "subnetworks", row["name"])} for row in subnetworks or ()
+            ] or None,
         })  # fmt: skip
-
-    def _subnetwork(self, row: dict[str, t.Any]) -> Body:
-        return {**camelled(row, row), "name": link(self.parent, "subnetworks", row["name"])}
 
     def seen(self, live: Body) -> Body:
         return {**live, "nat": self._ours(live)}
@@ -125,8 +127,3 @@ class GcpRouterNat(Described):
         names = [f"NAT {nat['name']}" for nat in self._others(live)]
         names += [f"peer {peer['name']}" for peer in live.get("bgpPeers") or ()]
         return f"holds {', '.join(names)}, which this module did not make" if names else ""
-
-    def hint(self, codes: t.Sequence[str]) -> str:
-        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
-            return "Remove the VPN tunnels and attachments of the router first"
-        return ""

@@ -68,7 +68,7 @@ class GcpSubnetwork(Described):
             return None
         return [
             {
-                "rangeName": row["range_name"],
+                **camelled(row, row),
                 "ipCidrRange": range_of(f"secondary range {row['range_name']}", row["ip_cidr_range"]),
             }
             for row in self.secondary_ip_ranges

@@ -28,7 +28,7 @@ from .gke import (
     why_so,
 )
 from .gke_access import endpoints, merged_networks, refuse_public_networks
-from .links import camel
+from .links import camel, camelled
 from .plan import Step
 from .resource import Change, Rest
 
@@ -155,12 +155,7 @@ class GkeCluster(Rest):
 
     def _networks(self) -> Body:
         region = "-".join(self.location.split("-")[:2])
-        ranges = without_none(
-            {
-                "clusterSecondaryRangeName": self.cluster_secondary_range_name,
-                "servicesSecondaryRangeName": self.services_secondary_range_name,
-            }
-        )
+        ranges = camelled(vars(self), ("cluster_secondary_range_name", "services_secondary_range_name"))
         return {
             "network": self._link(self.network, "global/networks"),
             "subnetwork": self._link(self.subnetwork, f"regions/{region}/subnetworks"),

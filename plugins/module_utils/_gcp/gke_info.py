@@ -47,15 +47,12 @@ def read_leftovers(api: Api, project: str, location: str, name: str, network: st
     Disks of claims and load balancers of Services are known by the labels that GKE gives them, firewall rules by the tag of the cluster's
     nodes. Network endpoint groups have only the uid of their cluster (NegDescription of kubernetes/ingress-gce): those of ``network``.
     """
-    labelled = f'labels.{_CLUSTER}="{name}"'
-    found = {
-        key: [
-            row
-            for row in _everywhere(api, project, kind, labelled)
-            if row["labels"].get(_LOCATION, location) == location
-        ]
-        for key, kind in (("disks", "disks"), ("load_balancers", "forwardingRules"))
-    }
+
+    def labelled(kind: str) -> list[Body]:
+        rows = _everywhere(api, project, kind, f'labels.{_CLUSTER}="{name}"')
+        return [row for row in rows if row["labels"].get(_LOCATION, location) == location]
+
+    found = {"disks": labelled("disks"), "load_balancers": labelled("forwardingRules")}
     tag = re.compile(rf"gke-{re.escape(name)}-[0-9a-f]{{8}}-node")
     path, label = f"projects/{project}/global/firewalls", f"firewall rules of project {project}"
     rules = api.pages(label, "compute", path, "items", filter='name eq "k8s.*"')

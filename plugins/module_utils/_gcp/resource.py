@@ -78,6 +78,7 @@ class Resource(resource.Resource[Api]):
 
     CLOUD = "Google"
     BUSY = ("is busy or still in use", "Wait until that has ended, or run again later")
+    HINTS: t.ClassVar[dict[str, str]] = {}
     FREED: t.ClassVar[bool] = False
     """Whether what uses it may be removed by GKE, some minutes after the cluster for which it was made
     (hashicorp/terraform-provider-google#7637)."""
@@ -113,9 +114,9 @@ class Resource(resource.Resource[Api]):
         told = self.hint(sorted(refused.codes)) if isinstance(refused, Refused) else ""
         return refused.with_hint(told) if told and isinstance(refused, Refused) else refused
 
-    def hint(self, codes: t.Sequence[str]) -> str:  # noqa: ARG002
+    def hint(self, codes: t.Sequence[str]) -> str:
         """What to do about a refusal or a bad end, where this kind knows more than the words of Google (``errors.HINTS``)."""
-        return ""
+        return next((self.HINTS[code] for code in codes if code in self.HINTS), "")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -138,18 +138,16 @@ class Slice:
         """As the filter returns it."""
         return {
             "type": self.generation.name,
-            "accelerator_type": self.accelerator_type,
-            "topology": self.topology,
-            "chips": self.chips,
-            "chips_per_host": self.chips_per_host,
-            "hosts": self.hosts,
+            **{name: getattr(self, name) for name in _DESCRIBED},
             "multi_host": self.hosts > 1,
-            "machine_type": self.machine_type,
             "node_selector": self.labels,
             "resources": {RESOURCE: self.chips_per_host},
-            "placement_policy": self.placement_policy,
-            "autoscaling": self.autoscaling,
         }
+
+
+_DESCRIBED = (
+    "accelerator_type", "topology", "chips", "chips_per_host", "hosts", "machine_type", "placement_policy", "autoscaling",
+)  # fmt: skip
 
 
 def tpu_slice(kind: str, topology: str | None = None, machine_type: str | None = None) -> Slice:
