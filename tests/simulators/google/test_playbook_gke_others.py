@@ -123,7 +123,8 @@ def test_a_bucket_of_another_project_is_named_and_the_teardown_goes_on(
     google.reset()
     google.enable()
     account = {"description": f"(muster-owner=muster--{REGION})"}
-    reader.write("POST", IAM, {"accountId": "muster-storage", "serviceAccount": account})
+    made = reader.write("POST", IAM, {"accountId": "muster-storage", "serviceAccount": account})
+    reader.get(f"{IAM}/{made['email']}")  # the first look does not see it yet
     google.clear()
     buckets = [{"name": "training-data", "readers": ["group:ops@example.com"], "writers": ["group:ml@example.com"]}]
     gone = play("gke_teardown", **DATA_TOO, muster_systems=["studioml"], gcs_buckets_buckets=buckets)
