@@ -102,6 +102,10 @@ class Resource(abc.ABC, t.Generic[A]):
         """Whether the same step will be accepted once something else has ended."""
         return False
 
+    def busy(self, refused: CallRefused) -> str:
+        """What a refusal that passes says is in the way."""
+        return str(refused)
+
     def explain(self, refused: CallRefused) -> MusterError:
         """The refusal, with a better explanation if this kind has one."""
         return refused
