@@ -48,7 +48,7 @@ from ..._manifests.meta import (
 )
 from ..._manifests.monitoring import monitor
 from ..._manifests.network_policy import Flow, network_policy
-from ..._manifests.pods import PodSettings, pod_template
+from ..._manifests.pods import PodSettings, pod_template, refuse_variables
 from ..._manifests.servers import client_service
 from ..._manifests.shared import config_map
 from .amqp_url import Broker, check_amqp_url
@@ -223,12 +223,8 @@ def _bytes(size: str, what: str) -> float:
 
 def _check_env(runner: Runner) -> None:
     """Refuse variables that an option sets: two places for one value, and credentials where everybody reads them."""
-    ours = {variable["name"] for variable in environment(runner)} | _NEVER
-    for variable in runner.pod.env:
-        name = str(variable.get("name"))
-        if name in ours:
-            option = "store_ca has the authorities of the store." if name == "S3_CA" else "Leave it out of env."
-            raise InvalidInput(f"env: {name} is set by an option of its own.", option)
+    ours = dict.fromkeys([*(variable["name"] for variable in environment(runner)), *_NEVER], "Leave it out of env.")
+    refuse_variables(runner.pod.env, {**ours, "S3_CA": "store_ca has the authorities of the store."})
 
 
 # What pods read
