@@ -15,7 +15,8 @@ description:
   - The same task with another O(replicas) scales the job. It waits until the rendezvous reports the new number of pods and training
     steps continue. If that takes longer than O(world_timeout), the old number is restored. The highest indexes are removed first.
   - A pod that is stopped leaves the rendezvous at once, so that the others continue and none of their restarts is used up. Its script
-    gets SIGTERM and has O(termination_grace_period_seconds) to save a checkpoint.
+    gets SIGTERM and has O(termination_grace_period_seconds) to save a checkpoint. So have those of pods that stay,
+    at each change.
   - A finished job is not changed when the task runs again. O(restart=true) trains again.
   - The image needs C(python3) with torch 1.13 or newer. Steps are reported if the script prints lines
     C(muster.ml/elastic {"event"':' "step", "time"':' ..., "world_size"':' ..., "epoch"':' ..., "step"':' ...}).
@@ -63,8 +64,8 @@ options:
     default: "1"
   script:
     description:
-      - Python file to run, as a name among O(files), an absolute path in the pods, or a URL C(s3://...) or C(gs://...). Required with
-        O(state=present).
+      - Python file, or folder or ZIP archive with C(__main__.py), to run, as a name among O(files), an absolute path in the pods, or a URL
+        C(s3://...) or C(gs://...). Required with O(state=present).
       - A URL is fetched by an init container with the credentials of O(service_account_name) (IRSA, Pod Identity, Workload Identity)
         or of O(script_credentials_secret); without them it must be public. The image needs no client for it, but Python 3.9.
     type: str
@@ -77,7 +78,7 @@ options:
         C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY).
     type: str
   args:
-    description: Arguments of the script.
+    description: Arguments of the script. Flags of torchrun are options, and refused here.
     type: list
     elements: raw
   files:
@@ -99,7 +100,7 @@ options:
     choices: [c10d, etcd-v2]
     default: c10d
   rdzv_endpoint:
-    description: Address of etcd as HOST:PORT. Only for O(rdzv_backend=etcd-v2).
+    description: Address of etcd as HOST:PORT, without a protocol. Only for O(rdzv_backend=etcd-v2).
     type: str
   etcd:
     description:
@@ -134,7 +135,7 @@ options:
         type: path
         default: /workspace/data
   rdzv_conf:
-    description: Additional settings for torchrun's C(--rdzv-conf), such as C(protocol) and C(ca_cert) of an etcd with TLS.
+    description: Additional settings for torchrun's C(--rdzv-conf), such as C(protocol) and C(ca_cert) of an etcd with TLS, or C(close_timeout).
     type: dict
     default: {}
   join_timeout:

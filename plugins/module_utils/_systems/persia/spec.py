@@ -26,7 +26,7 @@ from ..._manifests.meta import (
     metadata,
 )
 from ..._manifests.network_policy import own_pods
-from ..._manifests.pods import PodSettings
+from ..._manifests.pods import PodSettings, refuse_variables
 from ..._manifests.programs import program
 from ..._manifests.shared import File, check_files, config_map, files_config_map, mounted
 from ..._manifests.storage import Storage, storage_claim
@@ -59,6 +59,18 @@ LAUNCHER_WORDS: dict[Role, str] = {
     "embedding_worker": "embedding-worker",
     "embedding_parameter_server": "embedding-parameter-server",
 }
+_OWNED = {
+    NATS_ENV: "Use option nats_url.",
+    "LOG_LEVEL": "Use option log_level.",
+    "NPROC_PER_NODE": "Use option nn_worker.nproc_per_node.",
+    "PERSIA_NN_WORKER_ENTRY": "Use option nn_worker.entry.",
+    "PERSIA_DATALOADER_ENTRY": "Use option dataloader.entry.",
+    "PERSIA_GLOBAL_CONFIG": "Use option global_config or global_config_path.",
+    "PERSIA_EMBEDDING_CONFIG": "Use option embedding_config or embedding_config_path.",
+    "PERSIA_METRICS_GATEWAY_ADDR": "Use option metrics.address.",
+    **dict.fromkeys(("REPLICA_INDEX", "REPLICA_SIZE"), "It differs by pod, and is set for each."),
+}
+"""Variables of PERSIA's launcher -> the option that has their value."""
 LOG_LEVELS = ("trace", "debug", "info", "warn", "error")
 # Options that a group inherits from the job unless it has them itself; lists and dicts as a whole.
 _INHERITED = (
@@ -267,6 +279,7 @@ def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, Fi
     for role, group in groups.items():
         check_count(group.replicas, f"{role}.replicas", minimum=0 if role == "dataloader" else 1)
         check_count(group.nproc_per_node, f"{role}.nproc_per_node", minimum=1)
+        refuse_variables(group.pod.env, _OWNED, f"env of {role}")
         check_name(f"{job}-{group.group_name}", f"{role}: job and group name together",
                    limit=STATEFULSET_NAME_MAX, service=True)  # fmt: skip
         if role == "nn_worker":
