@@ -135,7 +135,7 @@ options:
         type: path
         default: /workspace/data
   rdzv_conf:
-    description: Additional settings for torchrun's C(--rdzv-conf), such as C(protocol) and C(ca_cert) of an etcd with TLS, or C(close_timeout).
+    description: Additional settings for torchrun's C(--rdzv-conf), such as C(protocol) and C(ca_cert) of an etcd with TLS.
     type: dict
     default: {}
   join_timeout:

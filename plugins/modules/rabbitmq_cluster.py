@@ -81,6 +81,8 @@ options:
     description:
       - Image of the nodes, with a version or digest. It is that of Docker Hub, or one with C(rabbitmq-server) on the path and the plugins
         for management and Prometheus.
+      - Before a change the running broker is asked for its release. One that RabbitMQ does not support after that, such as a downgrade, is
+        refused. Before a release of another series all stable feature flags are enabled, which cannot be undone.
     type: str
     default: docker.io/library/rabbitmq:4.2.9
   affinity:
@@ -246,6 +248,7 @@ def _present(ctx: Context, namespace: str, owner: str, password: Sensitive | Non
         secrets = nodes.secret_manifests(once, broker, login, in_use=in_use)
         if live:
             check_live(broker, live)
+            nodes.prepare_upgrade(ctx.cluster, broker, live, check=ctx.check, warn=ctx.warn)
             if not ctx.check:
                 nodes.change_password(ctx.cluster, broker, have, login, warn=ctx.warn)
         elif not ctx.check:
