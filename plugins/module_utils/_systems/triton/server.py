@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import posixpath
 import typing as t
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +27,7 @@ from ..._manifests import access, monitoring, servers, storage
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
 from ..._manifests.network_policy import EVERY_POD, Flow, network_policy
-from ..._manifests.pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template
+from ..._manifests.pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template, resources
 from . import metrics
 from .autoscaling import Autoscaling, autoscaler
 from .metrics import Alerts
@@ -181,6 +182,7 @@ def _settings(server: TritonServer) -> PodSettings:
         ports=tuple({"name": name, "container_port": number} for name, number in PORTS.items()),
         volumes=volumes,
         volume_mounts=mounts,
+        init_containers=(*pod.init_containers, *_folder(server)),
         shm_size=server.shm_size,
         startup_probe={**probe, "failureThreshold": math.ceil(server.startup_timeout / _PERIOD_S)},
         readiness_probe=probe,
@@ -191,6 +193,25 @@ def _settings(server: TritonServer) -> PodSettings:
         security_context=READ_ONLY_CONTAINER if pod.security_context is None else pod.security_context,
         pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
     )
+
+
+def _folder(server: TritonServer) -> list[Manifest]:
+    """The container that makes the folder of the models on a new claim: without it the server ends, and no model could come later."""
+    pod, shared, folder = server.pod, server.repository.storage, server.repository.model_repository
+    if shared is None or posixpath.normpath(folder) == posixpath.normpath(shared.mount_path):
+        return []
+    return [
+        {
+            "name": "folder",
+            "image": pod.image,
+            "imagePullPolicy": pod.image_pull_policy,
+            "command": ["mkdir", "-p", folder],
+            "resources": resources(pod.resources, "resources"),
+            "securityContext": dict(READ_ONLY_CONTAINER if pod.security_context is None else pod.security_context),
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": [{"name": "models", "mountPath": shared.mount_path}],
+        }
+    ]
 
 
 def _spread() -> tuple[Manifest, ...]:
