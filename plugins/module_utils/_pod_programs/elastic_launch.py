@@ -741,10 +741,11 @@ def describe_first_failure(error: t.Any) -> str:
 
 def exhausted(code: int, message: str) -> str:
     """Say of what there was too little, if it was that: shared memory, memory or disk."""
-    if code == -signal.SIGBUS or any(word in message for word in ("shared memory", "Bus error", "/torch_", SHM)):
-        found = os.statvfs(SHM)
-        return f"{SHM} has {found.f_blocks * found.f_frsize >> 20} MiB, which option shm_size sets"
-    if "No space left on device" in message:
+    shared, no_space = os.statvfs(SHM), "No space left on device" in message
+    words = ("shared memory", "Bus error", "/torch_", SHM)
+    if code == -signal.SIGBUS or any(word in message for word in words) or (no_space and not shared.f_bavail):
+        return f"{SHM} has {shared.f_blocks * shared.f_frsize >> 20} MiB, which option shm_size sets"
+    if no_space:
         return "a volume, or the disk of the node, is full"
     if code == -signal.SIGKILL and killed_for_memory():
         return "the pod has used more memory than its limit in option resources"
