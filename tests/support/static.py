@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def mypy(shell: Shell) -> None:
     for example in sorted(ROOT.glob("roles/*/files/example")):
         # Each is a folder of scripts that import each other, as in their pods.
         shell.run(BIN / "mypy", *sorted(example.glob("*.py")), cwd=ROOT, env={"MYPYPATH": str(example)})
-    own = ("tests/run.py", "tests/support", "tests/acceptance/filter_plugins")
+    own = ("tests/run.py", "tests/support", "tests/acceptance/filter_plugins", "tests/faults", "tests/differential")
     shell.run(BIN / "mypy", *own, cwd=ROOT, env={"MYPYPATH": str(ROOT / "tests")})
 
 
@@ -236,3 +237,4 @@ CHECKS = [
     Check("sanity", sanity, timeout_s=1800, reads=("plugins/*", "tests/*", "meta/*", "galaxy.yml", "*.toml", "*.txt")),
     *(of_cloud(name) for name in simulators()),
 ]  # fmt: skip
+CHECKS = [replace(check, nice=10) for check in CHECKS]
