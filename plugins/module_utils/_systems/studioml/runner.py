@@ -17,6 +17,8 @@ What the objects must have was read in the manifests and the code of leaf-ai/stu
   ``k8s-configmap`` names, and of one named after the pod (internal/runner/k8s.go).
 - It listens for SIGTERM only until its first message of another kind (``watchReportingChannels``), so it is usually killed at the end of
   the grace period. What it had not acknowledged then goes back to the queue.
+- The command of its image, cmd/runner/run.sh, prints every variable, the broker's address with its password too, and then starts one of
+  two programs (0.14.2). So the program itself is the command here.
 - Private key and passphrase are read once (``initWrapperOnce`` in cmd/runner/project.go), the keys of queues again and again.
 
 Private to the collection.
@@ -59,6 +61,7 @@ RUNNING, DRAINED = "Running", "DrainAndSuspend"
 
 _GPU = "nvidia.com/gpu"
 _CERTS = "/runner/certs"
+_PROGRAM = "/runner/runner-linux-amd64"
 _CACHE = "/tmp/cache"  # noqa: S108  # of the pod, not of this machine
 _CA = "/etc/studioml"
 _URL_KEY, _MANAGEMENT_KEY = "AMQP_URL", "AMQP_MGT_URL"
@@ -297,6 +300,7 @@ def _pod(runner: Runner) -> PodSettings:
     taint = {"key": _GPU, "operator": "Equal", "value": "present", "effect": "NoSchedule"}
     return dataclasses.replace(
         pod,
+        command=(_PROGRAM if runner.gpus else f"{_PROGRAM}-cpu",),
         resources={**(pod.resources or {}), **({"limits": limits} if limits else {})},
         tolerations=(*([taint] if runner.gpus else []), *pod.tolerations),
         node_selector={"kubernetes.io/os": "linux", **(pod.node_selector or {})},
