@@ -11,7 +11,7 @@ MUSTER_RECORDED). LOGXI decides which of them are written. Lines that begin with
 - One experiment at a time, without GPUs and without a cache.
 - An experiment runs with the Python and the packages of the image. What it lists in ``pythonenv`` is not installed, and that is logged.
 - It does not get the broker's address in its environment.
-- One that ends with an error is answered and acknowledged. What upstream does with it depends on the version.
+- One that ends with an error is answered and given back, and begun again, as 0.14.2 does (scene "failed" of its recording).
 - While it is drained, it takes nothing from queues that it knows already, either.
 - Bindings of other vhosts than its own are left alone.
 - Reports are sent to the default exchange, with the name of the response queue as key. They are sealed like requests if there is a key.
@@ -794,7 +794,10 @@ class Runner:
                 if place.mutable:
                     check_bucket(place)
             with self.counted(queue, request):
-                self.handle(connection, channel, queue, request, stores)
+                ended = self.handle(connection, channel, queue, request, stores)
+            if ended:
+                channel.basic_nack(method.delivery_tag, requeue=True)
+            else:
                 channel.basic_ack(method.delivery_tag)
         except (Refused, OSError) as error:
             hard = isinstance(error, Refused) and error.hard
@@ -830,8 +833,8 @@ class Runner:
 
     def handle(
         self, connection: t.Any, channel: t.Any, queue: str, request: t.Mapping[str, t.Any], stores: t.Sequence[Place]
-    ) -> None:
-        """Run in a folder of its own, store, answer."""
+    ) -> int:
+        """Run in a folder of its own, store, answer; the exit status."""
         name = str(request["experiment"].get("key", ""))
         self.report(channel, queue, name, "start", {})
         self.work.mkdir(parents=True, exist_ok=True)
@@ -842,6 +845,7 @@ class Runner:
             shutil.rmtree(folder, ignore_errors=True)
         said = {"success": "True"} if ended == 0 else {"success": "False", "error": f"exit status {ended}"}
         self.report(channel, queue, name, "stop", said)
+        return ended
 
     def run(self, connection: t.Any, request: t.Mapping[str, t.Any], stores: t.Sequence[Place], folder: Path) -> int:
         """Run an experiment in FOLDER, and store what it made. The broker is answered meanwhile."""

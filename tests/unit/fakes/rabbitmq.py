@@ -274,4 +274,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.server.messages[queue].append(body["payload"])
             return 200, {"routed": True}
         found = self.server.messages[path[:-1]]
-        return 200, [{"payload": found.pop(0)}] if found else []
+        if not found:
+            return 200, []
+        payload = found[0] if body["ackmode"] == "ack_requeue_true" else found.pop(0)
+        return 200, [next(row for row in self.server.published if row["payload"] == payload)]
