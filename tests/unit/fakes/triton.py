@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A Triton server with one model, ``add``, as 2.51.0 answers over HTTP."""
+"""A Triton server with one model, ``add``, as 2.51.0 answers over HTTP; and what it answers for one that is decoupled."""
 
 from __future__ import annotations
 
@@ -68,6 +68,19 @@ class Served:
         self.server.server_close()
 
 
+# With a model that makes three responses, and one that has a state.
+EVENTS = """\
+data: {"B":[1.0,2.0],"model_name":"dec","model_version":"1"}
+
+data: {"B":[2.0,3.0],"model_name":"dec","model_version":"1"}
+
+data: {"B":[3.0,4.0],"model_name":"dec","model_version":"1"}
+
+"""
+NO_DECOUPLED = 501, {"error": "HTTP end point doesn't support models with decoupled transaction policy"}
+NO_SEQUENCE = 400, {"error": "inference request to model 'seq' must specify a non-zero or non-empty correlation ID"}
+
+
 class FakeTriton(Served):
     """The server with the model ``add``."""
 
@@ -77,6 +90,9 @@ class FakeTriton(Served):
         """Added to every output."""
         self.status = 200
         """Of answers to right requests of inference."""
+        self.answers: tuple[int, t.Any] | None = None
+        """To every request of inference, instead of what is right."""
+        self.bodies: list[t.Any] = []
         self.requests: list[str] = []
         self.clients: set[t.Any] = set()
         """The connections that requests of inference came by."""
@@ -102,6 +118,10 @@ class FakeTriton(Served):
                 triton.requests.append(self.path)
                 triton.clients.add(self.client_address)
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                triton.bodies.append(body)
+                if triton.answers:
+                    self.reply(*triton.answers)
+                    return
                 rows = {row["name"]: row for row in body["inputs"]}
                 if {*rows} != {"A", "B"}:
                     self.reply(400, {"error": "expected 2 inputs"})
@@ -111,7 +131,7 @@ class FakeTriton(Served):
                 self.reply(triton.status, {"model_name": "add", "model_version": "1", "outputs": [output]})
 
             def reply(self, status: int, body: t.Any) -> None:
-                text = b"" if body is None else json.dumps(body).encode()
+                text = b"" if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()

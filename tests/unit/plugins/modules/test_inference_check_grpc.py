@@ -78,6 +78,16 @@ def test_types_that_http_has_no_json_for(triton: FakeGrpcTriton) -> None:
     http.stop()
 
 
+def test_a_decoupled_model_makes_any_number_of_responses(triton: FakeGrpcTriton) -> None:
+    given = {"inputs": INPUTS[:1], "stream": True, "parameters": {"sequence_id": 7, "sequence_start": True, "tag": "a"}}
+    made = asked(triton, model="echo", **given, expected=[{"name": "A", "data": [1.5, 2] * 3}])
+    assert (len(made["outputs"]), made["model_version"]) == (3, "1")
+    kinds = {"sequence_id": "int64_param", "sequence_start": "bool_param", "tag": "string_param"}
+    assert triton.parameters == {**kinds, "triton_enable_empty_final_response": "bool_param"}
+    with pytest.raises(Failed, match="refuses to infer with model add: unexpected inference input 'A'"):
+        asked(triton, model="add", **given)
+
+
 def test_what_is_wrong_is_told_as_by_http(triton: FakeGrpcTriton) -> None:
     with pytest.raises(
         Failed, match=r"refuses to infer with model add: expected 2 inputs .* \(status INVALID_ARGUMENT\)"
