@@ -15,8 +15,8 @@ description:
   - The same task with another O(replicas) scales the job. It waits until the rendezvous reports the new number of pods and training
     steps continue. If that takes longer than O(world_timeout), the old number is restored. The highest indexes are removed first.
   - A pod that is stopped leaves the rendezvous at once, so that the others continue and none of their restarts is used up. Its script
-    gets SIGTERM and has O(termination_grace_period_seconds) to save a checkpoint. So have those of pods that stay,
-    at each change.
+    gets SIGTERM and has O(termination_grace_period_seconds) to save a checkpoint. So have those of pods that stay, at each
+    change.
   - A finished job is not changed when the task runs again. O(restart=true) trains again.
   - The image needs C(python3) with torch 1.13 or newer. Steps are reported if the script prints lines
     C(muster.ml/elastic {"event"':' "step", "time"':' ..., "world_size"':' ..., "epoch"':' ..., "step"':' ...}).

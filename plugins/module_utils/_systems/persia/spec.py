@@ -39,6 +39,7 @@ from .config import check_embedding_config, check_global_config
 CONFIG_PATH = "/etc/persia"
 GATEWAY_PORT = 9091
 _ADDRESS = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[1-9][0-9]{0,4}")
+NATS_ADDRESS = re.compile(rf"nats://([^@/\s]+@)?{_ADDRESS.pattern}/?")
 
 Role = t.Literal["nn_worker", "dataloader", "embedding_worker", "embedding_parameter_server"]
 ROLES: tuple[Role, ...] = ("embedding_parameter_server", "embedding_worker", "dataloader", "nn_worker")
@@ -162,9 +163,9 @@ class PersiaJob:
                 f"metrics.address: '{self.metrics.address}' is the gateway that the training makes itself.",
                 "Leave it out.",
             )
-        if not self.nats_url.startswith("nats://"):
+        if not NATS_ADDRESS.fullmatch(self.nats_url):
             raise InvalidInput(
-                f"nats_url: '{self.nats_url}' does not begin with nats://.", "Example: nats://persia-nats-service:4222"
+                f"nats_url: '{self.nats_url}' is not nats://HOST:PORT.", "Example: nats://persia-nats-service:4222"
             )
         check_count(self.backoff_limit, "backoff_limit")
         for name in ("active_deadline_seconds", "peer_timeout_seconds"):
