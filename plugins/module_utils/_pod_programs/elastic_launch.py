@@ -183,56 +183,31 @@ def check_script(script: str) -> None:
 
 
 def check_etcd() -> None:
-    """End where the server at the endpoint is no etcd for torch: one with the v2 API, with TLS only if that was said.
+    """End where the etcd at the endpoint has no v2 API, which torch needs.
 
-    etcd 3.6.8, and 3.5.35 without --enable-v2, answer 404. With TLS, 3.5.35 ends a connection without it, and gives no answer.
+    3.6.8, and 3.5.35 without --enable-v2, answer 404. With TLS, 3.5.35 ends a connection without it and gives no answer.
     """
-    own = settings()
+    own, tls = settings(), settings().option("protocol") == "https"
     if own.backend != "etcd-v2":
         return
-    tls, wrong = own.option("protocol") == "https", ""
+    place, connection = f"{own.host}:{own.port}", http.client.HTTPConnection(own.host, own.port, timeout=ANSWER)
     try:
-        if etcd_status(tls_context() if tls else None) == 404:
-            wrong = "has no v2 API, which etcd up to 3.5 has with --enable-v2 (GET /v2/keys answers 404)"
-    except ConnectionResetError:
-        wrong = "" if tls or not speaks_tls() else "expects TLS: option etcd, or rdzv_conf: {protocol: https}"
-    except (OSError, http.client.HTTPException):
-        return  # the rendezvous decides what that means
-    if wrong:
-        leave(EXIT_MISCONFIGURED, f"etcd at {own.host}:{own.port} {wrong}")
-
-
-def tls_context() -> ssl.SSLContext:
-    """The certificates that --rdzv-conf names."""
-    own = settings()
-    context = ssl.create_default_context(cafile=own.option("ca_cert") or None)
-    if own.option("ssl_cert"):
-        context.load_cert_chain(own.option("ssl_cert"), own.option("ssl_cert_key") or None)
-    return context
-
-
-def etcd_status(context: ssl.SSLContext | None) -> int:
-    """The status with which etcd answers to torch's requests."""
-    own = settings()
-    connection = (
-        http.client.HTTPSConnection(own.host, own.port, timeout=ANSWER, context=context)
-        if context
-        else http.client.HTTPConnection(own.host, own.port, timeout=ANSWER)
-    )
-    with contextlib.closing(connection):
+        if tls:
+            context = ssl.create_default_context(cafile=own.option("ca_cert") or None)
+            if own.option("ssl_cert"):
+                context.load_cert_chain(own.option("ssl_cert"), own.option("ssl_cert_key") or None)
+            connection = http.client.HTTPSConnection(own.host, own.port, timeout=ANSWER, context=context)
         connection.request("GET", "/v2/keys")
-        return connection.getresponse().status
-
-
-def speaks_tls() -> bool:
-    """Whether the endpoint answers to TLS, whoever has signed its certificate."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    try:
-        with socket.create_connection((settings().host, settings().port), ANSWER) as plain, context.wrap_socket(plain):
-            return True
-    except OSError:
-        return False
+        if connection.getresponse().status == 404:
+            leave(EXIT_MISCONFIGURED, f"etcd at {place} has no v2 API, which etcd up to 3.5 has with --enable-v2")
+    except (OSError, http.client.HTTPException) as error:
+        # The rendezvous decides what that means.
+        say(
+            "waiting",
+            reason=f"etcd at {place}: {error}" + ("" if tls else "; with TLS it needs rdzv_conf: {protocol: https}"),
+        )
+    finally:
+        connection.close()
 
 
 # Processes that run the script, which may stand by until they know which one: they have torch imported then

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import re
@@ -306,6 +307,23 @@ def pod(tmp_path: Path) -> t.Iterator[Pod]:
         yield Pod(tmp_path, store.getsockname()[1])
 
 
+@contextlib.contextmanager
+def etcd(pod: Pod, status: int = 200) -> t.Iterator[None]:
+    """Let the pods meet at an etcd that answers so to the question about its v2 API."""
+
+    class Etcd(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(status if self.path == "/v2/keys" else 500)
+
+        def log_message(self, *_args: object) -> None:
+            """Print nothing."""
+
+    served = Served(Etcd)
+    pod.env |= {"PET_RDZV_BACKEND": "etcd-v2", "PET_RDZV_ENDPOINT": f"127.0.0.1:{served.port}"}
+    yield
+    served.stop()
+
+
 def test_a_script_that_ends_well(pod: Pod) -> None:
     ended = pod.run(f"news += ['', '', \"{LEAVES}\"]", MUSTER_SERVICE="no.such.service.invalid")
     assert ended.status == 0
@@ -394,29 +412,26 @@ def test_an_archive_and_a_folder_are_programs_if_python_can_begin(pod: Pod) -> N
 
 
 @pytest.mark.parametrize(
-    ("status", "tls", "said"),
+    ("status", "said"),
     [
         # GET /v2/keys of etcd 3.6.8, and of 3.5.35 without --enable-v2.
-        (404, False, "has no v2 API"),
-        # 3.5.35 with TLS ends a connection without it.
-        (200, True, "expects TLS"),
-        (200, False, ""),
-        (503, False, ""),
+        (404, "has no v2 API"),
+        (200, ""),
+        (503, ""),
     ],
 )
-def test_etcd_is_asked_once_whether_torch_can_use_it(pod: Pod, status: int, tls: bool, said: str) -> None:
-    class Etcd(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_error(status if self.path == "/v2/keys" else 500)
-
-        def log_message(self, *_args: object) -> None:
-            """Print nothing."""
-
-    etcd = Served(Etcd, certificate_in(pod.here, "etcd") if tls else None)
-    here = {"PET_RDZV_BACKEND": "etcd-v2", "PET_RDZV_ENDPOINT": f"127.0.0.1:{etcd.port}"}
-    ended = pod.run("news.append('state.closed = state.succeeded = True')", **here)
-    etcd.stop()
+def test_etcd_is_asked_once_whether_torch_can_use_it(pod: Pod, status: int, said: str) -> None:
+    with etcd(pod, status):
+        ended = pod.run("news.append('state.closed = state.succeeded = True')")
     assert (ended.status == elastic_launch.EXIT_MISCONFIGURED, said in ended.last_words) == (bool(said), True)
+
+
+def test_an_etcd_with_tls_that_was_not_said_is_told(pod: Pod) -> None:
+    served = Served(http.server.BaseHTTPRequestHandler, certificate_in(pod.here, "etcd"))
+    here = {"PET_RDZV_BACKEND": "etcd-v2", "PET_RDZV_ENDPOINT": f"127.0.0.1:{served.port}"}
+    ended = pod.run("news.append('state.closed = state.succeeded = True')", **here)
+    served.stop()
+    assert "with TLS it needs rdzv_conf: {protocol: https}" in ended.event("waiting")["reason"]
 
 
 def test_a_script_has_the_grace_period_for_its_checkpoint(pod: Pod) -> None:
@@ -560,7 +575,8 @@ def test_an_etcd_that_is_away_stops_nobody_and_costs_nobody_the_place(pod: Pod) 
         "holder.patient_until = 0\nholder.sync()\nprint('sanitized', holder.sanitized)\n"
         "raise SystemExit\n"
     )
-    ended = pod.run(script, PET_RDZV_BACKEND="etcd-v2")
+    with etcd(pod):
+        ended = pod.run(script)
     assert [line for line in ended.lines if line.startswith(("wait", "sanit", "read"))] == [
         "read_timeout 5", "waiting 0", "waiting 0", "waiting 0", "sanitized 0", "sanitized 1",
     ]  # fmt: skip
