@@ -197,7 +197,7 @@ ENSEMBLE = 'platform: "ensemble"\n'
     ("config", "files", "uploaded"),
     [
         (ENSEMBLE, ["1/"], ["1/empty-version"]),  # triton-inference-server/server#3623
-        (ENSEMBLE, ["1/.gitkeep"], ["1/empty-version"]),  # as docs/examples/jetson of its repository has it
+        (ENSEMBLE, ["1/.gitkeep"], ["1/empty-version"]),  # as its own examples for Jetson have it
         (CONFIG, ["1/model.py", "warmup/raw"], ["1/model.py", "warmup/raw"]),  # server#3012
         (CONFIG, ["1/model.py", "initial_state/zero", "configs/small.pbtxt"], None),
         (

@@ -15,7 +15,7 @@ MUSTER_RECORDED). LOGXI decides which of them are written. Lines that begin with
 - While it is drained, it takes nothing from queues that it knows already, either.
 - Bindings of other vhosts than its own are left alone.
 - Reports are sent to the default exchange, with the name of the response queue as key. They are sealed like requests if there is a key.
-- MUSTER_POLL_SECONDS is the time between two looks (5).
+- MUSTER_POLL_SECONDS is the number of seconds between two tries to take work (5).
 
 Nothing is shared with the collection's own code for messages: a program of an image is one file, and a second reading of the format shows
 mistakes of the first. Needs python3-pika, python3-cryptography, python3-nacl and python3-boto3.
