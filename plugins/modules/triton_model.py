@@ -293,7 +293,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     source = source_of(params)  # before any request
     for warning in source.warnings if source else ():
         ctx.warn(warning)
-    namespace = groups.namespace_of(ctx)
+    namespace = ctx.namespace
     rollout = Rollout(
         ctx.cluster,
         params["name"],

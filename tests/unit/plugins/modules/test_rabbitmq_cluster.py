@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import stat
 import subprocess
@@ -27,13 +26,13 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import client
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_cluster, rabbitmq_definitions
-from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions
 
 STATEFUL_SET = Ref("apps/v1", "StatefulSet", "rabbitmq", "default")
 LABELS = {"app.kubernetes.io/name": "rabbitmq", "app.kubernetes.io/instance": "rabbitmq"}
@@ -44,19 +43,8 @@ PLAIN = {"tls": False, "admin_password": PASSWORD}
 def run(
     cluster: FakeCluster, *, check: bool = False, warn: t.Callable[[str], None] = print, **params: t.Any
 ) -> dict[str, t.Any]:
-    given = ArgumentSpecValidator(rabbitmq_cluster.ARGUMENT_SPEC, **rabbitmq_cluster.CONSTRAINTS).validate(
-        copy.deepcopy({"namespace": "default", **params})
-    )
-    assert not given.error_messages
-    metadata = {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
-    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}
-    cluster.add({**kind, "metadata": metadata})
-    context = Context(params=given.validated_parameters, check=check, connect=lambda: cluster, warn=warn)
-    return rabbitmq_cluster.execute(context)
-
-
-def actions(result: dict[str, t.Any]) -> dict[str, str]:
-    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+    cluster.add(tasks.DISKS)
+    return tasks.run(rabbitmq_cluster, cluster, {"namespace": "default", **params}, check=check, warn=warn)
 
 
 def secret(cluster: FakeCluster, name: str) -> dict[str, str]:
