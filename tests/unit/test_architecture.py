@@ -218,7 +218,6 @@ NOT_KEPT = {
     "_kube/write.py": "a name for a dry run",
     "_pod_programs/dataset_fetch.py": "the name of a run",
     "_pod_programs/elastic_launch.py": "the name of a node of torchrun, which generates it itself",
-    "_pod_programs/studioml_runner_standin.py": "a message's key",
     "plugins/callback/summary.py": "the identifier of a run",
     "_systems/elastic/training.py": "the name of a rendezvous, in an object that is made once (Desired.made_once)",
     "_systems/rabbitmq/health.py": "a message and its queue, both for a moment",
@@ -249,13 +248,13 @@ def test_what_is_made_once_has_one_door() -> None:
 
 def test_one_file_talks_to_kubernetes() -> None:
     talking = {name_of(p) for p in ALL_CODE if any(HTTP_LIBRARIES.match(name) for name in imported(p))}
-    # These only fetch: manifests that a user names by address, released programs, and (in a pod) a data set and metrics.
+    # These only fetch: manifests that a user names by address, released programs, and (in a pod) a data set, metrics, and what an etcd can.
     fetching = {
         "plugins/module_utils/_kube/source.py",
         "plugins/module_utils/_local/programs.py",
         "plugins/module_utils/_pod_programs/dataset_fetch.py",
+        "plugins/module_utils/_pod_programs/elastic_launch.py",
         "plugins/module_utils/_pod_programs/persia_metrics.py",
-        "plugins/module_utils/_pod_programs/studioml_runner_standin.py",
     }
     # Another API, with logins and errors of its own.
     rabbitmq = {"plugins/module_utils/_systems/rabbitmq/api.py"}
