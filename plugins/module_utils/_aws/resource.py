@@ -32,8 +32,6 @@ class Resource(cloud.CloudResource[Api]):
     tags: dict[str, str] | None = None
     """None keeps those that it has."""
     purge_tags: bool = True
-    any_character_in_tags: t.ClassVar[bool] = False
-    """Whether its service takes more than the standard set of characters in tags (see ``refuse_tags``)."""
 
     @property
     def desired_tags(self) -> dict[str, str] | None:
