@@ -19,7 +19,7 @@ from .._core.errors import InvalidInput
 
 
 @dataclasses.dataclass(frozen=True)
-class Step(plan.Step):
+class Step(plan.CloudStep):
     """A call of boto3; most are EKS's."""
 
     service: str = "eks"
