@@ -142,7 +142,7 @@ def _write_of(line: bytes, since: str = "") -> t.Literal["write", "dry run"] | N
 
 @dataclasses.dataclass
 class Cluster:
-    """What a run did on one cluster: a host of the group muster_clusters, or all hosts if there is no such group."""
+    """The record of a run on one cluster: a host of the group muster_clusters, or all hosts if there is no such group."""
 
     name: str = ""
     roles: dict[str, float] = dataclasses.field(default_factory=dict)

@@ -45,7 +45,7 @@ def mypy(shell: Shell) -> None:
     for example in sorted(ROOT.glob("roles/*/files/example")):
         # Each is a folder of scripts that import each other, as in their pods.
         shell.run(BIN / "mypy", *sorted(example.glob("*.py")), cwd=ROOT, env={"MYPYPATH": str(example)})
-    own = ("tests/run.py", "tests/support", "tests/acceptance/filter_plugins")
+    own = ("tests/run.py", "tests/support", "tests/acceptance/filter_plugins", "tests/faults", "tests/differential")
     shell.run(BIN / "mypy", *own, cwd=ROOT, env={"MYPYPATH": str(ROOT / "tests")})
 
 

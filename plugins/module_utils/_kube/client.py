@@ -65,7 +65,7 @@ class Answer:
     body: bytes
     retry_after: float | None = None
     location: str | None = None
-    """Where a redirect leads to."""
+    """The target of a redirect."""
 
     def json(self) -> Manifest:
         """The body as an object; if it is not JSON (a proxy's page, another protocol), an object with its text as the message."""
@@ -405,7 +405,7 @@ class _Bounded:
         return getattr(self._transport, name)
 
     def call(self, *args: t.Any, within: float | None = None, **options: t.Any) -> Answer:
-        """As Transport.call. A request after the deadline is still sent, with a tenth of a second for its answer."""
+        """Call the transport within the shared deadline. A request after it is still sent, with a tenth of a second for its response."""
         left = max(0.0, self._until - self._transport._clock.monotonic())
         return self._transport.call(*args, within=left if within is None else min(left, within), **options)
 
@@ -421,7 +421,7 @@ class _Guarded:
         return getattr(self._transport, name)
 
     def call(self, method: str, path: str, query: t.Mapping[str, str], *rest: t.Any, **options: t.Any) -> Answer:
-        """As Transport.call."""
+        """Call the transport; see Transport.call."""
         if method != "GET" and "dryRun" not in query:
             options["before"] = self._check
         return self._transport.call(method, path, query, *rest, **options)
@@ -769,7 +769,7 @@ def _head(wire: socket.socket) -> tuple[int, http.client.HTTPMessage]:
 
 
 def _base(connection: Connection) -> str:
-    """What precedes the path in a request: the server's own path or, to an HTTP proxy without a tunnel, the whole address."""
+    """The prefix of the path in a request: the server's own path or, to an HTTP proxy without a tunnel, the whole URL."""
     url, proxy = connection.url, connection.proxy
     path = urllib.parse.quote(url.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
     return f"http://{url.netloc}{path}" if proxy and proxy.speaks_http and url.scheme == "http" else path

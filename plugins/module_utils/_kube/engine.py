@@ -72,10 +72,10 @@ def apply_objects(
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Report:
-    """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
+    """Apply these objects and, with prune, delete all others of this owner. It is safe to run again at any point.
 
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
-    taken from whoever has them. ``namespaces``: where prune deletes, as in _Run. ``made_of``: of desired objects that were made of what was
+    taken from their managers. ``namespaces``: where prune deletes, as in _Run. ``made_of``: of desired objects that were made of what was
     read, the version (None: there was none); where another run has written since, Overtaken with what was done before (see made_once.py).
     They are written one after the other, in the given order and before the rest of their wave. ``promised``: what check mode counts as
     there, to which it adds what the objects here bring. The report has the objects as they are at the end.
@@ -113,7 +113,7 @@ def _no_objects(owner: str) -> InvalidInput:
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """What all steps of a call share.
+    """The state that all steps of one call share.
 
     ``namespaces``: where prune deletes, beside the namespaces of the objects and of the owner; None: everywhere.
     """
@@ -337,7 +337,7 @@ def _until_one_fails(
 
 
 def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
-    """Let the server refuse invalid fields, conflicts and quotas before the first write, while nothing is changed.
+    """Rehearse all writes as dry runs, so that invalid fields, conflicts and quotas are refused before anything is changed.
 
     Impossible for objects whose namespace or kind this run creates, and unnecessary for a single write.
     """

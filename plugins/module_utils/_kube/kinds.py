@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the stable built-in kinds are served, so that the common case needs no discovery; and how discovery is read.
+"""The stable built-in kinds and how they are served, so that the common case needs no discovery; and the reader of discovery documents.
 
 Private to the collection.
 """
@@ -89,7 +89,7 @@ _NEAR = 0.75
 
 
 class Kinds(list[tuple[str, str, Resource]]):
-    """Every (apiVersion, kind, resource) that can be listed and deleted. ``unknown``: API groups and versions that could not be asked."""
+    """The (apiVersion, kind, resource) that can be listed and deleted. ``unknown``: API groups and versions whose discovery failed."""
 
     def __init__(self, found: t.Iterable[tuple[str, str, Resource]] = (), unknown: t.Iterable[str] = ()) -> None:
         super().__init__(found)

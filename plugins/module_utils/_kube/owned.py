@@ -83,7 +83,7 @@ def _beside_controllers(
     owner: str,
     parallel: int,
 ) -> list[Manifest]:
-    """What the owner applied of kinds that are searched only in its own namespaces, which such an object would keep from deletion."""
+    """The owner's objects of kinds that are searched only in its own namespaces, whose deletion such an object would block."""
 
     def look(where: tuple[tuple[str, str, Resource], str]) -> list[Manifest]:
         (api_version, kind, _resource), namespace = where

@@ -48,23 +48,23 @@ if t.TYPE_CHECKING:
 Verdict = t.Literal["create", "update", "unchanged"]
 
 _WORTH_A_LIST = 5
-"""From this number of objects of a kind in a namespace on, one list is cheaper than a request for each."""
+"""The number of objects of a kind in a namespace from which on one list is cheaper than a request for each."""
 _LONGEST_LIST = 2000
 
 _SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 _NAMED = 5
 """Number of differing fields that a message names."""
 CHANGED = "changed: "
-"""What stands in the record of what was not kept before a path whose value admission changed."""
+"""The prefix of a path whose value admission changed, in the record of fields that were not kept."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What to do about one object.
+    """The planned action for one object.
 
     ``deferred``: the server cannot be asked yet, because this run creates its namespace or kind. ``takes``: field managers whose fields
     become ours with the object. ``ours`` is False if an existing object is used as it is, or shared with its owner.
-    ``overwrites``: fields, as conflicts name them, that are taken from whoever has them. ``pinned``: the desired object was made of LIVE,
+    ``overwrites``: fields, as conflicts name them, that are taken from their managers. ``pinned``: the desired object was made of LIVE,
     or because there is none, so that it must not be written where another run has written in the meantime.
     """
 
@@ -97,12 +97,12 @@ class ApplyOptions:
     adopt: bool = False
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
     promised: Promised | None = None
-    """What check mode counts as there; None for objects of our own, whose kinds and namespaces roles may be about to bring."""
+    """Kinds, namespaces and accounts that check mode counts as existing; None for our own objects, for which roles may create them."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
 
     @property
     def expected(self) -> Promised | None:
-        """What counts as there before it is; None: anything."""
+        """The kinds, namespaces and accounts that count as existing already; None: any."""
         return self.promised if self.check else Promised()
 
     @property
@@ -144,7 +144,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
 
 
 def _lost_tokens(cluster: Cluster, steps: list[Step], namespaces: _Namespaces, options: ApplyOptions) -> list[NotFound]:
-    """What is wrong with Secrets for tokens. In a namespace that only comes with other tasks, other accounts may come with them."""
+    """Return the problems of Secrets for tokens. A namespace that other tasks are yet to create may get more accounts with it."""
     if options.expected is None:
         return []
     created = [step.desired for step in steps if step.verdict == "create" and namespaces.is_known(step.ref.namespace)]
@@ -200,7 +200,7 @@ def _groups(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
 
 
 def _read_of_others(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest]:
-    """Those of these objects that exist without our label.
+    """Read the objects of these that exist without our label.
 
     Most do not exist, so their names are listed if that costs less than asking for each. The list is bounded: a namespace with
     thousands of other objects of the kind must not cost more than it saves.
@@ -227,7 +227,7 @@ def _names(cluster: Cluster, group: Group) -> set[str] | None:
 
 
 def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest | None]:
-    """Those of these objects that are ours, from one list per kind and namespace. A few are read by name, None if missing."""
+    """Read the objects of these that are ours, from one list per kind and namespace. A few are read by name, None if missing."""
     groups = _groups(refs)
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     few = [ref for members in groups.values() if len(members) < _WORTH_A_LIST for ref in members]
@@ -249,7 +249,7 @@ def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref,
 
 
 class _Namespaces:
-    """Which namespaces exist. Read only for those in which an object was not found, so a rerun reads none."""
+    """The namespaces that exist. Only those in which an object was not found are read, so a rerun reads none."""
 
     def __init__(
         self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
@@ -370,7 +370,7 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
 
 
 def _with_label_of_maker(desired: Manifest, live: Manifest, options: ApplyOptions) -> Manifest:
-    """The desired object without our default for whose tool manages it, where somebody else has said so."""
+    """The desired object without our default for ``app.kubernetes.io/managed-by`` if another manager has set that label."""
     labels = labels_of(desired)
     ours = labels.get(LABEL_MANAGED_BY) == FIELD_MANAGER
     if not ours or labels_of(live).get(LABEL_MANAGED_BY, FIELD_MANAGER) == FIELD_MANAGER:
@@ -384,7 +384,7 @@ def _with_label_of_maker(desired: Manifest, live: Manifest, options: ApplyOption
 
 
 def _ways_to_have(theirs: str, ours: str) -> str:
-    """What to do about an object of another owner."""
+    """Decide what to do about an object of another owner."""
     (name, home), (our_name, our_home) = name_and_home(theirs), name_and_home(ours)
     same = (
         f"If these are the same objects as before, set namespace: {home}. "
@@ -402,7 +402,7 @@ def _former_managers(live: Manifest, options: ApplyOptions, *more: str) -> tuple
 
 
 def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
-    """An object of somebody else is used as it is if it has all desired fields, and becomes ours only with ``adopt``."""
+    """Use an object without our label as it is if it has all desired fields; take it over only with ``adopt``."""
     ref = ref_of(desired)
     if options.adopt:
         takes = _former_managers(live, options, *fields.makers(live))
@@ -431,7 +431,7 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
 
 
 def _asked_for(desired: Manifest) -> Manifest:
-    """The desired fields without our bookkeeping, which somebody else's object cannot have."""
+    """The desired fields without our own labels and annotations, which an object without our label cannot have."""
     metadata = {key: value for key, value in desired["metadata"].items() if key not in ("labels", "annotations")}
     for part in ("labels", "annotations"):
         given = (desired["metadata"].get(part) or {}).items()

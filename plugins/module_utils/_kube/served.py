@@ -24,7 +24,7 @@ _Pair = tuple[str, str]
 
 @dataclasses.dataclass
 class Promised:
-    """What a run in check mode would have made a cluster have, without which others cannot be there.
+    """The kinds, namespaces and accounts that a run in check mode would have created, on which later objects depend.
 
     ``kinds``: (apiVersion, kind), and whether it is namespaced (None: unknown). ``namespaces``: their names. ``accounts``: ServiceAccounts,
     by namespace and name.

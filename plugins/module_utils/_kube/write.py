@@ -48,7 +48,7 @@ _WEBHOOK_PATIENCE = 30.0
 
 @dataclasses.dataclass(frozen=True)
 class Writer:
-    """How steps are carried out in this run."""
+    """The writer of planned steps in this run."""
 
     cluster: Cluster
     owner: str
@@ -84,7 +84,7 @@ class Writer:
         return self._change(step, stored), self._record_not_kept(step, stored)
 
     def _undo_adoption(self, step: Step, stored: Manifest) -> None:
-        """Undo the adoption of an object that somebody created since the plan, and report it: an apply cannot demand that none exists."""
+        """Undo and report the adoption of an object that another client created since the plan: an apply cannot demand that none exists."""
         ours = manager_of(self.owner)
         others = sorted(fields.managers(stored) - {ours})
         taken = self.adopt or (self.force_conflicts and all(name.startswith(f"{FIELD_MANAGER}:") for name in others))
@@ -99,7 +99,7 @@ class Writer:
         )  # fmt: skip
 
     def rehearse(self, step: Step, *, later: bool = False) -> None:
-        """Let the server say now what it would refuse (a conflict, an immutable field), before anything is written.
+        """Rehearse a write, so that the server refuses (a conflict, an immutable field) before anything is written.
 
         A reference to an object that this run has yet to create is no refusal. For ``later`` waves neither is that of a webhook, which may
         have looked for such an object.
@@ -115,7 +115,7 @@ class Writer:
                 self._check_recreate(step, exc)
 
     def _dry_run(self, step: Step) -> Manifest:
-        """What an apply would store. A dry run cannot take over fields first, so a conflict about only those is none."""
+        """Return the object that an apply would store. A dry run cannot take over fields first, so a conflict about only those is none."""
         desired = _for_existing_only(step)
         try:
             return self._sent(desired, step, dry_run=True, force=self.force_conflicts)
@@ -343,7 +343,7 @@ _MUTABLE = re.compile(r"'(\w+)'")
 
 
 def _naming_fields(refusal: Rejected, desired: Manifest, live: Manifest) -> Immutable:
-    """Why the object cannot be changed in place. For some kinds the server only lists the fields that could be changed."""
+    """Return why the object cannot be changed in place. For some kinds the server only lists the fields that could be changed."""
     message = refusal.message.partition(f"{refusal.ref}: ")[2] or refusal.message
     differ, named = fields.differing_paths(live, desired), refusal.details.get("fields") or []
     if "for fields other than" in message:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every group of servers needs around its pods: Services, a disruption budget, nodes of their own."""
+"""The parts that every group of servers needs around its pods: Services, a disruption budget, nodes of their own."""
 
 from __future__ import annotations
 
