@@ -32,7 +32,7 @@ class Target(t.NamedTuple):
 
     title: str
     options: Mapping[str, Mapping[str, t.Any]]
-    """The argument spec of each option."""
+    """The argument spec of each option that is no secret."""
     taken: Mapping[str, str]
     """Options that the role sets itself, each with the variable that they have in the role, or with nothing."""
 
@@ -49,9 +49,10 @@ def target(variable: str) -> Target | None:
     if not module:
         return None
     try:
-        found = importlib.import_module(f"{_MODULES}.{module[1]}").ARGUMENT_SPEC
+        spec = importlib.import_module(f"{_MODULES}.{module[1]}").ARGUMENT_SPEC
     except ImportError:
         return None
+    found = {name: option for name, option in spec.items() if not option.get("no_log")}
     taken = _set_by_tasks(role, module[1])
     return Target(f"module muster.ml.{module[1]}", found, _with_variables(variable, taken, found))
 
