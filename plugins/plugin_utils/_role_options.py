@@ -57,6 +57,12 @@ def target(variable: str) -> Target | None:
     return Target(f"module muster.ml.{module[1]}", found, _with_variables(variable, taken, found))
 
 
+def free(variable: str) -> set[str]:
+    """The options that the variable may set."""
+    found = target(variable)
+    return found.options.keys() - found.taken.keys() if found else set()
+
+
 def variables_of(role: str) -> list[str]:
     """The variables of a role whose keys are options."""
     return [name for name in _specs.options(role) if name.endswith("_options") and target(name)]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.plugin_utils._role_options import Target, target, variables_of
+from ansible_collections.muster.ml.plugins.plugin_utils._role_options import Target, free, target, variables_of
 from ansible_collections.muster.ml.plugins.plugin_utils._specs import names, nearest, options, roles
 
 IGNORED: t.Final = "muster_ignored_variables"
@@ -50,18 +50,12 @@ def _unknown(given: Given) -> str:
     if given.name in known:
         return ""
     own = next((role for role in roles() if given.name.startswith(f"{role}_")), "")
-    others = {f"{own}_{key}": f"{key} in {name}" for name in variables_of(own) for key in _free(name)} if own else {}
+    others = {f"{own}_{key}": f"{key} in {name}" for name in variables_of(own) for key in free(name)} if own else {}
     near = nearest(given.name, {**known, **others})
     if not near and (not (own or given.name.startswith("muster_")) or own in _SHARED):
         return ""
     advice = f"Did you mean {others.get(near, near)}?" if near else "docs/reference has those that exist."
     return f"{given.name} ({given.place}) is not a variable of Muster. {advice} If it is yours, name it in {IGNORED}."
-
-
-def _free(variable: str) -> list[str]:
-    """The options that the variable may set."""
-    found = t.cast("Target", target(variable))
-    return [name for name in found.options if name not in found.taken]
 
 
 def _wrong(given: Given) -> str:

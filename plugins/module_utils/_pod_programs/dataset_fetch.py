@@ -335,7 +335,9 @@ def _download_once(url: str, part: Path, size: int | None) -> None:
     answer = open_at(url, have)
     with contextlib.closing(answer.stream):
         if size is not None and answer.total is not None and answer.total != size:
-            raise Permanent(f"{shown(url)} has {answer.total} bytes, not {size}. Correct dataset_options.size, or the address.")
+            raise Permanent(
+                f"{shown(url)} has {answer.total} bytes, not {size}. Correct dataset_options.size, or the address."
+            )
         if answer.total is not None:
             check_space(part.parent, answer.total - have, shown(url))
         again = have and not answer.offset

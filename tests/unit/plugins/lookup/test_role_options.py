@@ -16,7 +16,7 @@ from support.docs import collection
 from support.places import BIN, ROOT
 from support.reading import load
 
-from ansible_collections.muster.ml.plugins.plugin_utils._role_options import Target, target
+from ansible_collections.muster.ml.plugins.plugin_utils._role_options import Target, free, target
 from ansible_collections.muster.ml.plugins.plugin_utils._variables import Given, problems
 
 REFUSED: list[tuple[str, str, Any, str]] = [
@@ -60,10 +60,9 @@ def test_a_key_or_value_that_the_module_does_not_take(role: str, key: str, value
 @pytest.mark.parametrize("variable", variables())
 def test_what_users_may_give(variable: str) -> None:
     """Secrets have variables of their own, and a variable for options is of use."""
-    found = variables()[variable]
-    free = found.options.keys() - found.taken.keys()
-    assert len(free) > 2
-    assert free.isdisjoint(secrets(found.options))
+    found = free(variable)
+    assert found
+    assert found.isdisjoint(secrets(variables()[variable].options))
 
 
 def test_each_variable_is_handed_over_by_the_group_of_all_such_modules() -> None:
