@@ -35,7 +35,7 @@ def _of_key(key: object) -> str:
 
 
 def origin(value: object) -> t.Any:
-    """Where a value was set, if that is known."""
+    """The place where a value was set, if that is known."""
     return Origin.get_tag(value) if Origin else None
 
 

@@ -28,7 +28,7 @@ _MODULES: t.Final = "ansible_collections.muster.ml.plugins.modules"
 
 
 class Target(t.NamedTuple):
-    """What takes the keys of one variable."""
+    """The module or lookup whose options are the keys of one variable."""
 
     title: str
     options: Mapping[str, Mapping[str, t.Any]]
@@ -39,7 +39,7 @@ class Target(t.NamedTuple):
 
 @functools.cache
 def target(variable: str) -> Target | None:
-    """What the variable's keys are options of; None if it is no such variable, or if the libraries of the module are missing."""
+    """The module or lookup whose options are the keys of the variable; None if it is no such variable, or if the libraries of the module are missing."""
     role = _specs.names().get(variable, "")
     text = str(_specs.options(role).get(variable, {}).get("description", ""))
     if _MANIFESTS.search(text):

@@ -64,7 +64,7 @@ def _wrong(given: Given) -> str:
 
 
 def _wrong_options(given: Given) -> list[str]:
-    """What is wrong with the keys of a variable whose keys are options."""
+    """One sentence for each key that is refused, of a variable whose keys are options."""
     found = target(given.name) if given.keys else None
     return [_wrong_option(key, f"{given.name}.{key.name}", found) for key in given.keys] if found else []
 
