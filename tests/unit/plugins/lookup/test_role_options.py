@@ -93,7 +93,9 @@ def task_of_role(**options: Any) -> dict[str, Any]:
     """The task of role elastic, with some options in place of the role's variables."""
     task: dict[str, Any] = load(ROOT / "roles" / "elastic" / "tasks" / "configure.yml")[0]
     given = {"name": "digits", "image": "example.com/torch:1", "script": "/train.py", "replicas": 2, "namespace": "ml"}
-    return {"module_defaults": task["module_defaults"], "muster.ml.elastic_job": {**given, **options}}
+    variables = load(ROOT / "roles" / "elastic" / "vars" / "main.yml")
+    defaults = {"__elastic_defaults": variables["__elastic_defaults"]}
+    return {"vars": defaults, "module_defaults": task["module_defaults"], "muster.ml.elastic_job": {**given, **options}}
 
 
 def test_options_reach_the_module_beside_the_defaults_of_a_play(tmp_path: Path) -> None:
