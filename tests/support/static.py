@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -236,3 +237,4 @@ CHECKS = [
     Check("sanity", sanity, timeout_s=1800, reads=("plugins/*", "tests/*", "meta/*", "galaxy.yml", "*.toml", "*.txt")),
     *(of_cloud(name) for name in simulators()),
 ]  # fmt: skip
+CHECKS = [replace(check, nice=10) for check in CHECKS]
