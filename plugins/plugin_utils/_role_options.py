@@ -19,12 +19,11 @@ from collections.abc import Iterator, Mapping
 
 import yaml
 
-from ansible_collections.muster.ml.plugins.lookup import manifests
 from ansible_collections.muster.ml.plugins.plugin_utils import _specs
 
 _MODULE = re.compile(r"\b[Oo]ther options of M\(muster\.ml\.(\w+)\)")
 _MANIFESTS = re.compile(r"\b[Oo]ther options of P\(muster\.ml\.manifests#lookup\)")
-_MODULES: t.Final = "ansible_collections.muster.ml.plugins.modules"
+_PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
 
 
 class Target(t.NamedTuple):
@@ -49,7 +48,7 @@ def target(variable: str) -> Target | None:
     if not module:
         return None
     try:
-        spec = importlib.import_module(f"{_MODULES}.{module[1]}").ARGUMENT_SPEC
+        spec = importlib.import_module(f"{_PLUGINS}.modules.{module[1]}").ARGUMENT_SPEC
     except ImportError:
         return None
     found = {name: option for name, option in spec.items() if not option.get("no_log")}
@@ -69,9 +68,9 @@ def variables_of(role: str) -> list[str]:
 
 
 def _of_manifests(role: str) -> dict[str, dict[str, t.Any]]:
-    spec = yaml.safe_load(manifests.DOCUMENTATION)["options"]
-    fields = dataclasses.fields(manifests.options_of(manifests.find(role)))
-    return {field.name: spec[field.name] for field in fields}
+    lookup = importlib.import_module(f"{_PLUGINS}.lookup.manifests")
+    spec = yaml.safe_load(lookup.DOCUMENTATION)["options"]
+    return {field.name: spec[field.name] for field in dataclasses.fields(lookup.options_of(lookup.find(role)))}
 
 
 def _with_variables(variable: str, taken: Mapping[str, str], known: Mapping[str, t.Any]) -> dict[str, str]:
