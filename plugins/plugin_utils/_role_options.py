@@ -38,7 +38,10 @@ class Target(t.NamedTuple):
 
 @functools.cache
 def target(variable: str) -> Target | None:
-    """The module or lookup whose options are the keys of the variable; None if it is no such variable, or if the libraries of the module are missing."""
+    """The module or lookup whose options are the keys of the variable; None for other variables.
+
+    None also if the libraries of the module are missing.
+    """
     role = _specs.names().get(variable, "")
     text = str(_specs.options(role).get(variable, {}).get("description", ""))
     if _MANIFESTS.search(text):
