@@ -17,6 +17,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.plugin_utils._role_options import Target, free, target, variables_of
 from ansible_collections.muster.ml.plugins.plugin_utils._specs import names, nearest, options, roles
+from ansible_collections.muster.ml.plugins.plugin_utils._values import refused
 
 IGNORED: t.Final = "muster_ignored_variables"
 
@@ -86,6 +87,8 @@ def _refused(given: Given, shown: str, whole: Mapping[str, t.Any]) -> str:
     spec = {key: value for key, value in whole.items() if key in _CHECKED}
     if not given.constant or given.value is None:
         return ""
+    if shown == given.name and (wrong := refused(shown, given.value, spec)):
+        return f"{shown} ({given.place}) {wrong}"
     if not ArgumentSpecValidator({given.name: spec}).validate({given.name: given.value}).error_messages:
         return ""
     value = "" if spec.get("no_log") or _SECRET.search(given.name) else f", not {given.value}"
