@@ -20,7 +20,8 @@ description:
   - For an operator whose project releases a manifest these are the objects of that manifest (O(manifest)), in the namespace, and with the
     image and resources, that the options say.
   - The roles use it themselves. It is also useful for GitOps, where the objects are written to files that another program applies.
-  - An option is a variable of the role without the role's name. The role's defaults are good values for required options.
+  - An option is a variable of the role without the role's name, or a key of its variable for other options, such as C(kueue_options).
+    The role's defaults are good values for required options.
 options:
   _terms:
     description:

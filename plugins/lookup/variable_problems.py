@@ -17,6 +17,7 @@ description:
     two letters at most.
   - Of roles that have the name of a program which other projects configure as well, such as C(etcd), only the latter is judged.
   - A value is wrong if the argument spec of the role refuses its type or is without it among the choices. Templates are not judged.
+  - Keys and values of variables such as C(elastic_options) are judged as lookup P(muster.ml.role_options#lookup) does.
 options:
   ignored:
     description: Names, or patterns such as C(persia_dashboard_*), that are not judged. The playbooks give C(muster_ignored_variables).
@@ -41,32 +42,28 @@ _raw:
   elements: str
 """
 
-import os
 import pathlib
 import typing as t
 
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.muster.ml.plugins.plugin_utils._variables import COLLECTION, Given, problems
-
-try:
-    from ansible._internal._datatag._tags import Origin
-except ImportError:  # an internal class: places are not named without it
-    Origin = None
+from ansible_collections.muster.ml.plugins.plugin_utils._origins import given, origin
+from ansible_collections.muster.ml.plugins.plugin_utils._specs import COLLECTION
+from ansible_collections.muster.ml.plugins.plugin_utils._variables import Given, problems
 
 
 class LookupModule(LookupBase):
     def run(self, terms: t.Any, variables: dict[str, t.Any] | None = None, **kwargs: t.Any) -> list[str]:  # noqa: ARG002
         self.set_options(var_options=variables, direct=kwargs)
-        given = (self._given(name, value) for name, value in (variables or {}).items())
-        return problems([row for row in given if row], self.get_option("ignored"))
+        rows = (self._given(name, value) for name, value in (variables or {}).items())
+        return problems([row for row in rows if row], self.get_option("ignored"))
 
     def _given(self, name: str, value: object) -> Given | None:
         """The variable, unless the collection itself, a task's result or Ansible set it."""
         # Each variable of a role or playbook has an underscore, and what Ansible gives every task, such as hostvars, has none.
         if "_" not in name or name.startswith(("_", "ansible_")):
             return None
-        tag, of_name = _origin(value), _origin(name)
+        tag, of_name = origin(value), origin(name)
         # Of a registered result the name has a place and the value has none. Booleans and null never have one.
         if tag is None and of_name is not None and value is not None and not isinstance(value, bool):
             return None
@@ -74,17 +71,4 @@ class LookupModule(LookupBase):
         path = pathlib.Path(place.path) if place is not None and place.path else None
         if path and any(path.is_relative_to(COLLECTION / folder) for folder in ("roles", "playbooks", "plugins")):
             return None
-        constant = not self._templar.is_template(value) and type(value).__name__ != "EncryptedString"
-        return Given(name, value, _shown(place), constant)
-
-
-def _origin(value: object) -> t.Any:
-    return Origin.get_tag(value) if Origin else None
-
-
-def _shown(place: t.Any) -> str:
-    if place is None or not place.path:
-        return "set by -e"
-    path = os.path.relpath(place.path)
-    shown = place.path if path.startswith("..") else path
-    return f"{shown}:{place.line_num}" if place.line_num else shown
+        return given(name, value, self._templar)

@@ -8,7 +8,6 @@ Private to the collection.
 
 from __future__ import annotations
 
-import re
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import refuse_tags
@@ -19,8 +18,6 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp import labels
 AS_TEXT: t.Final = ("muster_only", "muster_systems")
 """Lists that may be given as text with commas: ``-e muster_systems=elastic``, and surveys of AWX."""
 _FORMS: t.Final = {"list": '["a", "b"]', "dict": '{"key": "value"}'}
-_GOOGLE_LABELS: t.Final = re.compile(r"(muster_gcp|gke_\w+|gcp_\w+|gcs_buckets)_labels")
-_AWS_TAGS: t.Final = re.compile(r"(muster_aws|eks_\w+|efs_\w+|s3_artifacts)_tags")
 
 
 def refused(name: str, value: object, spec: t.Mapping[str, t.Any]) -> str:
@@ -31,10 +28,10 @@ def refused(name: str, value: object, spec: t.Mapping[str, t.Any]) -> str:
         written = f'{{"{name}": {_FORMS[kind]}}}'
         return f"must be a {kind}, not text. With -e it is written as JSON: -e '{written}'."
     try:
-        if isinstance(value, dict) and _AWS_TAGS.fullmatch(name):
+        if isinstance(value, dict) and name == "muster_aws_tags":
             # IAM takes less than the others, and the same tags are on roles of IAM.
             refuse_tags(name, texts(name, value), "iam")
-        if isinstance(value, dict) and _GOOGLE_LABELS.fullmatch(name):
+        if isinstance(value, dict) and name == "muster_gcp_labels":
             labels.refuse_labels(name, labels.texts(value, name))
     except InvalidInput as error:
         return f"has what the cloud refuses: {str(error).removeprefix(f'{name}: ')}."

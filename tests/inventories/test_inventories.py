@@ -200,10 +200,10 @@ def test_wrong_options_of_one_stop_all(theirs: Theirs, servers: tuple[Server, Se
 def test_a_variable_that_does_not_exist_stops_all(theirs: Theirs, servers: tuple[Server, Server]) -> None:
     """The file of the inventory and the line are named. What a play of theirs registers is not judged, nor what they say is theirs."""
     fleet(theirs, servers)
-    settings = {"etcd_data_dir": "/var/lib/etcd", "elastic_replica": 3, "elastic_preflght": True}
+    settings = {"etcd_data_dir": "/var/lib/etcd", "elastic_replica": 3, "elastic_verfy": True}
     path = theirs.write("inventory/group_vars/muster_clusters.yml", settings)
     assert theirs.play(SITE) == 2
-    for name, line, meant in (("elastic_preflght", 1, "elastic_preflight"), ("elastic_replica", 2, "elastic_replicas")):
+    for name, line, meant in (("elastic_replica", 1, "elastic_replicas"), ("elastic_verfy", 2, "elastic_verify")):
         assert (
             f"{name} ({path.relative_to(theirs.folder)}:{line}) is not a variable of Muster. Did you mean {meant}?"
             in theirs.told

@@ -89,8 +89,12 @@ STAND_INS = [
 ]
 # What one has to say for one's own cluster: its storage, and a copy of PERSIA's image, which is published as `latest` alone.
 GIVEN: list[dict[str, object]] = [
-    {"persia_storage_class_name": "local-path", "persia_image": "registry.example.com/persia-cpu:0.1.dev251"},
-    {"muster_systems": ["elastic"]},
+    {},
+    {
+        "muster_systems": ["persia"],
+        "persia_storage_class_name": "local-path",
+        "persia_image": "registry.example.com/persia-cpu:0.1.dev251",
+    },
 ]
 # The local cluster and the code that all scenarios run.
 PLUGINS = ("plugins/*", "roles/local_cluster/*", "roles/local_images/*", "tests/images/*", "meta/*")

@@ -98,8 +98,13 @@ def table() -> list[dict[str, str]]:
 
 
 def defaults() -> dict[str, str]:
-    """Variable -> image, of every role and inventory that is not for a local cluster."""
+    """Variable -> image, of every role and inventory that is not for a local cluster; of a key of a variable both by a dot."""
     found: dict[str, str] = {}
+    for path in sorted(ROOT.glob("roles/*/vars/main.yml")):
+        for name, page in (load(path) or {}).items():
+            if name.endswith("_defaults"):
+                variable = name.removeprefix("__").removesuffix("_defaults")
+                found |= {f"{variable}_options.{key}": image for key, image in images(page) if key.endswith("image")}
     for path in sorted(ROOT.glob("roles/*/defaults/main.yml")) + [
         ROOT / "inventories" / name / "group_vars" / "all.yml" for name in ("existing", "eks", "gke")
     ]:

@@ -335,7 +335,9 @@ def _download_once(url: str, part: Path, size: int | None) -> None:
     answer = open_at(url, have)
     with contextlib.closing(answer.stream):
         if size is not None and answer.total is not None and answer.total != size:
-            raise Permanent(f"{shown(url)} has {answer.total} bytes, not {size}. Correct dataset_size, or the address.")
+            raise Permanent(
+                f"{shown(url)} has {answer.total} bytes, not {size}. Correct the option size, or the address."
+            )
         if answer.total is not None:
             check_space(part.parent, answer.total - have, shown(url))
         again = have and not answer.offset
@@ -481,7 +483,7 @@ def unpack_into(fresh: Path, part: Path, kind: str, name: str, url: str) -> None
     try:
         (unpack_tar if kind == "tar" else unpack_zip)(part, fresh)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, RuntimeError) as exc:
-        raise Permanent(f"{shown(url)} is no readable {kind} archive: {exc}. Set dataset_unpack.") from exc
+        raise Permanent(f"{shown(url)} is no readable {kind} archive: {exc}. Set the option unpack.") from exc
     except (FileExistsError, IsADirectoryError, NotADirectoryError) as exc:
         raise Permanent(f"{shown(url)} contradicts itself: {exc}. Nothing of it is used.") from exc
 

@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {
     "efs_filesystem_remove_data": True,
     "s3_artifacts_remove_data": True,
     "eks_cluster_remove_logs": True,
-    "eks_cluster_wait_timeout": 60,
+    "muster_wait_timeout": 60,
 }
 KILLS = 5  # in each direction of a round
 

@@ -139,7 +139,7 @@ def inside(play: Play) -> Iterator[None]:
 @pytest.mark.prove
 @pytest.mark.usefixtures("inside")
 def test_the_private_endpoint_is_open_to_named_ranges(play: Play) -> None:
-    closed = {"eks_cluster_wait_timeout": 4, "eks_cluster_private_only": True}
+    closed = {"muster_wait_timeout": 4, "eks_cluster_private_only": True}
     done = play("eks", "--tags", "eks_cluster", **network(play), **closed)
     assert done.returncode == 2
     assert "its API server cannot be used from here: The API server https://MUSTER.gr7.us-west-2" in play.said()

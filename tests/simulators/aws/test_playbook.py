@@ -48,7 +48,7 @@ DRAW = random.Random(dt.datetime.now(dt.UTC).date().isoformat())  # noqa: S311  
 OF_OURS = (
     "efs_filesystem_subnet_ids",
     "eks_cluster_access_entries",
-    "eks_cluster_encryption_key_arn",
+    "eks_cluster_options",
     "eks_network_zones",
 )
 DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True, "eks_cluster_remove_logs": True}
@@ -154,7 +154,7 @@ def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(
     before: dict[str, Any], play: Play, aws: Simulator
 ) -> None:
     aws.clear()
-    done = play("eks", "--check", eks_network_zones=[])
+    done = play("eks", "--check", eks_network_zones=2)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     assert aws.attempts() == []
     assert recap(done)["changed"] >= 20
@@ -365,7 +365,7 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
     key, alias = key_of_kms(aws)
     Path(play.settings["s3_artifacts_uploads"][0]["src"]).write_text("print('epoch 1')\n", encoding="utf-8")
     play.settings |= {
-        "eks_cluster_encryption_key_arn": alias,
+        "eks_cluster_options": {"encryption_key_arn": alias},
         "eks_nodegroups_release_version": "latest",
         "s3_artifacts_encryption_key_arn": key,
         "muster_eks_version": "1.36",
@@ -378,7 +378,7 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
         "eks_nodegroups_disk_size": 150,
         "eks_cluster_access_entries": [VIEWER],
         "eks_network_nat": "single",
-        "efs_filesystem_throughput_mode": "bursting",
+        "efs_filesystem_options": {"throughput_mode": "bursting"},
         "efs_filesystem_subnet_ids": subnets[:1],
     }
     aws.clear()

@@ -369,7 +369,7 @@ def later(reader: Reader) -> dict[str, Any]:
         "tpu_slices": 3,
         "gke_cluster_release_channel": "RAPID",
         "muster_gke_version": f"{major}.{int(minor) + 1}",
-        "gke_cluster_logging_components": ["SYSTEM_COMPONENTS"],
+        "gke_cluster_options": {"logging_components": ["SYSTEM_COMPONENTS"]},
         "muster_gcp_labels": {"team": "ml"},
         "gcs_buckets_buckets": [
             {"name": STORE, "versioning": True, "lifecycle_rules": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]},

@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "editor": ({"gcp_identity_node_roles": ["roles/editor"]}, "roles/editor would give every pod"),
     "bucket": ({"gcs_buckets_buckets": [{"name": "Google-Bucket"}]}, "Google-Bucket cannot be the name of a bucket"),
     "owner": (
-        {"gke_cluster_owner": f"{'m' * 40}--northamerica-northeast1"}, "m--northamerica-northeast1 (65 characters) cannot be the owner",
+        {"muster_gcp_owner": f"{'m' * 40}--northamerica-northeast1"}, "m--northamerica-northeast1 (65 characters) cannot be the owner",
     ),
     "long": ({"muster_gke_name": "m" * 30}, "m-tpu cannot be the name of a service account"),
 }  # fmt: skip

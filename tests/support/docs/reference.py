@@ -145,7 +145,7 @@ def playbooks() -> str:
         for name in collection.inventories()
     ]
     targets = [(f"`make {name}`", text) for name, text in collection.make_targets().items()]
-    settings = importlib.import_module("ansible_collections.muster.ml.plugins.plugin_utils._settings").SETTINGS
+    settings = importlib.import_module("ansible_collections.muster.ml.plugins.plugin_utils._specs").options("")
     return "\n\n".join(
         [
             "# Playbooks, inventories, commands\n\nThe playbooks and the inventories that they take.",

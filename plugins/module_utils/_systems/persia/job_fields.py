@@ -41,7 +41,7 @@ JOB: Mapping[str, Field] = {
     "logLevel": Field("log_level"),
     "imagePullPolicy": Field("image_pull_policy"),
     "restartPolicy": Field(
-        why="ignored; Jobs start failed pods again (persia_backoff_limit), and never those that are done"
+        why="ignored; Jobs start failed pods again (persia_options.backoff_limit), and never those that are done"
     ),
 }
 

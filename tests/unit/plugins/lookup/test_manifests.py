@@ -16,6 +16,7 @@ from ansible.errors import AnsibleError
 from support.released import manifest, written
 
 from ansible_collections.muster.ml.plugins.lookup import manifests as lookup
+from ansible_collections.muster.ml.plugins.plugin_utils import _role_options
 
 ROOT = Path(__file__).resolve().parents[4]
 NAMES = [
@@ -34,7 +35,7 @@ NAMES = [
 ]
 OWN = {"_terms", "part"}
 # What a role makes itself: an image from its pinned versions, the ARN of the IAM role that it created.
-NO_VARIABLE = {"local_cluster": {"storage_image"}, "s3_artifacts": {"role_arn"}}
+NO_VARIABLE = {"local_cluster": {"storage_image"}, "s3_artifacts": {"identity", "namespace", "role_arn"}}
 OPERATOR = {"namespace": "ml", "image": "natsio/nats-operator:0.8.3"}
 
 Options = dict[str, dict[str, t.Any]]
@@ -62,10 +63,12 @@ def test_every_option_is_documented() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_option_is_a_variable_of_the_role(name: str) -> None:
+def test_an_option_is_a_variable_of_the_role_or_a_key_of_one(name: str) -> None:
     spec = yaml.safe_load((ROOT / "roles" / name / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
     variables = spec["argument_specs"]["main"]["options"]
     names = fields(name) - NO_VARIABLE.get(name, set())
+    others = names & _role_options.free(f"{name}_options") if f"{name}_options" in variables else set()
+    names -= others
     assert {n: compared(variables[f"{name}_{n}"]) for n in names} == {n: compared(documented()[n]) for n in names}
 
 

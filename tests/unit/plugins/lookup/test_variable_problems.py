@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from support.docs import collection
 
-from ansible_collections.muster.ml.plugins.plugin_utils import _variables
-from ansible_collections.muster.ml.plugins.plugin_utils._settings import SETTINGS
+from ansible_collections.muster.ml.plugins.plugin_utils import _specs
 from ansible_collections.muster.ml.plugins.plugin_utils._variables import Given, problems
 
 # As people write them, with what they mean.
@@ -30,11 +29,11 @@ TYPOS = {
     "elastc_replicas": "elastic_replicas",
     "elastic_minreplicas": "elastic_min_replicas",
     "elastic_rdvz_backend": "elastic_rdzv_backend",
-    "elastic_nproc_pernode": "elastic_nproc_per_node",
+    "elastic_nproc_pernode": "nproc_per_node in elastic_options",
     "elastic_storage_sise": "elastic_storage_size",
     "elastic_wait_timeot": "elastic_wait_timeout",
     "elastic_waitfor": "elastic_wait_for",
-    "elastic_max_restart": "elastic_max_restarts",
+    "elastic_max_restart": "max_restarts in elastic_options",
     "triton_replica": "triton_replicas",
     "triton_modles": "triton_models",
     "triton_gatway": "triton_gateway",
@@ -52,9 +51,9 @@ TYPOS = {
     "local_cluster_nmae": "local_cluster_name",
     "local_cluster_node": "local_cluster_nodes",
     "gke_cluster_release_chanel": "gke_cluster_release_channel",
-    "gke_node_pools_node": "gke_node_pools_nodes",
+    "gke_node_pools_pool": "gke_node_pools_pools",
     "eks_nodegroups_group": "eks_nodegroups_groups",
-    "eks_cluster_verion": "eks_cluster_version",
+    "muster_eks_verion": "muster_eks_version",
     "gpu_drivers_flavor": "gpu_drivers_flavour",
     "muster_system": "muster_systems",
     "muster_plattform": "muster_platform",
@@ -85,7 +84,7 @@ VALUES: list[tuple[str, Any, str]] = [
     ("elastic_replicas", "two", "must be of type int, not two."),
     ("elastic_storage_enabled", "perhaps", "must be of type bool, not perhaps."),
     ("elastic_rdzv_backend", "etcd", "must be one of c10d, etcd-v2, not etcd."),
-    ("elastic_tolerations", 3, "must be of type list of dict, not 3."),
+    ("elastic_resources", 3, "must be of type dict, not 3."),
     ("muster_platform", "gcp", "must be one of local, existing, eks, gke, not gcp."),
     ("muster_pod_security", "base", "must be one of privileged, baseline, restricted, not base."),
     ("elastic_storage_access_modes", ["ReadWriteMany", "ReadWriteonce"], ""),
@@ -93,7 +92,7 @@ VALUES: list[tuple[str, Any, str]] = [
     ("muster_systems", "elastic", ""),
     ("muster_systems", "elastic, persia", ""),
     ("muster_images", "a,b", as_json("list", '{"muster_images": ["a", "b"]}')),
-    ("eks_network_zones", "a", as_json("list", '{"eks_network_zones": ["a", "b"]}')),
+    ("kueue_local_queues", "a", as_json("list", '{"kueue_local_queues": ["a", "b"]}')),
     ("muster_aws_tags", "team=ml", as_json("dict", '{"muster_aws_tags": {"key": "value"}}')),
     ("muster_aws_tags", {"cost_center": 1234, "prod": True}, ""),
     (
@@ -102,7 +101,7 @@ VALUES: list[tuple[str, Any, str]] = [
         f"{TAG} the tag aws:a cannot be set: AWS reserves aws: for its own. Choose another key.",
     ),
     (
-        "eks_network_tags",
+        "muster_aws_tags",
         {"team": None},
         f'{TAG} team has no value. Give it a text, a number, true or false; "" for an empty text.',
     ),
@@ -119,7 +118,7 @@ VALUES: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("name", "meant"), TYPOS.items())
 def test_a_typo_is_told_with_its_place_and_the_nearest_name(name: str, meant: str) -> None:
-    assert meant in _variables.names()
+    assert meant.rpartition(" in ")[2] in _specs.names()
     (told,) = problems([Given(name, 1, "group_vars/all.yml:3")])
     assert told.startswith(f"{name} (group_vars/all.yml:3) is not a variable of Muster. Did you mean {meant}?")
     assert problems([Given(name, 1, "-e")], [name]) == problems([Given(name, 1, "-e")], [f"{name[:4]}*"]) == []
@@ -160,6 +159,7 @@ def test_every_variable_of_roles_and_playbooks_is_known() -> None:
     shared = re.compile(r"muster_|(eks|gke)_manage_|images_")
     groups = {"muster_clusters", "muster_gcp_brokers"}  # of inventories
     read = {name for name in collection.variables() if shared.match(name)} - groups - roles
-    assert read <= SETTINGS.keys()
-    assert SETTINGS.keys() - read <= {"eks_manage_efs", "eks_manage_s3"}
-    assert _variables.names().keys() == roles | SETTINGS.keys()
+    settings = _specs.options("").keys()
+    assert read <= settings
+    assert settings - read <= {"eks_manage_efs", "eks_manage_s3"}
+    assert _specs.names().keys() == roles | settings
