@@ -14,7 +14,7 @@ import math
 import re
 import typing as t
 
-from .._core import quantity
+from .._core import quantity, shapes
 from .._core.errors import InvalidInput
 from .._core.sensitive import revealed
 from . import redact
@@ -80,7 +80,10 @@ def problems_of(manifest: t.Any) -> list[str]:
     """Everything that is wrong with one object, empty where nothing is."""
     if not isinstance(manifest, dict):
         return [f"is not a mapping but {type(manifest).__name__}"]
-    found = [*_identity(manifest), *_maps(manifest), *_quantities(manifest), *_values(manifest, "")]
+    identity, misshapen = list(_identity(manifest)), shapes.of_manifest(manifest)
+    if misshapen:
+        return [*identity, *misshapen]
+    found = [*identity, *_maps(manifest), *_quantities(manifest), *_values(manifest, "")]
     return found or list(redact.annotation_problems(manifest))
 
 
@@ -189,9 +192,8 @@ def _values(value: t.Any, path: str) -> t.Iterator[str]:
 
 def _environment(containers: list[t.Any], path: str) -> t.Iterator[str]:
     for container in containers:
-        if not isinstance(container, dict):
-            continue
-        for variable in container.get("env") or []:
+        variables = container.get("env") if isinstance(container, dict) else None
+        for variable in variables if isinstance(variables, list) else ():
             value = variable.get("value") if isinstance(variable, dict) else None
             if value is not None and not isinstance(value, str):
                 yield (

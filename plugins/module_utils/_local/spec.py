@@ -159,6 +159,9 @@ class ClusterSpec:
         return self.node(1)
 
     def node(self, index: int) -> NodeSpec:
+        most = min(self.subnets["node_subnet"].num_addresses - 3, self.subnets["pod_subnet"].num_addresses >> 32 - POD_PREFIX)
+        if not 1 <= index <= most:
+            raise InvalidInput(f"index: {index} is no node of {self.name}.", hint=f"Its subnets have 1 to {most}.")
         pods = ipaddress.IPv4Network(self.pod_subnet)
         start = int(pods.network_address) + (index - 1) * 2 ** (32 - POD_PREFIX)
         return NodeSpec(

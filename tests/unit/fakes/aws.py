@@ -194,6 +194,8 @@ class Account:
         return {}
 
     def eks_create_addon(self, clusterName: str, addonName: str, **body: t.Any) -> Body:
+        rows = body.pop("podIdentityAssociations", None) or []
+        body["podIdentityAssociations"] = [self.arn("eks", f"podidentityassociation/{number}") for number, _row in enumerate(rows)]
         made = {"addonVersion": "v1", **body, "status": "CREATING"}
         return self._eks_create(("addon", clusterName, addonName), "addonArn", made)
 

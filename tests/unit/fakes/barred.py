@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import socket
 import sys
 import time
 import typing as t
@@ -30,6 +31,7 @@ _PROCESSES: t.Final = ("os.fork", "os.forkpty", "os.kill", "os.killpg", "os.setn
 _WRITES: t.Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _open_folders: list[Path] = []
+_open_ports: list[int] = []
 
 
 def _path(given: t.Any) -> Path:
@@ -56,7 +58,9 @@ def _hook(event: str, args: tuple[t.Any, ...]) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(args[0]))
     elif event in _PROCESSES:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-    elif event == "socket.connect":
+    elif event == "socket.getaddrinfo" and not str(args[0]).startswith("127."):
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+    elif event == "socket.connect" and args[1] not in [("127.0.0.1", port) for port in _open_ports]:
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
@@ -64,8 +68,8 @@ _installed: list[bool] = []
 
 
 @contextlib.contextmanager
-def barred(folder: Path) -> t.Iterator[None]:
-    """Only FOLDER can be written, and time passes only when the code waits, until the end of the with block."""
+def barred(folder: Path, *ports: int) -> t.Iterator[None]:
+    """Only FOLDER can be written, only PORTS of this machine answer, and time passes only when the code waits, until the end of the with block."""
     if not _installed:
         sys.addaudithook(_hook)
         _installed.append(True)
@@ -82,7 +86,9 @@ def barred(folder: Path) -> t.Iterator[None]:
         patch.setenv("HOME", str(folder))
         patch.setenv("TMPDIR", str(folder))
         _open_folders.append(folder.resolve())
+        _open_ports.extend(ports)
         try:
             yield
         finally:
             _open_folders.clear()
+            _open_ports.clear()

@@ -18,10 +18,13 @@ import importlib
 import json
 import os
 import random
+import re
 import signal
+import tempfile
 import traceback
 import types
 import typing as t
+import warnings
 from pathlib import Path
 
 import pytest
@@ -29,34 +32,42 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from botocore import xform_name
+from cryptography.hazmat.primitives.asymmetric import rsa
 from botocore.exceptions import ParamValidationError
 from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import aws, gcp
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
+from ansible_collections.muster.ml.plugins.module_utils._edge.values import checked
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from ansible_collections.muster.ml.tests.unit.fakes.aws import Account, Pages, Refusal
 from ansible_collections.muster.ml.tests.unit.fakes.barred import barred
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.google import Google, error
+from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, Google, error
+from ansible_collections.muster.ml.tests.unit.fakes.models import write_model
+from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
 
 MODULES = sorted(path.stem for path in (Path(__file__).parents[4] / "plugins" / "modules").glob("*.py"))
 PLUGINS = "ansible_collections.muster.ml.plugins"
 TASKS = int(os.environ.get("MUSTER_HOSTILE", "2000"))
 SEED = int(os.environ.get("MUSTER_HOSTILE_SEED") or random.SystemRandom().randrange(1 << 32))
-CANARY = "canary-f00dfeed"
+CANARY, URL_CANARY = "canary-f00dfeed", "canary-0ddba11"
 CPU_SECONDS, SECONDS = 10.0, 300.0
 
+BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
 TEXTS: tuple[t.Any, ...] = (
     "", " ", "x", "X_y", "a\x00b", "a\nb", "\x1b[31m", "ä", "\U0001f600", "\ud800", "a" * 300, "a" * 70000, "-1", "0", "1e400", "NaN", "null", "~",
-    "../../etc/passwd", "relative/path", "/", "/nonexistent/a/b", "a/b", "a:b", "a=b", "@", "%", "%zz", "*", "{{ 1/0 }}", "{% raw %}", "[", "{",
+    "../../etc/passwd", "relative/path", "/", "/nonexistent/a/b", "a/b", "a:b", "a=b", "@", "%", "%zz", "*", "{{ 1/0 }}", "{% raw %}", "[", "{", "[" * 5000, "{a: " * 2000, BOMB,
     "http://127.0.0.1:abc/", "http://[::1/", "http://", "http://h:99999", "//h", "s3://", "gs:///x", "http://h:0/", "https://\x00", "::1", "fe80::1%eth0",
-    f"https://user:{CANARY}@h:abc/", f"amqp://user:{CANARY}@h/x y", "10.0.0.0/33", "1.2.3", "10Gi", "-5Gi", "1.5.5", "999999999999Ei", "1h", "--help",
+    f"https://user:{URL_CANARY}@h:abc/", f"amqp://user:{URL_CANARY}@h/x y", "10.0.0.0/33", "1.2.3", "10Gi", "-5Gi", "1.5.5", "999999999999Ei", "1h", "--help",
     "$(X)", "${X", "on", "${X}", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "-----BEGIN PRIVATE KEY-----", "٣", "²", "١٢",
 )  # fmt: skip
 NUMBERS: tuple[t.Any, ...] = (0, -1, 1, 2, 65536, 2**31, 2**63, 2**64, 10**40, 1.5, -0.0, float("inf"), float("nan"), 1e308)
@@ -94,29 +105,120 @@ def spec_of(name: str) -> dict[str, t.Any]:
     return {"module": full_spec, "aws": aws.full_spec, "gcp": gcp.full_spec, "host": dict}[kind_of(name)](own)
 
 
-PROJECT = {"project": "p", "auth_kind": "accesstoken", "access_token": CANARY}
+SHA = "0" * 64
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFITo06Pk8sqCMoMHPaQiQ7BY3pjf7OE8BDcsnYozmIG experimenter"
 CLUSTER = {"name": "c", "kubernetes_version": "1.36.3", "etcd_version": "3.6.5", "coredns_version": "1.12.4"}
-LITERAL = {
-    "files": {"train.py": "print(1)"}, "cluster": CLUSTER, "programs": {"kubelet": "/nonexistent/kubelet"},
-    "login_password": CANARY, "password": CANARY, "login_host": "127.0.0.1", "host": "https://127.0.0.1:6443",
+DEFINITIONS: t.Any = {"users": [{"name": "runner", "password": CANARY, "tags": ["management"]}], "queues": [{"name": "q"}]}
+MODEL = {"backend": "python", "max_batch_size": 8}
+
+
+@functools.cache
+def key_pairs() -> tuple[keys.Pair, keys.Pair]:
+    pair = keys.rsa_pair(rsa.generate_private_key(65537, keys.BITS), Sensitive("phrase"))
+    return pair, keys.new_signing_pair(to_be_dropped())
+
+
+@functools.cache
+def authority() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        context = HostContext({"directory": f"{folder}/c", "brokers": {"a": ["a"]}, "trusted": {}, "remove_data": False, "state": "present"}, check=False)
+        module_of("rabbitmq_certificates").execute(context)
+        return next(Path(folder).rglob("ca.crt")).read_text(encoding="utf-8")
+
+
+def literals() -> dict[str, t.Any]:
+    """What examples have from variables, files and a machine of their own, by option."""
+    pair, signer = key_pairs()
+    return {
+        "files": {"train.py": "print(1)", "data_loader.py": ""}, "cluster": CLUSTER, "programs": {"kubelet": "kubelet"},
+        "sha256": SHA, "checksum": f"sha256:{SHA}", "password": CANARY, "login_password": CANARY, "access_key": CANARY,
+        "secret_key": CANARY, "public_key": pair.public, "signing_key": signer.private.reveal(), "broker_ca": authority(),
+        "project": PROJECT, "auth_kind": "accesstoken", "url_ca_cert": "ca.crt", "ca_cert": "ca.crt", "directory": "certificates",
+        "workspace": ["workspace"], "filename": "train.py", "pythonenv": [], "src": "models/add", "name_of": "x", "binaries": {}, "release": {},
+        "url": "https://example.com/x", "path": "made/file", "builder": "go", "module_dir": "go", "kustomize": "go", "requirements": "wheels.txt",
+        "cache_dir": "cache", "subnet_id": "subnet-0123456789abcdef0", "subnet_ids": ["subnet-0123456789abcdef0"], "dest": "made",
+        "security_groups": ["sg-0123456789abcdef0"], "login_host": "127.0.0.1", "login_protocol": "http",
+    }  # fmt: skip
+
+
+KEPT = {("inference_check", "url"), ("gcp_router_nat", "path")}
+MORE: dict[str, dict[str, t.Any]] = {
+    "apply": {"src": "manifests"}, "dataset": {"url": "https://example.com/x.zip"}, "rabbitmq_definitions": {"src": "definitions.json"},
+    "s3_object": {"src": "workspace/train.py"}, "iam_oidc_provider": {"url": "https://oidc.example.com/id/x"},
+    "local_image": {"cluster_name": ""}, "object_store": {"buckets": []},
 }  # fmt: skip
-"""Instead of what examples have from variables."""
+
+
+def filled(name: str, value: t.Any, key: str = "") -> t.Any:
+    """An example with values instead of variables, and with what is in the folder of the test."""
+    known = {**literals(), **MORE.get(name, {})}
+    from_here = isinstance(value, str) and ("{{" in value or value.startswith(("/etc/", "/srv/", "/home/", "/var/", "~")))
+    if key in known and (from_here or key in MORE.get(name, {}) or key in ("project", "auth_kind", "subnet_id", "subnet_ids", "security_groups", "login_host", "ca_cert", "src", "workspace", "filename", "pythonenv", "url_ca_cert")):
+        return known[key]
+    if isinstance(value, dict):
+        return {inner: filled(name, item, inner) for inner, item in value.items()}
+    if isinstance(value, list):
+        return [filled(name, item) for item in value]
+    return re.sub(r"\{\{.*?\}\}", "x", value) if isinstance(value, str) else value
 
 
 @functools.cache
 def examples(name: str) -> list[dict[str, t.Any]]:
-    found = []
+    spec, found = spec_of(name), []
     for task in yaml.safe_load(module_of(name).EXAMPLES):
-        given = task.get(f"muster.ml.{name}")
-        if given is None:
+        if f"muster.ml.{name}" not in task:
             continue
-        params = {
-            key: LITERAL.get(key, "x") if isinstance(value, str) and value.startswith("{{") else value
-            for key, value in given.items()
-        }
+        params = filled(name, task[f"muster.ml.{name}"] or {})
+        params.pop("protocol", None)  # gRPC's own sockets are not Python's
         if kind_of(name) == "gcp":
-            params = {**PROJECT, **params}
-        found.append(params)
+            params = {"project": PROJECT, "auth_kind": "accesstoken", **params, "access_token": CANARY}
+        if "login_user" in spec and "login_kubernetes" not in params:
+            params |= {"login_user": "admin", "login_password": PASSWORD, "login_protocol": "http"}
+            params.pop("ca_cert", None)
+        found.append({**params, **({"wait": False} if "wait" in spec else {"wait_timeout": 5} if "wait_timeout" in spec else {})})
+    return found
+
+
+def furnish(folder: Path) -> None:
+    """The files that the examples name."""
+    write_model(folder / "models" / "add", {1: "", 2: ""})
+    for name, content in {
+        "ca.crt": authority(), "workspace/train.py": "print(1)", "definitions.json": json.dumps(DEFINITIONS), "wheels.txt": "",
+        "manifests/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "go/go.mod": "module x\n", "go/go.sum": "", "kubelet": "",
+        "go/x.go": "", "made/file": "{}",
+    }.items():  # fmt: skip
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+
+
+SERVED = {
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"): "jobsets", ("gateway.networking.k8s.io/v1", "HTTPRoute"): "httproutes",
+    ("gateway.networking.k8s.io/v1", "GRPCRoute"): "grpcroutes", ("gateway.networking.k8s.io/v1", "Gateway"): "gateways", ("networking.istio.io/v1", "VirtualService"): "virtualservices",
+    ("networking.istio.io/v1", "DestinationRule"): "destinationrules", ("persia.com/v1", "PersiaJob"): "persiajobs",
+    ("nats.io/v1alpha2", "NatsCluster"): "natsclusters", ("kubeflow.org/v1", "PyTorchJob"): "pytorchjobs",
+    ("monitoring.coreos.com/v1", "PodMonitor"): "podmonitors",
+}  # fmt: skip
+
+
+def cluster() -> FakeCluster:
+    """A cluster that has what the examples take for granted."""
+    found = FakeCluster()
+    found.kinds_served.update({kind: Resource(plural, True) for kind, plural in SERVED.items()})
+    for name in ("ml", "studioml", "prometheus-adapter", "web", "monitoring"):
+        found.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+    found.add({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "standard", "annotations": annotations}, "provisioner": "x"})
+    found.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "efs-claim", "namespace": "ml"}, "spec": {}})
+    for name, space in (("store-login", "ml"), ("studioml-signing", "studioml")):
+        found.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": space}, "data": {}})
+    for number in range(8):
+        amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}
+        labels = {"kubernetes.io/hostname": f"n{number}", "cloud.google.com/gke-accelerator": "nvidia-l4"}
+        found.add({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}", "labels": labels}, "spec": {},
+            "status": {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+        })  # fmt: skip
     return found
 
 
@@ -143,7 +245,7 @@ class Hostile:
             inner = params.get(name)
             rows = option.get("elements") == "dict"
             row = inner[0] if rows and isinstance(inner, list) and inner else inner
-            row = row if isinstance(row, dict) else {key: LITERAL.get(key, "x") for key, one in below.items() if one.get("required")}
+            row = row if isinstance(row, dict) else {key: literals().get(key, "x") for key, one in below.items() if one.get("required")}
             where = self._set(row, below, f"{path}{name}.")
             params[name] = [row] if rows else row
             return where
@@ -260,12 +362,19 @@ class World:
         for name in [name for name in os.environ if name.startswith(("K8S_AUTH_", "AWS_", "GCP_", "KUBE"))]:
             patch.delenv(name)
         patch.setenv("AWS_REGION", "eu-west-1")
+        patch.setenv("HOME", str(folder))
+        furnish(folder)
+        self.broker = FakeBroker()
+        self.broker.put(("queues", "/", "rmq_gpu"), {"arguments": {}})
+
+    def stop(self) -> None:
+        self.broker.stop()
 
     def context(self, name: str, params: dict[str, t.Any], told: list[str], *, check: bool, far: bool) -> t.Any:
         given: dict[str, t.Any] = {"params": params, "check": check, "diff": True, "warn": told.append, "progress": told.append}
         kind = kind_of(name)
         if kind == "module":
-            return Context(**given, connect=connector(params) if far else FakeCluster)
+            return Context(**given, connect=connector(params) if far else cluster)
         return aws.AwsContext(**given, login=aws.Login(params)) if kind == "aws" else HostContext(**given)
 
     def run(self, name: str, params: dict[str, t.Any], *, check: bool, far: bool = False) -> str | None:
@@ -281,8 +390,8 @@ class World:
         signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
-            with barred(self.folder):
-                found = self.result(name, validated.validated_parameters, told, check=check, far=far)
+            with warnings.catch_warnings(action="ignore"), barred(self.folder, self.broker.server_address[1]):
+                found = self.result(name, self.soon(validated.validated_parameters), told, check=check, far=far)
             said = json.dumps(remove_values([found, told], validated._no_log_values))
         except TimeIsUp as error:
             return f"no end in time: {place(error)}"
@@ -291,14 +400,23 @@ class World:
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
-        if CANARY in said:
-            return f"a secret is shown: {said[max(0, said.index(CANARY) - 60) :][:100]}"
+        # A result describes what was asked for, addresses too; errors and warnings go to logs.
+        for canary, text in ((CANARY, said), (URL_CANARY, json.dumps([told, found.get("msg", "")]))):
+            if canary in text:
+                return f"a secret is shown: {text[max(0, text.index(canary) - 60) :][:100]}"
         return None
 
+    @staticmethod
+    def soon(params: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Options without waits that take the fake clock years."""
+        return {key: min(value, 600) if "timeout" in key and isinstance(value, int) and value < 1 << 31 else value for key, value in params.items()}
+
     def result(self, name: str, params: dict[str, t.Any], told: list[str], *, check: bool, far: bool) -> t.Any:
+        if "login_port" in params and not far:
+            params["login_port"] = self.broker.server_address[1]
         try:
-            plain = to_plain_values(params)
-            return module_of(name).execute(self.context(name, plain, told, check=check, far=far))
+            options = checked(spec_of(name), params)
+            return module_of(name).execute(self.context(name, options, told, check=check, far=far))
         except EXPECTED as error:
             return failure(error)
 
@@ -315,7 +433,9 @@ def place(error: BaseException) -> str:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[World]:
     before = [(number, signal.signal(number, _time_is_up)) for number in (signal.SIGVTALRM, signal.SIGALRM)]
-    yield World(tmp_path, monkeypatch)
+    found = World(tmp_path, monkeypatch)
+    yield found
+    found.stop()
     for number, handler in before:
         signal.signal(number, handler)
 
