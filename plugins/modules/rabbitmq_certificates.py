@@ -94,7 +94,7 @@ RECORD = "muster.json"
 def leaves(brokers: dict[str, list[str]]) -> list[Leaf]:
     """Return the desired certificates. Each is valid on the broker's own host, too, where the role connects from."""
     return [
-        Leaf(f"{broker}/server", broker, tuple(dict.fromkeys((*(addresses or ()), broker, "localhost", "127.0.0.1"))))
+        Leaf(f"{broker}/server", broker, tuple(dict.fromkeys((*addresses, broker, "localhost", "127.0.0.1"))))
         for broker, addresses in brokers.items()
     ]
 

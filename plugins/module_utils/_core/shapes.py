@@ -36,7 +36,12 @@ _NAMES: t.Final = {str: "a string", int: "a whole number", QUANTITY: "a quantity
 
 TEXTS = Each(str)
 NAMED = {"name": str}
-META = {"labels": Each(object), "annotations": Each(object), "ownerReferences": [{"kind": str, "name": str, "uid": str}], "finalizers": [str]}
+META = {
+    "labels": Each(object),
+    "annotations": Each(object),
+    "ownerReferences": [{"kind": str, "name": str, "uid": str}],
+    "finalizers": [str],
+}
 REQUIREMENTS = [{"key": str, "operator": str, "values": [str]}]
 SELECTOR = {"matchLabels": TEXTS, "matchExpressions": REQUIREMENTS}
 _TERM = {"matchExpressions": REQUIREMENTS, "matchFields": REQUIREMENTS}
@@ -57,7 +62,12 @@ RESOURCES = {"limits": Each(QUANTITY), "requests": Each(QUANTITY), "claims": [NA
 TOLERATIONS = [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}]
 SPREAD = [{"maxSkew": int, "topologyKey": str, "whenUnsatisfiable": str, "labelSelector": SELECTOR}]
 _KEY = {"name": str, "key": str}
-VALUE_FROM = {"secretKeyRef": _KEY, "configMapKeyRef": _KEY, "fieldRef": {"fieldPath": str}, "resourceFieldRef": {"resource": str}}
+VALUE_FROM = {
+    "secretKeyRef": _KEY,
+    "configMapKeyRef": _KEY,
+    "fieldRef": {"fieldPath": str},
+    "resourceFieldRef": {"resource": str},
+}
 MOUNTS = [{"name": str, "mountPath": str, "subPath": str}]
 CONTAINER = {
     "name": str, "image": str, "command": [object], "args": [object], "env": [{"name": str, "valueFrom": VALUE_FROM}],
@@ -87,7 +97,9 @@ _JOB = {"completions": int, "parallelism": int, "backoffLimit": int, "template":
 _ROLE = [{"apiGroups": [str], "resources": [str], "verbs": [str], "resourceNames": [str], "nonResourceURLs": [str]}]
 _BINDING = {"roleRef": {"kind": str, "name": str}, "subjects": [{"kind": str, "name": str, "namespace": str}]}
 PEERS = [{"podSelector": SELECTOR, "namespaceSelector": SELECTOR, "ipBlock": {"cidr": str, "except": [str]}}]
-_WEBHOOKS = {"webhooks": [{"name": str, "clientConfig": {"service": {"name": str, "namespace": str}, "url": str}, "rules": [{}]}]}
+_WEBHOOKS = {
+    "webhooks": [{"name": str, "clientConfig": {"service": {"name": str, "namespace": str}, "url": str}, "rules": [{}]}]
+}
 
 _MANIFESTS: dict[tuple[str, str], Shape] = {
     ("", "Pod"): {"spec": POD_SPEC},
@@ -128,6 +140,7 @@ _MANIFESTS: dict[tuple[str, str], Shape] = {
 }  # fmt: skip
 
 OPTIONS: dict[str, Shape] = {
+    "absent": Each([{}]),
     "affinity": AFFINITY,
     "brokers": Each([str]),
     "cleanup_policies": Each({}),
@@ -138,6 +151,7 @@ OPTIONS: dict[str, Shape] = {
     "resources": RESOURCES,
     "template": TEMPLATE,
     "tolerations": TOLERATIONS,
+    "trusted": Each({}),
     "topology_spread_constraints": SPREAD,
     "value_from": VALUE_FROM,
     "volume_claim_templates": [CLAIM],
@@ -177,6 +191,8 @@ def _mapping_problems(value: t.Any, shape: Each | dict[str, Shape], path: str) -
         yield f"{path} is not a mapping but {type(value).__name__}"
         return
     for key, item in value.items():
+        if item is None and isinstance(shape, Each) and shape.shape is not object:
+            yield f"{path}.{key} is null"
         below = shape.shape if isinstance(shape, Each) else shape.get(key, object)
         yield from problems(item, below, f"{path}.{key}" if path else str(key))
 

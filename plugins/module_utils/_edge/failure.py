@@ -34,7 +34,7 @@ LIBRARIES = {
 EXPECTED = (MusterError, ImportError, OSError)
 """Errors that ``failure`` can report; anything else is a bug, and needs its traceback."""
 
-_LOGIN = re.compile(r"(?<=://)[^/\s@]*:[^/\s]*@")
+_LOGIN = re.compile(r"(?<=:/)/?[^/\s@]*:[^/\s]*@")
 
 
 def failure(exc: BaseException) -> Result:
@@ -56,7 +56,7 @@ def failure(exc: BaseException) -> Result:
 def without_logins(value: t.Any) -> t.Any:
     """The value without the logins of URLs, at any depth: a text that an error quotes may be an address with a password."""
     if isinstance(value, str):
-        return _LOGIN.sub("***@", value) if "://" in value else value
+        return _LOGIN.sub("/***@", value) if ":/" in value else value
     if isinstance(value, dict):
         return {key: without_logins(item) for key, item in value.items()}
     return [without_logins(item) for item in value] if isinstance(value, list) else value

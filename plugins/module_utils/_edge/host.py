@@ -36,8 +36,9 @@ class HostContext:
     diff: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        warn = self.warn
+        warn, progress = self.warn, self.progress
         self.warn = lambda message: warn(without_logins(message))
+        self.progress = lambda message: progress(without_logins(message))
 
 
 Execute = t.Callable[[HostContext], Result]

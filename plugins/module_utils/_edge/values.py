@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import typing as t
+import urllib.parse
 
 from .._core import shapes
 from .._core.errors import InvalidInput
@@ -37,7 +38,9 @@ def checked(spec: Spec, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     found = [problem for name, value in own.items() for problem in _problems(value, spec[name], name)]
     if not found:
         params = t.cast("dict[str, t.Any]", to_plain_values({**params, **_with_defaults(spec, own)}))
-        found = [problem for name, option in spec.items() for problem in _misshapen(params.get(name), option, name, name)]
+        found = [
+            problem for name, option in spec.items() for problem in _misshapen(params.get(name), option, name, name)
+        ]
     if found:
         raise InvalidInput(f"{'; '.join(found)}.", hint="Nothing was changed.")
     return dict(params)
@@ -97,6 +100,8 @@ def _with_defaults(spec: Spec, params: t.Mapping[str, t.Any]) -> dict[str, t.Any
 
 def _misshapen(value: t.Any, option: t.Mapping[str, t.Any], name: str, path: str) -> t.Iterator[str]:
     below = option.get("options")
+    if isinstance(value, str) and "://" in value and not _is_address(value):
+        yield f"{path} is no URL: its host or port is wrong"
     if not below:
         if option.get("type") in ("dict", "list", "raw"):
             yield from shapes.problems(value, shapes.OPTIONS.get(name, object), path)
@@ -105,3 +110,12 @@ def _misshapen(value: t.Any, option: t.Mapping[str, t.Any], name: str, path: str
         if isinstance(row, dict):
             for inner, suboption in below.items():
                 yield from _misshapen(row.get(inner), suboption, inner, f"{path}.{inner}")
+
+
+def _is_address(text: str) -> bool:
+    """Whether the host and the port of a URL can be read. The text is not shown, because it may have a password."""
+    try:
+        parts = urllib.parse.urlsplit(text)
+        return parts.port is None or bool(parts.hostname)
+    except ValueError:
+        return False

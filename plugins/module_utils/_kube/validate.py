@@ -206,7 +206,9 @@ def _duplicates(objects: t.Sequence[t.Any]) -> list[str]:
     refs = []
     for manifest in objects:
         try:
-            refs.append(ref_of(manifest))
+            ref = ref_of(manifest)
+            hash(ref)  # of a name that is a list, say
+            refs.append(ref)
         except (KeyError, TypeError, AttributeError):
             continue  # named above
     counts = collections.Counter(ref.identity for ref in refs)

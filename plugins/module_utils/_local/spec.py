@@ -159,7 +159,9 @@ class ClusterSpec:
         return self.node(1)
 
     def node(self, index: int) -> NodeSpec:
-        most = min(self.subnets["node_subnet"].num_addresses - 3, self.subnets["pod_subnet"].num_addresses >> 32 - POD_PREFIX)
+        most = min(
+            self.subnets["node_subnet"].num_addresses - 3, self.subnets["pod_subnet"].num_addresses >> 32 - POD_PREFIX
+        )
         if not 1 <= index <= most:
             raise InvalidInput(f"index: {index} is no node of {self.name}.", hint=f"Its subnets have 1 to {most}.")
         pods = ipaddress.IPv4Network(self.pod_subnet)

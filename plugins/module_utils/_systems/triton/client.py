@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import http.client
 import json
+import re
 import typing as t
 from urllib.parse import SplitResult, urlsplit
 
@@ -66,6 +67,8 @@ class Client:
     ) -> None:
         self.who = who
         parts_of(url)
+        if not re.fullmatch("[!-~]*", hostname or ""):
+            raise InvalidInput("hostname: it has other characters than those of a DNS name.")
         self._place = Place(url, hostname, timeout, lambda: trusting(authorities))
 
     def close(self) -> None:

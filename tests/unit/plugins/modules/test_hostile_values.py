@@ -70,7 +70,22 @@ TEXTS: tuple[t.Any, ...] = (
     f"https://user:{URL_CANARY}@h:abc/", f"amqp://user:{URL_CANARY}@h/x y", "10.0.0.0/33", "1.2.3", "10Gi", "-5Gi", "1.5.5", "999999999999Ei", "1h", "--help",
     "$(X)", "${X", "on", "${X}", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "-----BEGIN PRIVATE KEY-----", "٣", "²", "١٢",
 )  # fmt: skip
-NUMBERS: tuple[t.Any, ...] = (0, -1, 1, 2, 65536, 2**31, 2**63, 2**64, 10**40, 1.5, -0.0, float("inf"), float("nan"), 1e308)
+NUMBERS: tuple[t.Any, ...] = (
+    0,
+    -1,
+    1,
+    2,
+    65536,
+    2**31,
+    2**63,
+    2**64,
+    10**40,
+    1.5,
+    -0.0,
+    float("inf"),
+    float("nan"),
+    1e308,
+)
 OTHERS: tuple[t.Any, ...] = (
     None, True, False, [], {}, [None], [[]], [{}], ["x"], [1], {"a": None}, {"": ""}, {1: 2}, {None: "x"}, {"name": None}, {"name": ["x"]}, {"name": 1},
     {"a": {"b": [1, {"c": None}]}}, "1", ("x",), b"x", [["x"], {"x": "y"}], {"limits": "1"}, {"limits": ["1"]}, {"limits": {"cpu": [1]}},
@@ -84,6 +99,13 @@ def deep(levels: int) -> t.Any:
     for _level in range(levels):
         found = {"a": [found]}
     return found
+
+
+def shown(value: t.Any) -> str:
+    try:
+        return f"{value!r:.90}"
+    except RecursionError:
+        return "deep"
 
 
 # Tasks
@@ -108,7 +130,10 @@ def spec_of(name: str) -> dict[str, t.Any]:
 SHA = "0" * 64
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFITo06Pk8sqCMoMHPaQiQ7BY3pjf7OE8BDcsnYozmIG experimenter"
 CLUSTER = {"name": "c", "kubernetes_version": "1.36.3", "etcd_version": "3.6.5", "coredns_version": "1.12.4"}
-DEFINITIONS: t.Any = {"users": [{"name": "runner", "password": CANARY, "tags": ["management"]}], "queues": [{"name": "q"}]}
+DEFINITIONS: t.Any = {
+    "users": [{"name": "runner", "password": CANARY, "tags": ["management"]}],
+    "queues": [{"name": "q"}],
+}
 MODEL = {"backend": "python", "max_batch_size": 8}
 
 
@@ -121,7 +146,16 @@ def key_pairs() -> tuple[keys.Pair, keys.Pair]:
 @functools.cache
 def authority() -> str:
     with tempfile.TemporaryDirectory() as folder:
-        context = HostContext({"directory": f"{folder}/c", "brokers": {"a": ["a"]}, "trusted": {}, "remove_data": False, "state": "present"}, check=False)
+        context = HostContext(
+            {
+                "directory": f"{folder}/c",
+                "brokers": {"a": ["a"]},
+                "trusted": {},
+                "remove_data": False,
+                "state": "present",
+            },
+            check=False,
+        )
         module_of("rabbitmq_certificates").execute(context)
         return next(Path(folder).rglob("ca.crt")).read_text(encoding="utf-8")
 
@@ -152,8 +186,28 @@ MORE: dict[str, dict[str, t.Any]] = {
 def filled(name: str, value: t.Any, key: str = "") -> t.Any:
     """An example with values instead of variables, and with what is in the folder of the test."""
     known = {**literals(), **MORE.get(name, {})}
-    from_here = isinstance(value, str) and ("{{" in value or value.startswith(("/etc/", "/srv/", "/home/", "/var/", "~")))
-    if key in known and (from_here or key in MORE.get(name, {}) or key in ("project", "auth_kind", "subnet_id", "subnet_ids", "security_groups", "login_host", "ca_cert", "src", "workspace", "filename", "pythonenv", "url_ca_cert")):
+    from_here = isinstance(value, str) and (
+        "{{" in value or value.startswith(("/etc/", "/srv/", "/home/", "/var/", "~"))
+    )
+    if key in known and (
+        from_here
+        or key in MORE.get(name, {})
+        or key
+        in (
+            "project",
+            "auth_kind",
+            "subnet_id",
+            "subnet_ids",
+            "security_groups",
+            "login_host",
+            "ca_cert",
+            "src",
+            "workspace",
+            "filename",
+            "pythonenv",
+            "url_ca_cert",
+        )
+    ):
         return known[key]
     if isinstance(value, dict):
         return {inner: filled(name, item, inner) for inner, item in value.items()}
@@ -175,7 +229,9 @@ def examples(name: str) -> list[dict[str, t.Any]]:
         if "login_user" in spec and "login_kubernetes" not in params:
             params |= {"login_user": "admin", "login_password": PASSWORD, "login_protocol": "http"}
             params.pop("ca_cert", None)
-        found.append({**params, **({"wait": False} if "wait" in spec else {"wait_timeout": 5} if "wait_timeout" in spec else {})})
+        found.append(
+            {**params, **({"wait": False} if "wait" in spec else {"wait_timeout": 5} if "wait_timeout" in spec else {})}
+        )
     return found
 
 
@@ -208,8 +264,22 @@ def cluster() -> FakeCluster:
     for name in ("ml", "studioml", "prometheus-adapter", "web", "monitoring"):
         found.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
-    found.add({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "standard", "annotations": annotations}, "provisioner": "x"})
-    found.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "efs-claim", "namespace": "ml"}, "spec": {}})
+    found.add(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "standard", "annotations": annotations},
+            "provisioner": "x",
+        }
+    )
+    found.add(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "efs-claim", "namespace": "ml"},
+            "spec": {},
+        }
+    )
     for name, space in (("store-login", "ml"), ("studioml-signing", "studioml")):
         found.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": space}, "data": {}})
     for number in range(8):
@@ -245,12 +315,16 @@ class Hostile:
             inner = params.get(name)
             rows = option.get("elements") == "dict"
             row = inner[0] if rows and isinstance(inner, list) and inner else inner
-            row = row if isinstance(row, dict) else {key: literals().get(key, "x") for key, one in below.items() if one.get("required")}
+            row = (
+                row
+                if isinstance(row, dict)
+                else {key: literals().get(key, "x") for key, one in below.items() if one.get("required")}
+            )
             where = self._set(row, below, f"{path}{name}.")
             params[name] = [row] if rows else row
             return where
         params[name] = self.value(option.get("type", "str"))
-        return f"{path}{name} = {params[name]!r:.90}"
+        return f"{path}{name} = {shown(params[name])}"
 
     def _replaced(self, params: dict[str, t.Any]) -> str:
         """Replace what the example has somewhere, or put something beside it."""
@@ -272,8 +346,11 @@ class Hostile:
         elif isinstance(holder, list) and drawn < 0.1:
             holder.append(copy.deepcopy(holder[key]))
             return f"{path} twice"
-        holder[key] = self.value("raw" if holder is not params else self.spec.get(key, {}).get("type", "raw"), holder.get(key) if isinstance(holder, dict) else None)
-        return f"{path} = {holder[key]!r:.90}"
+        holder[key] = self.value(
+            "raw" if holder is not params else self.spec.get(key, {}).get("type", "raw"),
+            holder.get(key) if isinstance(holder, dict) else None,
+        )
+        return f"{path} = {shown(holder[key])}"
 
     def value(self, kind: str, instead_of: t.Any = None) -> t.Any:
         choices: tuple[t.Any, ...] = TEXTS + NUMBERS + OTHERS
@@ -322,7 +399,7 @@ class StrictClient:
                 raise ParamValidationError(report=report.generate_report())
             try:
                 return self._account.call(self._service, operation, request)
-            except (AttributeError, KeyError, TypeError, ValueError, IndexError, AssertionError):
+            except (LookupError, AttributeError, TypeError, ValueError, AssertionError, StopIteration):
                 raise Refusal("ValidationException", "no such value") from None
 
         return call
@@ -343,7 +420,7 @@ class StrictSession:
         json_text(json)
         try:
             return self._google.request(verb, url, json=json, params=params)
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+        except (LookupError, AttributeError, TypeError, ValueError):
             return error(400, "invalid", "no such value")
 
 
@@ -371,7 +448,13 @@ class World:
         self.broker.stop()
 
     def context(self, name: str, params: dict[str, t.Any], told: list[str], *, check: bool, far: bool) -> t.Any:
-        given: dict[str, t.Any] = {"params": params, "check": check, "diff": True, "warn": told.append, "progress": told.append}
+        given: dict[str, t.Any] = {
+            "params": params,
+            "check": check,
+            "diff": True,
+            "warn": told.append,
+            "progress": told.append,
+        }
         kind = kind_of(name)
         if kind == "module":
             return Context(**given, connect=connector(params) if far else cluster)
@@ -409,7 +492,10 @@ class World:
     @staticmethod
     def soon(params: dict[str, t.Any]) -> dict[str, t.Any]:
         """Options without waits that take the fake clock years."""
-        return {key: min(value, 600) if "timeout" in key and isinstance(value, int) and value < 1 << 31 else value for key, value in params.items()}
+        return {
+            key: min(value, 600) if "timeout" in key and isinstance(value, int) and value < 1 << 31 else value
+            for key, value in params.items()
+        }
 
     def result(self, name: str, params: dict[str, t.Any], told: list[str], *, check: bool, far: bool) -> t.Any:
         if "login_port" in params and not far:
@@ -426,7 +512,11 @@ def place(error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/plugins/" in frame.filename]
     last = traceback.extract_tb(error.__traceback__)[-1]
     fake = " (in a fake)" if "/tests/" in last.filename and "barred" not in last.filename else ""
-    where = f"{frames[-1].filename.partition('/plugins/')[2]}:{frames[-1].lineno}" if frames else f"{last.filename}:{last.lineno}"
+    where = (
+        f"{frames[-1].filename.partition('/plugins/')[2]}:{frames[-1].lineno}"
+        if frames
+        else f"{last.filename}:{last.lineno}"
+    )
     return f"{type(error).__name__} at {where}{fake}: {str(error)[:80]}"
 
 
@@ -455,4 +545,6 @@ def test_hostile_values_end_in_a_result_or_in_one_error(name: str, world: World,
         with open(os.environ["MUSTER_HOSTILE_LOG"], "a") as f:
             for found, n in wrong.items():
                 f.write(f"{name}\t{n}\t{found!r}\t{first[found]!r}\n")
-    assert not wrong, f"seed {SEED}: " + "\n".join(f"{count} x {found}; first {first[found]}" for found, count in wrong.most_common())
+    assert not wrong, f"seed {SEED}: " + "\n".join(
+        f"{count} x {found}; first {first[found]}" for found, count in wrong.most_common()
+    )
