@@ -54,7 +54,7 @@ class ControllerAction(ActionBase, abc.ABC):
         if validated.error_messages:
             told = [f"{_UNKNOWN if isinstance(one, UnsupportedError) else ''}{one.msg}" for one in validated.errors]
             return {**result, "failed": True, "msg": "; ".join(told)}
-        found = self._reported(lambda: self._run_here(checked(spec, validated.validated_parameters)))
+        found = self._reported(lambda: self._run_here(checked(spec, validated.validated_parameters, constraints)))
         return {**result, **remove_values(found, validated._no_log_values)}
 
     def _run_elsewhere(self, task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:

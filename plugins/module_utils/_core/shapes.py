@@ -33,132 +33,86 @@ Shape = t.Any
 
 QUANTITY: t.Final = (str, int, float)
 _NAMES: t.Final = {str: "a string", int: "a whole number", QUANTITY: "a quantity"}
-
-TEXTS = Each(str)
-NAMED = {"name": str}
-META = {
-    "labels": Each(object),
-    "annotations": Each(object),
-    "ownerReferences": [{"kind": str, "name": str, "uid": str}],
-    "finalizers": [str],
-}
-REQUIREMENTS = [{"key": str, "operator": str, "values": [str]}]
-SELECTOR = {"matchLabels": TEXTS, "matchExpressions": REQUIREMENTS}
-_TERM = {"matchExpressions": REQUIREMENTS, "matchFields": REQUIREMENTS}
-_POD_TERM = {"labelSelector": SELECTOR, "namespaceSelector": SELECTOR, "namespaces": [str], "topologyKey": str}
-_POD_AFFINITY = {
-    "requiredDuringSchedulingIgnoredDuringExecution": [_POD_TERM],
-    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": int, "podAffinityTerm": _POD_TERM}],
-}
-AFFINITY = {
-    "nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]},
-        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": int, "preference": _TERM}],
-    },
-    "podAffinity": _POD_AFFINITY,
-    "podAntiAffinity": _POD_AFFINITY,
-}
-RESOURCES = {"limits": Each(QUANTITY), "requests": Each(QUANTITY), "claims": [NAMED]}
-TOLERATIONS = [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}]
-SPREAD = [{"maxSkew": int, "topologyKey": str, "whenUnsatisfiable": str, "labelSelector": SELECTOR}]
+TEXTS, AMOUNTS, NAMED = Each(str), Each(QUANTITY), {"name": str}
 _KEY = {"name": str, "key": str}
-VALUE_FROM = {
-    "secretKeyRef": _KEY,
-    "configMapKeyRef": _KEY,
-    "fieldRef": {"fieldPath": str},
-    "resourceFieldRef": {"resource": str},
+SELECTOR = {"matchLabels": TEXTS, "matchExpressions": [{"key": str, "operator": str, "values": [str]}]}
+_TERM = {"matchExpressions": SELECTOR["matchExpressions"], "matchFields": SELECTOR["matchExpressions"]}
+_REQUIRED, _PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+_POD_TERM = {"labelSelector": SELECTOR, "namespaceSelector": SELECTOR, "namespaces": [str], "topologyKey": str}
+_POD_AFFINITY = {_REQUIRED: [_POD_TERM], _PREFERRED: [{"weight": int, "podAffinityTerm": _POD_TERM}]}
+_NODE_AFFINITY = {_REQUIRED: {"nodeSelectorTerms": [_TERM]}, _PREFERRED: [{"weight": int, "preference": _TERM}]}
+_META = {"labels": {}, "annotations": {}, "ownerReferences": [{"uid": str}], "finalizers": [str]}
+_RESOURCES = {"limits": AMOUNTS, "requests": AMOUNTS, "claims": [NAMED]}
+_CLAIM = {
+    "metadata": _META,
+    "spec": {
+        "accessModes": [str],
+        "resources": _RESOURCES,
+        "selector": SELECTOR,
+        "storageClassName": str,
+        "volumeName": str,
+    },
 }
-MOUNTS = [{"name": str, "mountPath": str, "subPath": str}]
-CONTAINER = {
-    "name": str, "image": str, "command": [object], "args": [object], "env": [{"name": str, "valueFrom": VALUE_FROM}],
-    "envFrom": [{"secretRef": NAMED, "configMapRef": NAMED}], "ports": [{"name": str, "containerPort": int, "protocol": str}],
-    "resources": RESOURCES, "restartPolicy": str, "securityContext": {}, "volumeMounts": MOUNTS,
-    "livenessProbe": {}, "readinessProbe": {}, "startupProbe": {}, "lifecycle": {},
-}  # fmt: skip
-CLAIM_SPEC = {
-    "accessModes": [str], "resources": RESOURCES, "selector": SELECTOR, "storageClassName": str, "volumeMode": str, "volumeName": str,
-}  # fmt: skip
-CLAIM = {"metadata": META, "spec": CLAIM_SPEC}
-_ITEMS = [{"key": str, "path": str}]
-VOLUME = {
-    "name": str, "persistentVolumeClaim": {"claimName": str}, "secret": {"secretName": str, "items": _ITEMS}, "hostPath": {"path": str},
-    "configMap": {"name": str, "items": _ITEMS}, "emptyDir": {"medium": str, "sizeLimit": QUANTITY},
-    "ephemeral": {"volumeClaimTemplate": CLAIM}, "projected": {"sources": [{"secret": NAMED, "configMap": NAMED}]},
-}  # fmt: skip
-POD_SPEC = {
-    "affinity": AFFINITY, "containers": [CONTAINER], "initContainers": [CONTAINER], "imagePullSecrets": [NAMED], "nodeName": str,
-    "nodeSelector": TEXTS, "overhead": Each(QUANTITY), "priorityClassName": str, "resources": RESOURCES, "restartPolicy": str,
-    "runtimeClassName": str, "schedulerName": str, "schedulingGates": [NAMED], "securityContext": {}, "serviceAccountName": str,
-    "terminationGracePeriodSeconds": int, "tolerations": TOLERATIONS, "topologySpreadConstraints": SPREAD, "volumes": [VOLUME],
-}  # fmt: skip
-TEMPLATE = {"metadata": META, "spec": POD_SPEC}
-_WORKLOAD = {"replicas": int, "selector": SELECTOR, "template": TEMPLATE}
-_JOB = {"completions": int, "parallelism": int, "backoffLimit": int, "template": TEMPLATE}
-_ROLE = [{"apiGroups": [str], "resources": [str], "verbs": [str], "resourceNames": [str], "nonResourceURLs": [str]}]
-_BINDING = {"roleRef": {"kind": str, "name": str}, "subjects": [{"kind": str, "name": str, "namespace": str}]}
-PEERS = [{"podSelector": SELECTOR, "namespaceSelector": SELECTOR, "ipBlock": {"cidr": str, "except": [str]}}]
-_WEBHOOKS = {
-    "webhooks": [{"name": str, "clientConfig": {"service": {"name": str, "namespace": str}, "url": str}, "rules": [{}]}]
-}
-
-_MANIFESTS: dict[tuple[str, str], Shape] = {
-    ("", "Pod"): {"spec": POD_SPEC},
-    ("", "PodTemplate"): {"template": TEMPLATE},
-    ("", "ReplicationController"): {"spec": {**_WORKLOAD, "selector": TEXTS}},
-    ("", "PersistentVolumeClaim"): {"spec": CLAIM_SPEC},
-    ("", "PersistentVolume"): {"spec": {"capacity": Each(QUANTITY), "claimRef": NAMED, "storageClassName": str}},
-    ("", "ResourceQuota"): {"spec": {"hard": Each(QUANTITY), "scopes": [str]}},
-    ("", "LimitRange"): {"spec": {"limits": [{"type": str, "default": Each(QUANTITY), "defaultRequest": Each(QUANTITY)}]}},
-    ("", "Service"): {"spec": {"selector": TEXTS, "ports": [{"name": str, "port": int, "protocol": str}], "type": str}},
-    ("", "ServiceAccount"): {"imagePullSecrets": [NAMED], "secrets": [NAMED]},
-    ("", "Namespace"): {"spec": {}},
-    ("", "Node"): {"spec": {}},
-    ("apps", "DaemonSet"): {"spec": _WORKLOAD},
-    ("apps", "Deployment"): {"spec": _WORKLOAD},
-    ("apps", "ReplicaSet"): {"spec": _WORKLOAD},
-    ("apps", "StatefulSet"): {"spec": {**_WORKLOAD, "serviceName": str, "volumeClaimTemplates": [CLAIM]}},
-    ("batch", "Job"): {"spec": _JOB},
-    ("batch", "CronJob"): {"spec": {"schedule": str, "jobTemplate": {"metadata": META, "spec": _JOB}}},
-    ("networking.k8s.io", "NetworkPolicy"): {
-        "spec": {"podSelector": SELECTOR, "ingress": [{"from": PEERS, "ports": [{}]}], "egress": [{"to": PEERS, "ports": [{}]}]}
-    },
-    ("policy", "PodDisruptionBudget"): {"spec": {"selector": SELECTOR}},
-    ("autoscaling", "HorizontalPodAutoscaler"): {
-        "spec": {"scaleTargetRef": {"kind": str, "name": str}, "minReplicas": int, "maxReplicas": int, "metrics": [{}]}
-    },
-    ("rbac.authorization.k8s.io", "Role"): {"rules": _ROLE},
-    ("rbac.authorization.k8s.io", "ClusterRole"): {"rules": _ROLE, "aggregationRule": {}},
-    ("rbac.authorization.k8s.io", "RoleBinding"): _BINDING,
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _BINDING,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): {
-        "spec": {"group": str, "scope": str, "names": {"plural": str, "kind": str}, "versions": [{"name": str, "schema": {}}], "conversion": {}}
-    },
-    ("apiregistration.k8s.io", "APIService"): {"spec": {"group": str, "version": str, "service": {"name": str, "namespace": str}}},
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
-    ("storage.k8s.io", "StorageClass"): {"provisioner": str, "parameters": TEXTS},
-}  # fmt: skip
+_PEERS = [{"podSelector": SELECTOR, "namespaceSelector": SELECTOR, "ipBlock": {"cidr": str, "except": [str]}}]
 
 OPTIONS: dict[str, Shape] = {
-    "absent": Each([{}]),
-    "affinity": AFFINITY,
-    "brokers": Each([str]),
-    "cleanup_policies": Each({}),
-    "init_containers": [CONTAINER],
-    "network_policy_from": PEERS,
-    "node_selector": TEXTS,
-    "overrides": {"metadata": META, "spec": {}},
-    "resources": RESOURCES,
-    "template": TEMPLATE,
-    "tolerations": TOLERATIONS,
-    "trusted": Each({}),
-    "topology_spread_constraints": SPREAD,
-    "value_from": VALUE_FROM,
-    "volume_claim_templates": [CLAIM],
-    "volume_mounts": MOUNTS,
-    "volumes": [VOLUME],
-}
+    "absent": Each([{}]), "affinity": {"nodeAffinity": _NODE_AFFINITY, "podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_AFFINITY},
+    "brokers": Each([str]), "cleanup_policies": Each({}), "network_policy_from": _PEERS, "node_selector": TEXTS,
+    "overrides": {"metadata": _META, "spec": {}}, "resources": _RESOURCES, "trusted": Each({}), "volume_claim_templates": [_CLAIM],
+    "tolerations": [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}],
+    "topology_spread_constraints": [{"maxSkew": int, "topologyKey": str, "whenUnsatisfiable": str, "labelSelector": SELECTOR}],
+    "value_from": {"secretKeyRef": _KEY, "configMapKeyRef": _KEY, "fieldRef": {"fieldPath": str}, "resourceFieldRef": {"resource": str}},
+    "volume_mounts": [{"name": str, "mountPath": str, "subPath": str}],
+    "volumes": [{
+        "name": str, "persistentVolumeClaim": {"claimName": str}, "secret": {"secretName": str, "items": [{}]}, "hostPath": {"path": str},
+        "configMap": {"name": str, "items": [{}]}, "emptyDir": {"medium": str, "sizeLimit": QUANTITY},
+        "ephemeral": {"volumeClaimTemplate": _CLAIM}, "projected": {"sources": [{"secret": NAMED, "configMap": NAMED}]},
+    }],
+}  # fmt: skip
 """Of options by name, which mean the same in all modules."""
+_CONTAINERS = OPTIONS["init_containers"] = [{
+    "name": str, "image": str, "command": [object], "args": [object], "env": [{"name": str, "valueFrom": OPTIONS["value_from"]}],
+    "envFrom": [{"secretRef": NAMED, "configMapRef": NAMED}], "ports": [{"name": str, "containerPort": int, "protocol": str}],
+    "resources": _RESOURCES, "restartPolicy": str, "securityContext": {}, "volumeMounts": OPTIONS["volume_mounts"],
+}]  # fmt: skip
+_POD = {"metadata": _META, "spec": {
+    "affinity": OPTIONS["affinity"], "containers": _CONTAINERS, "initContainers": _CONTAINERS, "imagePullSecrets": [NAMED],
+    "nodeName": str, "nodeSelector": TEXTS, "overhead": AMOUNTS, "priorityClassName": str, "resources": _RESOURCES, "restartPolicy": str,
+    "runtimeClassName": str, "schedulerName": str, "schedulingGates": [NAMED], "securityContext": {}, "serviceAccountName": str,
+    "terminationGracePeriodSeconds": int, "tolerations": OPTIONS["tolerations"], "volumes": OPTIONS["volumes"],
+    "topologySpreadConstraints": OPTIONS["topology_spread_constraints"],
+}}  # fmt: skip
+OPTIONS["template"] = _POD
+_WORKLOAD = {
+    "spec": {
+        "replicas": int,
+        "selector": SELECTOR,
+        "serviceName": str,
+        "template": _POD,
+        "volumeClaimTemplates": [_CLAIM],
+    }
+}
+_JOB = {"metadata": _META, "spec": {"completions": int, "parallelism": int, "template": _POD}}
+_BINDING = {"roleRef": {"kind": str, "name": str}, "subjects": [{"kind": str, "name": str, "namespace": str}]}
+_DEFINITION = {
+    "group": str,
+    "scope": str,
+    "names": {"plural": str, "kind": str},
+    "versions": [{"name": str, "schema": {}}],
+    "conversion": {},
+}
+_MANIFESTS: dict[tuple[str, str], Shape] = {
+    ("", "Pod"): _POD, ("", "PersistentVolumeClaim"): _CLAIM, ("batch", "Job"): _JOB,
+    ("", "Service"): {"spec": {"selector": TEXTS, "ports": [{"name": str, "port": int, "protocol": str}]}},
+    **{("apps", kind): _WORKLOAD for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")},
+    ("batch", "CronJob"): {"spec": {"jobTemplate": _JOB}},
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): {"spec": _DEFINITION},
+    ("apiregistration.k8s.io", "APIService"): {"spec": {"group": str, "version": str}},
+    **{("rbac.authorization.k8s.io", kind): _BINDING for kind in ("RoleBinding", "ClusterRoleBinding")},
+}  # fmt: skip
 
 
 def problems(value: t.Any, shape: Shape, path: str) -> t.Iterator[str]:
@@ -201,4 +155,4 @@ def of_manifest(manifest: t.Mapping[str, t.Any]) -> list[str]:
     """What differs in an object from the shape of its kind. Objects of other kinds only need metadata as all have it."""
     group = str(manifest.get("apiVersion", "")).rpartition("/")[0]
     shape = _MANIFESTS.get((group, str(manifest.get("kind", ""))), {})
-    return list(problems(dict(manifest), {**shape, "metadata": META}, ""))
+    return list(problems(dict(manifest), {**shape, "metadata": _META}, ""))

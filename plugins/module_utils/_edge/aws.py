@@ -174,7 +174,7 @@ def aws_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> Non
     # amazon.aws's module.warn passes a warning on in a way that Ansible warns about.
     given = {"check": module.check_mode, "diff": module._diff, "warn": warn}
     try:
-        params = checked(full_spec(argument_spec), module.params)
+        params = checked(full_spec(argument_spec), module.params, constraints)
         result = execute(AwsContext(**given, params=params, login=Login(params)))
     except EXPECTED as exc:
         module.fail_json(**failure(exc))

@@ -48,7 +48,7 @@ def host_main(argument_spec: dict[str, t.Any], execute: Execute, **constraints: 
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     module = AnsibleModule(argument_spec, supports_check_mode=True, **constraints)
     try:
-        params = checked(argument_spec, module.params)
+        params = checked(argument_spec, module.params, constraints)
         result = execute(HostContext(params=params, check=module.check_mode, warn=module.warn, diff=module._diff))
     except EXPECTED as exc:
         module.fail_json(**failure(exc))

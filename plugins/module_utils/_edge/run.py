@@ -102,7 +102,7 @@ def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> 
     spec = full_spec(argument_spec)
     module = _Module(spec, supports_check_mode=True, **constraints)
     try:
-        params = checked(spec, module.params)
+        params = checked(spec, module.params, constraints)
         context = Context(
             params=params,
             check=module.check_mode,

@@ -13,6 +13,8 @@ import math
 import typing as t
 import urllib.parse
 
+from ansible.module_utils.common.validation import check_required_one_of, check_required_together
+
 from .._core import shapes
 from .._core.errors import InvalidInput
 from .._kube.objects import to_plain_values
@@ -28,7 +30,7 @@ _LARGEST_OPTION = 2**31 - 1
 _TEXT_TYPES = ("str", "path")
 
 
-def checked(spec: Spec, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def checked(spec: Spec, params: t.Mapping[str, t.Any], constraints: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The options in JSON's own types. Null is an option that is not given, so that its default applies.
 
     Raises InvalidInput, which names all options with values that no file, request or manifest can hold, or of another type than the field
@@ -41,6 +43,13 @@ def checked(spec: Spec, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         found = [
             problem for name, option in spec.items() for problem in _misshapen(params.get(name), option, name, name)
         ]
+    # Ansible counts an option that is null as given.
+    given = {name: value for name, value in params.items() if value is not None}
+    try:
+        check_required_together(constraints.get("required_together"), given)
+        check_required_one_of(constraints.get("required_one_of"), given)
+    except TypeError as exc:
+        found.append(str(exc))
     if found:
         raise InvalidInput(f"{'; '.join(found)}.", hint="Nothing was changed.")
     return dict(params)
@@ -49,6 +58,8 @@ def checked(spec: Spec, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
 def _problems(value: t.Any, option: t.Mapping[str, t.Any], path: str) -> t.Iterator[str]:
     if option.get("type") == "int" and isinstance(value, int) and abs(value) > _LARGEST_OPTION:
         yield f"{path} is a number beyond 32 bits"
+    if option.get("type") == "int" and path.endswith("timeout") and isinstance(value, int) and value < 0:
+        yield f"{path} is {value}, less than 0"
     # A manifest may have a NUL in a text, as any JSON.
     nul = option.get("type") == "raw"
     yield from _unusable(value, path, nul=nul)

@@ -207,7 +207,7 @@ def _duplicates(objects: t.Sequence[t.Any]) -> list[str]:
     for manifest in objects:
         try:
             ref = ref_of(manifest)
-            hash(ref)  # of a name that is a list, say
+            hash(ref.identity)  # of a name that is a list, say
             refs.append(ref)
         except (KeyError, TypeError, AttributeError):
             continue  # named above
