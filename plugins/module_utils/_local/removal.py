@@ -26,11 +26,11 @@ from .cluster import LocalCluster, known_clusters
 from .leftovers import leftovers, mounts
 from .node import draft_of
 from .once import machine
-from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, ClusterSpec, NodeSpec, record_file
+from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, VOLUMES, ClusterSpec, NodeSpec, record_file
 
 DATA_OPTION = "local_cluster_remove_data: true (delete_data)"
 # Names that we create in a cluster's folder. Anything else there has another owner.
-OWN_FOLDERS = ("bin", "nodes", "supervisor", "volumes")
+OWN_FOLDERS = ("bin", "nodes", "supervisor", VOLUMES)
 # The API server's name for a rotated log (lumberjack's backupTimeFormat).
 ROTATED = r"-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}"
 Progress = t.Callable[[str], None]

@@ -19,6 +19,7 @@ from pathlib import Path
 from .._core.errors import InvalidInput
 
 STATE_ROOT = "/var/lib/muster"
+VOLUMES = "volumes"
 RUN_ROOT = "/run/muster"
 # Folders that the role creates. A folder for logs that the user names is not removed.
 DEFAULT_LOG_FOLDER = Path("/var/log/muster")
