@@ -154,7 +154,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
             continue
         for key, item in value.items():
             # The server would store an empty value, and an empty password admits everybody.
-            if item is None and path == "stringData":
+            if item is None and (path == "stringData" or (path == "data" and group_kind(manifest) == SECRET)):
                 yield f"{path}.{key} is null; give it a value, '' for an empty one"
             elif not isinstance(revealed(item), str) and not (item is None and path != "metadata.labels"):
                 yield f"{path}.{key} is not a string but {type(item).__name__}; put it in quotes"
