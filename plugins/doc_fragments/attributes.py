@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each module supports."""
+"""The support of each module for check mode, diff and platforms."""
 
 from __future__ import annotations
 

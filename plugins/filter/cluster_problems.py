@@ -63,7 +63,7 @@ def _name(host: Host) -> str:
 
 
 def _missing(host: Host) -> str:
-    """Without a kubeconfig the one of the environment would be used, for every cluster the same."""
+    """Refuse a cluster without a kubeconfig: the one of the environment would be used, for every cluster the same."""
     name = _name(host)
     try:
         given = host.get("muster_kubeconfig")
@@ -84,7 +84,7 @@ def _missing(host: Host) -> str:
 
 
 def _same(first: Host, second: Host) -> str:
-    """What two clusters share that each needs for itself."""
+    """Find settings that two clusters share and each needs for itself."""
     names = f"{_name(first)} and {_name(second)}"
     if _machine(first) != _machine(second):
         return ""
@@ -105,7 +105,7 @@ def _same(first: Host, second: Host) -> str:
 
 
 def _machine(host: Host) -> str:
-    """Where the kubeconfig is read, and a local cluster runs: the controller, or the host itself."""
+    """The machine that reads the kubeconfig, and runs a local cluster: the controller, or the host itself."""
     return "" if host.get("ansible_connection") == "local" else str(host.get("ansible_host") or _name(host))
 
 

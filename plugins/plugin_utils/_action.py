@@ -24,7 +24,7 @@ import_early(KUBERNETES)
 display = Display()
 
 _PROMISES = pathlib.Path(C.DEFAULT_LOCAL_TMP) / "muster_promised"
-"""Of one run of Ansible, whose processes share this folder, and which deletes it at its end."""
+"""The temporary folder of one run of Ansible, which its processes share, and which it deletes at its end."""
 
 
 class MusterAction(ControllerAction):

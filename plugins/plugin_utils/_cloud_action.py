@@ -63,7 +63,7 @@ class CloudAction(ControllerAction):
 
 
 def _place(python: str) -> tuple[Path, Path]:
-    """Where an interpreter is and what it is: those of two virtual environments are links to one."""
+    """The path and the identity of an interpreter: those of two virtual environments are links to one."""
     found = Path(shutil.which(python) or python)
     return found.parent.resolve(), found.resolve()
 

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""For action plugins of modules that import something only when they run.
+"""Imports for action plugins of modules that import a library only when they run.
 
-Ansible loads an action plugin in the process from which it forks one for each task. What is imported then is imported once, and not in each
-of those again. Where a library is not installed, the module itself says so.
+Ansible loads an action plugin in the process from which it forks one for each task. A library that is imported then is imported once,
+and not again in each fork. If a library is not installed, the module itself says so.
 """
 
 from __future__ import annotations

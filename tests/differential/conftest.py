@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import typing as t
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from faults.conftest import KUBECONFIG, direct
@@ -31,8 +32,7 @@ def cluster() -> Iterator[HttpCluster]:
 
 def ask(kubectl: str, *words: str, **options: t.Any) -> str:
     """What kubectl prints; an error is one of the test."""
-    done = subprocess.run(
-        [kubectl, "--kubeconfig", KUBECONFIG, *words], capture_output=True, text=True, check=False, **options
-    )
+    command: list[str | Path] = [kubectl, "--kubeconfig", KUBECONFIG, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
+    return str(done.stdout)

@@ -76,9 +76,10 @@ def pair(name: str, params: dict[str, t.Any]) -> list[Result]:
 
 
 @pytest.fixture
-def space(cluster: HttpCluster, case: str) -> Iterator[str]:
-    """A namespace for each case: the last one may still be on its way out."""
-    name = f"differential-at-once-{case.replace('_', '-')}"
+def space(cluster: HttpCluster, case: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace for each case of each test: the one of the test before may still be terminating."""
+    test = "renewals" if "renewals" in request.node.name else "first-runs"
+    name = f"differential-{test}-{case.replace('_', '-')}"
     manifest: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     cluster.apply(manifest, dry_run=False)
     yield name

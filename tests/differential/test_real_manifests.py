@@ -58,7 +58,16 @@ def test_every_manifest_is_read_as_kubectl_reads_it(kubectl: str, tmp_path: Path
     read = {file: items for file, items in read.items() if items and all(map(is_object, items))}
     for number, file in enumerate(read):
         (tmp_path / f"{number:04}.yaml").symlink_to(file)
-    words = [kubectl, "patch", "--local", "--type=merge", "--patch={}", "--output=json", "--filename", tmp_path]
+    words: list[str | Path] = [
+        kubectl,
+        "patch",
+        "--local",
+        "--type=merge",
+        "--patch={}",
+        "--output=json",
+        "--filename",
+        tmp_path,
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     theirs = [text_of(item) for item in printed(done.stdout)]

@@ -322,7 +322,7 @@ def test_a_default_member_of_a_union_is_in_nobodys_way(cluster: HttpCluster, cas
 
 _TWO = {"app": "x", "b": "c"}
 _LABELLED = {**pod_template(containers=[{"name": "c", "image": "i"}]), "metadata": {"labels": _TWO}}
-FIXED: dict[str, tuple[Manifest, Manifest]] = {
+FIXED: dict[str, tuple[Manifest, ...]] = {
     "PriorityClass": (made("scheduling.k8s.io/v1", "PriorityClass", value=10), made("scheduling.k8s.io/v1", "PriorityClass", value=20)),
     "RuntimeClass": (made("node.k8s.io/v1", "RuntimeClass", handler="a"), made("node.k8s.io/v1", "RuntimeClass", handler="b")),
     "Secret": (made("v1", "Secret", type="Opaque"), made("v1", "Secret", type="example.com/other")),

@@ -21,8 +21,9 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from support import audit
 
 from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
+from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import EXPECTED, Context, failure
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import tls as kube_tls
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import load

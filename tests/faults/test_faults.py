@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
-from ansible_collections.muster.ml.plugins.module_utils._kube.fields import covers
+from ansible_collections.muster.ml.plugins.module_utils._kube.fields import differing_paths
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import load
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from faults import proxy
@@ -66,7 +66,7 @@ def assert_stored(ground: Ground, objects: list[Manifest], before: dict[tuple[st
     assert set(stored) == {(item["kind"], item["metadata"]["name"]) for item in objects}
     for item in objects:
         held = stored[item["kind"], item["metadata"]["name"]]
-        assert all(covers(held.get(part), item[part]) for part in ("data", "spec") if part in item)
+        assert list(differing_paths(held, {part: item[part] for part in ("data", "spec") if part in item})) == []
     assert {stored[key]["metadata"]["uid"] for key in before} == {item["metadata"]["uid"] for item in before.values()}
     assert stored["Deployment", "d"]["metadata"]["generation"] == 1
 
@@ -106,7 +106,7 @@ def address_later(ground: Ground, desired: bool) -> t.Iterator[None]:
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_case(case: Case, ground: Ground, results: Rows) -> None:
     objects, kubeconfig = wish(balanced=case.wait), ground.kubeconfig()
-    options = {"wait": case.wait, "wait_timeout": 4 if case.message else 20, "prune": case.prune}
+    options: dict[str, t.Any] = {"wait": case.wait, "wait_timeout": 4 if case.message else 20, "prune": case.prune}
     if case.prune:
         assert run_apply(kubeconfig, [*objects, config("old")])["changed"]
     ground.proxy.rules = case.rules()
@@ -130,7 +130,7 @@ def test_case(case: Case, ground: Ground, results: Rows) -> None:
     note(results, Row(case.name, case.fault, case.where, case.does), ground.told(result), took)
 
 
-def expiring(ground: Ground, after: t.Callable[[], None]) -> t.Callable[[Exchange], None]:
+def expiring(ground: Ground, after: t.Callable[[], object]) -> t.Callable[[Exchange], None]:
     """From this request on another token is wanted."""
 
     def fault(exchange: Exchange) -> None:
@@ -171,7 +171,7 @@ def test_plugin(row: Row, method: str, target: str, ground: Ground, results: Row
     plugin = {"command": str(script), "apiVersion": "client.authentication.k8s.io/v1"}
     objects, kubeconfig = wish(balanced=True), ground.kubeconfig({"exec": plugin})
     ground.proxy.token = "first"
-    ground.proxy.rules = [Rule(expiring(ground, lambda: token.write_text("second") and None), method, target)]
+    ground.proxy.rules = [Rule(expiring(ground, lambda: token.write_text("second")), method, target)]
     began = time.monotonic()
     with address_later(ground, desired=True):
         result = run_apply(kubeconfig, objects, wait=True, wait_timeout=20)

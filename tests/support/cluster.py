@@ -55,6 +55,8 @@ class Ground:
 
 
 SHARED = Ground("must-test")
+# Simulated nodes, policies, a drained node and an API server that is killed change a cluster for all: these checks have one of their own.
+ENGINE = Ground("must-eng")
 # The scenario of the role local_cluster makes a cluster and removes it: not the one that the others need.
 OWN = Ground("must-mol")
 MACHINES = Ground("must-machines", cluster=False)
@@ -66,7 +68,7 @@ LANES = (
      "studioml_client", "studioml_runner", "local_images", "local_cluster", "kueue"),
 )  # fmt: skip
 # It drains the node on which all pods run.
-ALONE = ("jobset_training",)
+ON_ENGINE = ("jobset_training",)
 # Roles for hosts: they run beside the cluster, one after the other, because the machines share addresses.
 ON_MACHINES = ("rabbitmq",)
 # One of each family of roles: a plan after the run sends no write request either.
@@ -99,13 +101,15 @@ def scenarios() -> tuple[list[str], list[str]]:
     """The scenarios of both lanes."""
     found = {path.parent.name for path in SCENARIOS.glob("*/molecule.yml")}
     first, second = LANES
-    return [*first, *sorted(found - {*first, *second, *ON_MACHINES, *ALONE})], list(second)
+    return [*first, *sorted(found - {*first, *second, *ON_MACHINES, *ON_ENGINE})], list(second)
 
 
 def ground_of(scenario: str) -> Ground:
     if scenario == "local_cluster":
         return OWN
-    return MACHINES if scenario in ON_MACHINES else SHARED.with_user(f"scenario-{scenario.replace('_', '-')}")
+    if scenario in ON_MACHINES:
+        return MACHINES
+    return (ENGINE if scenario in ON_ENGINE else SHARED).with_user(f"scenario-{scenario.replace('_', '-')}")
 
 
 def environment(ground: Ground) -> dict[str, str]:
@@ -120,31 +124,35 @@ def environment(ground: Ground) -> dict[str, str]:
     }
 
 
-def playbook(shell: Shell, name: str, *options: str) -> None:
-    """Run one of our own playbooks for the shared cluster."""
+def playbook(shell: Shell, ground: Ground, name: str, *options: str) -> None:
+    """Run one of our own playbooks for a cluster of the checks."""
     settings = {
-        "local_cluster_name": SHARED.name,
-        "local_cluster_audit_log": str(SHARED.audit_log),
-        "local_cluster_kubeconfig": str(SHARED.kubeconfig),
-        "muster_kubeconfig": str(SHARED.kubeconfig),
+        "local_cluster_name": ground.name,
+        "local_cluster_audit_log": str(ground.audit_log),
+        "local_cluster_kubeconfig": str(ground.kubeconfig),
+        "muster_kubeconfig": str(ground.kubeconfig),
         "muster_become": os.geteuid() != 0,
         "muster_remove_data": True,
     }
     shell.run(
         BIN / "ansible-playbook", f"playbooks/{name}.yml", "-i", "inventories/local", "-e", json.dumps(settings), *options,
-        cwd=ROOT, env={**environment(SHARED), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
+        cwd=ROOT, env={**environment(ground), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
     )  # fmt: skip
 
 
-def up(shell: Shell) -> None:
-    playbook(shell, "teardown")  # what a run that was killed left
-    SHARED.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
-    playbook(shell, "local")
+def up(ground: Ground, shell: Shell, *options: str) -> None:
+    playbook(shell, ground, "teardown")  # what a run that was killed left
+    ground.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+    playbook(shell, ground, "local", *options)
 
 
-def down(shell: Shell) -> None:
-    playbook(shell, "teardown")
-    refuse_leftovers(shell, SHARED)
+def engine_up(shell: Shell) -> None:
+    up(ENGINE, shell, "-e", json.dumps({"local_images_names": ["tools"]}))
+
+
+def down(ground: Ground, shell: Shell) -> None:
+    playbook(shell, ground, "teardown")
+    refuse_leftovers(shell, ground)
 
 
 def refuse_leftovers(shell: Shell, ground: Ground) -> None:
@@ -188,7 +196,8 @@ def play(shell: Shell, ground: Ground, scenario: Scenario, step: str) -> None:
     """Run one step of a scenario; idempotence must change nothing."""
     shell.say(f"=== {scenario.name}: {step}")
     began = shell.log.stat().st_size
-    shell.run(*scenario.command(step), cwd=scenario.folder, env={**environment(ground), **scenario.environment()})
+    settings = {**environment(ground), "K8S_AUTH_KUBECONFIG": str(ground.kubeconfig), **scenario.environment()}
+    shell.run(*scenario.command(step), cwd=scenario.folder, env=settings)
     if step != "idempotence":
         return
     with shell.log.open("rb") as log:
@@ -280,7 +289,7 @@ def oldest_ansible(shell: Shell) -> None:
     """The oldest Ansible that we support, and the inventory of a cluster that somebody has, as it is: plan, train, again, remove."""
     programs, ground = oldest_programs(shell), SHARED.with_user("oldest-ansible")
     playbook(
-        shell, "local", "--tags", "local_images", "-e", "@tests/images/published.yml",
+        shell, SHARED, "local", "--tags", "local_images", "-e", "@tests/images/published.yml",
         "-e", json.dumps({"local_images_names": STAND_INS}),
     )  # fmt: skip
     for settings in GIVEN:
@@ -332,22 +341,22 @@ def on_given_cluster(shell: Shell, ground: Ground, programs: Path, playbook: str
 
 def faults(shell: Shell) -> None:
     """What breaks between the apply engine and the API server, the API server itself among it."""
-    shell.run(BIN / "pytest", "tests/faults", "--durations=5", cwd=ROOT, env=environment(SHARED))
+    shell.run(BIN / "pytest", "tests/faults", "--durations=5", cwd=ROOT, env=environment(ENGINE))
 
 
 def differential(shell: Shell) -> None:
     """The apply engine beside kubectl: same objects, same ownership, and a rerun without writes."""
-    shell.run(BIN / "pytest", "tests/differential", "--durations=5", cwd=ROOT, env=environment(SHARED))
+    shell.run(BIN / "pytest", "tests/differential", "--durations=5", cwd=ROOT, env=environment(ENGINE))
 
 
 def scheduler(shell: Shell) -> None:
     """The gang preflight beside the real scheduler, on random clusters of simulated nodes."""
-    shell.run(BIN / "pytest", "tests/scheduler", "--durations=5", cwd=ROOT, env=environment(SHARED))
+    shell.run(BIN / "pytest", "tests/scheduler", "--durations=5", cwd=ROOT, env=environment(ENGINE))
 
 
 def systems(shell: Shell) -> None:
     """A sample system, added to a copy of the collection: its plan, its run and its removal."""
-    shell.run(BIN / "pytest", "tests/systems", "--durations=5", cwd=ROOT, env=environment(SHARED))
+    shell.run(BIN / "pytest", "tests/systems", "--durations=5", cwd=ROOT, env=environment(ENGINE))
 
 
 def registry(shell: Shell) -> None:
@@ -373,51 +382,51 @@ def machine_checks() -> list[Check]:
     return [_scenario(name) for name in ON_MACHINES]
 
 
-def _scenario(name: str, *needs: str, after: tuple[str, ...] = ()) -> Check:
-    reads = (f"extensions/molecule/{name}/*", "extensions/molecule/config.yml", "extensions/molecule/machine", *PLUGINS)
-    return Check(
-        f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs, after=after, reads=reads, names=True
+def _scenario(name: str, *needs: str) -> Check:
+    reads = (
+        f"extensions/molecule/{name}/*",
+        "extensions/molecule/config.yml",
+        "extensions/molecule/machine",
+        "extensions/molecule/shared/*",
+        *PLUGINS,
     )
+    return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs, reads=reads, names=True)
 
 
-def _on_cluster(name: str, body: Callable[[Shell], None], *, after: tuple[str, ...] = ()) -> Check:
+def _on_engine(name: str, body: Callable[[Shell], None]) -> Check:
     """A folder of tests about what is in plugins."""
-    return Check(
-        name,
-        body,
-        needs=("cluster-up",),
-        after=after,
-        reads=(f"tests/{name}/*", "tests/faults/*", "tests/unit/fakes/*", *PLUGINS),
-    )
+    reads = (f"tests/{name}/*", "tests/faults/*", "tests/unit/fakes/*", *PLUGINS)
+    return Check(name, body, needs=("engine-up",), reads=reads)
 
 
 def checks() -> list[list[Check]]:
-    """The lanes of the cluster. A scenario that fails does not stop the next; the cluster goes in any case.
+    """The lanes of the clusters. A scenario that fails does not stop the next; the clusters are removed in any case.
 
-    After both lanes of scenarios comes what changes the cluster for all: simulated nodes, policies, an API server that is killed.
+    The second cluster waits for the first, which has built the programs of Kubernetes and the images.
     """
     first, second = ([_scenario(name, "cluster-up") for name in lane] for lane in scenarios())
-    first = [Check("cluster-up", up, timeout_s=3000), *first, Check("registry", registry, needs=("cluster-up",))]
-    second += [
-        Check("oldest-ansible", oldest_ansible, timeout_s=1500, needs=("cluster-up",)),
-        Check("commands", commands, needs=("cluster-up",)),
+    first += [Check("registry", registry, needs=("cluster-up",)), Check("commands", commands, needs=("cluster-up",))]
+    second += [Check("oldest-ansible", oldest_ansible, timeout_s=1500, needs=("cluster-up",))]
+    third = [
+        _on_engine("differential", differential),
+        _on_engine("systems", systems),
+        *(_scenario(name, "engine-up") for name in ON_ENGINE),
+        _on_engine("scheduler", scheduler),
+        _on_engine("faults", faults),
     ]
     others = tuple(check.name for check in [*first, *second])
-    last = [
-        *(_scenario(name, "cluster-up", after=others) for name in ALONE),
-        _on_cluster("differential", differential, after=others),
-        _on_cluster("scheduler", scheduler, after=others),
-        _on_cluster("faults", faults, after=others),
-        Check("systems", systems, needs=("cluster-up",), after=others),
-    ]
-    down_after = Check("cluster-down", down, timeout_s=300, after=others, always=True)
-    return [[*first, *last, down_after], second]
+    up_first = Check("cluster-up", partial(up, SHARED), timeout_s=3000)
+    down_first = Check("cluster-down", partial(down, SHARED), timeout_s=300, after=others, always=True)
+    up_third = Check("engine-up", engine_up, after=("cluster-up",))
+    down_third = Check("engine-down", partial(down, ENGINE), timeout_s=300, always=True)
+    return [[up_first, *first, down_first], second, [up_third, *third, down_third]]
 
 
-# What brings the cluster of the others up and takes it away.
-GROUND = ("cluster-up", "cluster-down")
+# The checks that bring a cluster of the others up and take it away.
+GROUND = ("cluster-up", "cluster-down", "engine-up", "engine-down")
 
 
 def with_what_they_need(desired: set[str]) -> set[str]:
-    """The cluster around the checks that run on it."""
-    return set(GROUND) if desired & {check.name for lane in checks() for check in lane} else set()
+    """The clusters around the checks that run on them. The third lane has one, the first two share the other."""
+    *shared, engine = ({check.name for check in lane} for lane in checks())
+    return {name for name in GROUND if desired & (engine if name.startswith("engine") else set().union(*shared))}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -37,8 +38,9 @@ class Shell:
     _guard = threading.Lock()
     stopping = threading.Event()
 
-    def __init__(self, log: Path, timeout_s: float, *, tidies: bool = False) -> None:
+    def __init__(self, log: Path, timeout_s: float, *, tidies: bool = False, nice: int = 0) -> None:
         self.log = log
+        self._nice = nice
         self.cpu_s = 0.0
         self._tidies = tidies
         self._deadline = time.monotonic() + timeout_s
@@ -55,9 +57,12 @@ class Shell:
             out.write(f"$ {' '.join(words)}\n")
             out.flush()
             process = subprocess.Popen(
-                words, cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                ["nice", "-n", str(self._nice), *words], cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
                 stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
+        # Where Linux groups processes by session, this is what counts beside other sessions (sched(7), autogroup).
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{process.pid}/autogroup").write_text(str(self._nice), encoding="utf-8")
         if not self._tidies:  # what takes things away is not interrupted: it would leave them
             with self._guard:
                 self._running.add(process.pid)
@@ -112,6 +117,8 @@ class Check:
     needs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()  # of other lanes: what must have ended before, whatever its result
     always: bool = False  # runs even after an interrupt: it tidies up
+    nice: int = 0
+    """The niceness of its processes: a check that only computes gives way to those that wait for pods with a time limit."""
     reads: tuple[str, ...] = ("*",)
     """Patterns of the source files that decide about the result; see inputs.py."""
     names: bool = False
@@ -205,7 +212,7 @@ def run_check(board: Board, check: Check) -> Result:
     over = threading.Event()
     threading.Thread(target=heartbeat, args=(board, check, log, over), daemon=True).start()
     reason = ""
-    shell = Shell(log, check.timeout_s, tidies=check.always)
+    shell = Shell(log, check.timeout_s, tidies=check.always, nice=check.nice)
     try:
         missing = [name for name in check.needs if board.known(name) and not board.passed(name)]
         if missing:

@@ -3,12 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Names of tasks, blocks, handlers and plays: an operator reads them in a log, at night, without their context.
 
-Also the one line with which roles, modules and other plugins describe themselves, the tasks of their examples, and phrases that
-comments, docstrings and messages once had too often.
+Also the one line with which roles, modules and other plugins describe themselves, the tasks of their examples, the first words of
+docstrings, and phrases that comments, docstrings and messages once had too often.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,13 @@ PLAIN = {
     r"two looks|one look at": "reads, checks, lists",
     r"the thing|a thing": "name it: the object, the resource, the file",
 }  # fmt: skip
+# A docstring begins with a verb, or with an article and a noun, never with a clause or a preposition.
+NO_SUBJECT = re.compile(
+    r"(What|Whose|Whom?|How|Why|Where|When|Which|As|Of|For|To|In|From|With|By|That|Those|These|Also|Nothing|Everything|Found|Its|Without)\b"
+)
+PERSONS = re.compile(r"(?i)\b(?:(?:some|no|any|every)body|(?:some|any|every)one)\b(?! of)|\bwhoever\b")
+NOT_YET = ("_aws", "_cloud", "_edge", "_gcp", "_local", "_pod_programs", "_systems", "_training", "modules")
+"""Folders below plugins and module_utils whose docstrings are still to be rewritten."""
 COMMENTED = ("roles", "playbooks", "inventories", "plugins", "site.yml")
 
 
@@ -171,3 +179,47 @@ def test_comments_and_messages_are_in_plain_words() -> None:
 )
 def test_a_stilted_phrase_is_found(text: str) -> None:
     assert stilted(text)
+
+
+def docstrings(text: str) -> list[str]:
+    """The docstrings of a module, its classes, functions and attributes."""
+    bodies = [node.body for node in ast.walk(ast.parse(text)) if isinstance(getattr(node, "body", None), list)]  # type: ignore[attr-defined]
+    values = [statement.value for body in bodies for statement in body if isinstance(statement, ast.Expr)]
+    return [value.value.strip() for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)]
+
+
+def without_subject(text: str) -> list[str]:
+    return [said for said in docstrings(text) if NO_SUBJECT.match(said) or PERSONS.search(said)]
+
+
+def test_pages_name_clients_users_and_controllers() -> None:
+    """The texts that programs print, and names of tests, are in backticks or in a table of their own."""
+    pages = [
+        p
+        for p in (ROOT / "docs").rglob("*.md")
+        if p.parent.name != "reference" and p.name not in ("faults.md", "images.md")
+    ]
+    said = {str(p.relative_to(ROOT)): PERSONS.findall(re.sub(r"`[^`]*`", "", p.read_text("utf-8"))) for p in pages}
+    assert {page: found for page, found in said.items() if found} == {}
+
+
+def test_docstrings_name_their_subject() -> None:
+    paths = [path for path in sorted((ROOT / "plugins").rglob("*.py")) if not set(NOT_YET) & set(path.parts)]
+    assert len(paths) > 100
+    assert {
+        str(path.relative_to(ROOT)): bad for path in paths if (bad := without_subject(path.read_text("utf-8")))
+    } == {}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "What a pod requests.",
+        "As wait_for.",
+        "Of the Gateway API.",
+        "A client that nobody stops.",
+        "The owner, whoever it is.",
+    ],
+)
+def test_a_docstring_without_a_subject_is_found(said: str) -> None:
+    assert without_subject(f'X = 1\n"""{said}"""\n')

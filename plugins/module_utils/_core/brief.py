@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is missing, said twice: in full for the error that ends a wait, and in one short line for its progress. Numbers of things.
+"""Messages about missing things: in full for the error that ends a wait, and in one short line for its progress. Counts with their noun.
 
 Private to the collection.
 """
@@ -15,11 +15,11 @@ from collections.abc import Sequence
 LONGEST = 120
 """Letters of a line of progress. The name of its task stands before it, the time after it."""
 _LISTED = 4
-"""Of many things that are in the way, so many are listed in full."""
+"""The number of blocking things that are listed in full."""
 
 
 class Missing(str):
-    """What is still missing, in full; ``brief`` is the same in one short line."""
+    """A message about what is still missing, in full; ``brief`` is the same in one short line."""
 
     __slots__ = ("brief",)
     brief: str
@@ -50,7 +50,7 @@ def grouped(clauses: Sequence[str]) -> str:
 
 
 def most_common(rows: Sequence[tuple[object, str]]) -> tuple[str, str]:
-    """Of rows of subject and reason the most frequent reason, with its first subject and the number of the others."""
+    """Return the most frequent reason of rows of subject and reason, with its first subject and the number of the others."""
     subjects = collections.defaultdict[str, list[object]](list)
     for subject, reason in rows:
         subjects[reason].append(subject)

@@ -173,7 +173,7 @@ def content_of(path: Path) -> bytes | None:
 
 
 def note_file(record: Record, path: Path, content: bytes, *, data: bool = False) -> None:
-    """Record that CONTENT is about to be written to PATH, unless a file of others is there. An empty file holds nothing of anybody."""
+    """Record that CONTENT is about to be written to PATH, unless a file of others is there. An empty file holds no data."""
     _clear_drafts(path)
     known = record.files.get(str(path))
     if known is None and os.path.lexists(path) and content_of(path) != b"":
@@ -241,7 +241,7 @@ def claim_contents(record: Record, path: str, names: Sequence[str], package: str
 
 @dataclasses.dataclass
 class Removal:
-    """What a removal does, and what it keeps, each with the reason."""
+    """The plan of a removal: what it deletes, and what it keeps, each with the reason."""
 
     record: Record
     delete_data: bool
@@ -250,7 +250,7 @@ class Removal:
     removed: list[str] = dataclasses.field(default_factory=list)
     kept: list[str] = dataclasses.field(default_factory=list)
     unjudged: list[str] = dataclasses.field(default_factory=list)
-    """Those of ``kept`` that are not kept for their data."""
+    """The entries of ``kept`` that are not kept for their data."""
 
     def judge(self, name: str, *, unknown: str = "", needed: str = "", data: str = "") -> bool:
         """Whether a recorded thing may be deleted. If not, its name and the reason are noted."""

@@ -71,7 +71,7 @@ class MusterError(Exception):
 
 
 class InvalidInput(MusterError):
-    """What was asked for cannot be done: options that contradict each other, a name that Kubernetes refuses, data that would be lost.
+    """The request cannot be carried out: options that contradict each other, a name that Kubernetes refuses, data that would be lost.
 
     It is found before anything is sent or changed, so that a plan (check mode) reports it too. The user corrects the option that the
     message names, and runs again. Builders of manifests, AWS resources and the local cluster all raise this one class.
@@ -89,7 +89,7 @@ class Immutable(MusterError):
 class Conflict(MusterError):
     """Another field manager owns the field, another owner the object, or another run holds the Lease.
 
-    Nothing is wrong with the request; two sides disagree. The user decides: leaves the fields out, or takes them over with the option
+    The request is valid; two sides disagree. The user decides: leaves the fields out, or takes them over with the option
     that the hint names. ``managers`` and ``fields`` are for playbooks that want to decide themselves.
     """
 
@@ -109,11 +109,11 @@ class Conflict(MusterError):
 
 
 class LeaseLost(Conflict):
-    """Another run holds, or held, the Lease that this run relied on: what it would do next was judged too long ago."""
+    """Another run holds, or held, the Lease that this run relied on, so its next write would rest on outdated reads."""
 
 
 class Overtaken(Conflict):
-    """Another run has written an object since this run read it, so what this run made of it is not written.
+    """Another run has written an object since this run read it, so this run's version of it is not written.
 
     It has a class of its own because there is a way on: read again what is there, and use it (``_kube/made_once.py``). Users meet it only
     where other runs write the object again and again. ``done`` is the report of what this run had written before, or None.
@@ -212,7 +212,7 @@ class Failed(MusterError):
 
 
 class KeepsFailing(Failed):
-    """What was begun ends again and again with the same error, although Kubernetes goes on starting it; ``last_seen`` says what ended.
+    """The workload ends again and again with the same error, although Kubernetes restarts it; ``last_seen`` names it.
 
     It has a class of its own because, unlike what has failed for good, it may still be there: a larger training can go back to the
     size at which it worked. The user removes the cause; what is started after that may succeed without a new run.

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 
 def draft_prefix(path: pathlib.Path) -> str:
-    """How the name of a file begins in which new content of PATH is written; a run that is killed leaves it."""
+    """The prefix of the file to which new content of PATH is written first; a run that is killed leaves it."""
     return f".{path.name}.muster-"
 
 

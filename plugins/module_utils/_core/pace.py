@@ -43,19 +43,19 @@ class TokenBucket:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How long one request may take, in seconds. Together they bound every call, whatever the server does."""
+    """Time limits of one request, in seconds. Together they bound every call, whatever the server does."""
 
     connect: float = 10.0
     answer: float = 60.0
     """Until one answer has arrived completely."""
     first_contact: float = 3.0
-    """For retries when the server has never answered: the address is probably wrong."""
+    """The time for retries when the server has never answered: the address is probably wrong."""
     outage: float = 60.0
-    """For retries when the server has answered before: it may be restarting, or busy."""
+    """The time for retries when the server has answered before: it may be restarting, or busy."""
 
 
 class Backoff:
-    """How often one request is tried again, with pauses that grow from FIRST to LONGEST seconds.
+    """The number of retries of one request, with pauses that grow from FIRST to LONGEST seconds.
 
     All requests to Kubernetes may be tried again: an apply or a delete twice is the same as once.
     """

@@ -46,7 +46,7 @@ def run_all(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) ->
 
 
 def run_all_or_raise(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) -> list[R]:
-    """As run_all, but raise the failures together once all items are done."""
+    """Run all items like run_all, and raise the failures together once all are done."""
     results, failures = run_all(work, items, parallel=parallel)
     raise_all(failures)
     return results

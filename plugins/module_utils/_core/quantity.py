@@ -56,7 +56,7 @@ def canonical(value: t.Any) -> t.Any:
 
 
 def suggestion(text: str) -> str:
-    """How to write a quantity such as 12 GB for Kubernetes, as a hint."""
+    """Suggest how a quantity such as 12 GB is written for Kubernetes, as a hint."""
     human = _HUMAN.fullmatch(text)
     if not human:
         return "Examples: 500m, 2, 12Gi, 12G."

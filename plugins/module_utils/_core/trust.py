@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which certificates of servers are accepted, and what it means when one is refused. The same for Kubernetes and RabbitMQ.
+"""The trust in certificates of servers, and the cause of a refusal. The same for Kubernetes and RabbitMQ.
 
 Private to the collection.
 """
@@ -57,5 +57,5 @@ def authorities_in(file: str, option: str) -> str:
 
 
 def refusal(exc: ssl.SSLCertVerificationError) -> Refusal:
-    """What was wrong: the time, the name of the server, the authority that signed, or something else."""
+    """Return the cause: the time, the name of the server, the authority that signed, or another one."""
     return _CODES.get(exc.verify_code, "other")

@@ -71,7 +71,7 @@ def wait_for(
 
 
 def last_answer(observe: Observe[T], *, deadline: Deadline, pause: Pause) -> T:
-    """As wait_for, but return the last answer at the deadline instead of failing."""
+    """Wait like wait_for, but return the last answer at the deadline instead of failing."""
     answers: list[T] = []
 
     def noting() -> tuple[T, str | None]:

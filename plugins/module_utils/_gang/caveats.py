@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is not judged: features of pods that decide on their nodes, and what may make room for a gang that has none. No I/O.
+"""Features that are not judged: those of pods that decide on their nodes, and those that may free capacity for a gang. No I/O.
 
 Private to the collection.
 """
@@ -29,7 +29,7 @@ _INSIDE = {"aws", "kind", "k3s"}
 
 
 def of_group(group: Group, pods: Iterable[Manifest]) -> list[str]:
-    """What is not judged of a group beside the live pods of the cluster."""
+    """Features of a group that are not judged beside the live pods of the cluster."""
     spec, found = group.spec, [*group.caveats, *deciders(group)]
     found += [field for field in _FIELDS if spec.get(field)]
     found += [kind for kind in ("podAffinity", "podAntiAffinity") if pod_terms(spec, kind)]
@@ -45,7 +45,7 @@ def of_group(group: Group, pods: Iterable[Manifest]) -> list[str]:
 
 
 def deciders(group: Group) -> list[str]:
-    """What decides on the nodes of a group's pods instead of the default scheduler."""
+    """Features that decide on the nodes of a group's pods instead of the default scheduler."""
     spec, found = group.spec, []
     if spec.get("schedulerName", "default-scheduler") != "default-scheduler":
         found.append(f"schedulerName {spec['schedulerName']}")
@@ -84,7 +84,7 @@ def _priority(group: Group) -> float:
 
 
 def autoscaler(nodes: Sequence[Manifest], pods: Iterable[Manifest] | None) -> str:
-    """What shows that nodes may be added: programs in the cluster (PODS; None if not all can be seen), and the providers of its nodes."""
+    """Signs that nodes may be added: programs in the cluster (PODS; None if not all can be seen), and the providers of its nodes."""
     if any(_VIRTUAL in labels_of(node) for node in nodes) or not nodes:
         return "a virtual cluster shows only some nodes of its host" if nodes else "the cluster has no nodes"
     providers = {(node.get("spec") or {}).get("providerID", "").partition(":")[0] for node in nodes} - {""}

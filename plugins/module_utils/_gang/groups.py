@@ -32,7 +32,7 @@ class PodSet(t.NamedTuple):
     replicas: int
     template: Mapping[str, t.Any]
     caveats: Sequence[str] = ()
-    """What decides where the pods run, or when, and is not in the template."""
+    """Reasons outside of the template that decide where, or when, the pods run."""
 
 
 PodSets = Callable[[Manifest], Sequence[PodSet]]
@@ -62,7 +62,7 @@ class Group:
 
     @functools.cached_property
     def takes(self) -> Amounts:
-        """What one pod takes of its node."""
+        """The amount that one pod takes of its node."""
         return taken(self.spec)
 
 

@@ -4,8 +4,8 @@
 
 """Do all pods of a gang fit at once? By the floor of free by request on each node, from what was read of the cluster. No I/O.
 
-No is said only where the scheduler cannot place all pods, whatever goes and comes by itself, and yes only where it places them in any
-order. Everything else is not judged.
+The answer is no only if the scheduler cannot place all pods, whatever ends or starts by itself, and yes only if it places them in any
+order. All other cases are not judged.
 
 Private to the collection.
 """
@@ -55,7 +55,7 @@ class Gang:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What was read of the cluster; None where it is not judged, such as without the right to it."""
+    """The state that was read of the cluster; None where it is not judged, such as for lack of rights."""
 
     nodes: Sequence[Manifest] | None = ()
     pods: Sequence[Manifest] = ()
@@ -63,7 +63,7 @@ class Seen:
     local_queues: Sequence[Manifest] | None = None
     cluster_queues: Sequence[Manifest] = ()
     not_judged: Sequence[str] = ()
-    """What could not be read, and what may make room by itself."""
+    """Reasons for doubt: kinds that could not be read, and features that may free capacity."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ class _Room:
     quotas: Sequence[Quota]
 
     def problems(self) -> list[str]:
-        """Why the groups never fit at once."""
+        """Return why the groups never fit at once."""
         found = [text for quota in self.quotas for text in quota.lacking(self.groups, quota.most)]
         if self.nodes is None:
             return found
@@ -161,7 +161,7 @@ class _Room:
         return [*found, *(short or messages.not_together(self.groups, self.nodes))]
 
     def alone(self, group: Group) -> int | None:
-        """How many pods of a group fit at most, without the others and without quotas."""
+        """Return how many pods of a group fit at most, without the others and without quotas."""
         if self.nodes is None:
             return None
         return min(sum(node.at_most(group) for node in self.nodes), group.replicas)
@@ -177,7 +177,7 @@ class _Room:
         return True
 
     def nearest(self) -> list[dict[str, t.Any]]:
-        """For each group the largest number of pods that fits while the other groups stay as they are, where there is one."""
+        """Return for each group the largest number of pods that fits while the other groups stay as they are, if there is one."""
         found = []
         for group in self.groups:
             # What is smaller than a size that fits does, too.

@@ -22,7 +22,7 @@ API_VERSION = "kueue.x-k8s.io/v1beta2"
 
 
 def problems(groups: Sequence[Group], local: Iterable[Manifest], cluster: Iterable[Manifest]) -> list[str]:
-    """Why queues never admit the groups. LOCAL: the queues of their namespace, CLUSTER: all ClusterQueues."""
+    """Return why queues never admit the groups. LOCAL: the queues of their namespace, CLUSTER: all ClusterQueues."""
     found: list[str] = []
     targets = {row["metadata"]["name"]: row["spec"]["clusterQueue"] for row in local}
     rows = {row["metadata"]["name"]: row for row in cluster}

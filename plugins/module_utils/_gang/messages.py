@@ -35,7 +35,7 @@ def message(
 
 
 def too_few(group: Group, nodes: Sequence[Node], fitting: int) -> str:
-    """Why so few pods of a group fit, by kinds of nodes: those with room first, then the most frequent."""
+    """Say why so few pods of a group fit, by kinds of nodes: those with free capacity first, then the most frequent."""
     kinds = collections.Counter(_room(node, group) for node in nodes)
     ranked = sorted(kinds.items(), key=lambda row: (not row[0].startswith("with room"), -row[1]))
     named = [f"{plural(number, 'node')} {text}" for text, number in ranked[:_SHOWN]]
@@ -47,7 +47,7 @@ def too_few(group: Group, nodes: Sequence[Node], fitting: int) -> str:
 
 
 def _room(node: Node, group: Group) -> str:
-    """What a node has for the pods of a group, or why they cannot be there."""
+    """Say how many pods of a group a node can take, or why it takes none."""
     refusal, held = node.refusal(group), holds(node.most, group.takes)
     if refusal or held:
         return refusal or f"with room for {held}"
@@ -58,7 +58,7 @@ def _room(node: Node, group: Group) -> str:
 
 
 def _requests(group: Group) -> str:
-    """What a pod requests, devices first."""
+    """The requests of a pod, devices first."""
     names = sorted(name for name, value in group.takes.items() if value and name != PODS)
     names.sort(key=lambda name: "/" not in name)
     return ", ".join(f"{shown(name, group.takes[name])} {name}" for name in names) or "no requests"

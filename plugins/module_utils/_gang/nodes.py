@@ -32,13 +32,13 @@ class Node:
     name: str
     labels: Mapping[str, str]
     taints: list[Mapping[str, t.Any]]
-    """Without those that controllers remove when the node is ready."""
+    """The taints without those that controllers remove when the node is ready."""
     ready: bool
     free: Amounts
     most: Amounts
 
     def refusal(self, group: Group) -> str:
-        """Why the pods of a group cannot be on the node whatever is free there; empty if they can."""
+        """Return why the pods of a group cannot run on the node whatever is free there; empty if they can."""
         if not allows_node(group.spec, self.name, self.labels):
             return "without the labels that the pods select"
         tolerations = group.spec.get("tolerations") or ()

@@ -93,7 +93,7 @@ class _Reading:
             return dataclasses.replace(one, spec={**spec, "tolerations": [{"operator": "Exists"}]})
 
     def seen(self, asked: Gang) -> Seen:
-        """What decides it. Each kind is listed once."""
+        """Read the state that decides it. Each kind is listed once."""
         nodes = self._listed("v1", "Node")
         # Without the right to list all pods, those of the namespace, which are less.
         self.pods = self._listed("v1", "Pod") if nodes is not None else None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the ResourceQuotas of a namespace leave for pods. No I/O.
+"""The amounts that the ResourceQuotas of a namespace leave for pods. No I/O.
 
 Private to the collection.
 """
@@ -65,7 +65,7 @@ def has_scopes(item: Manifest) -> bool:
 
 
 def used_by(spec: Spec) -> Amounts:
-    """What one pod uses of a quota, under every name that a quota may have for it."""
+    """The amounts that one pod uses of a quota, under every name that a quota may have for them."""
     requests = requests_of(spec)
     named = {f"requests.{name}": value for name, value in requests.items()}
     named |= {f"limits.{name}": value for name, value in limits_of(spec).items()}

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a refusal means beyond its class, if only its text says so. The one place that decides by message texts.
+"""Find the cause of a refusal that only its message text tells. This is the one module that decides by message texts.
 
-What status code, reason and details say has become a class in answers.py. The causes here share theirs with others: admission plugins
+Status code, reason and details are mapped to error classes in answers.py. The causes here share their class with others: admission plugins
 answer a plain Forbidden, and a webhook that cannot be called is a plain InternalError.
 
 Private to the collection.

@@ -48,7 +48,7 @@ class Leaf:
 
 
 class _Unusable(Exception):
-    """Why a certificate or its key cannot be used, without quoting them."""
+    """The reason why a certificate or its key cannot be used. It does not quote them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _pairs(
         try:
             pair = place.read(leaf.secret)
         except _Unusable:
-            # Everybody who trusts the authority also trusts its new certificate.
+            # Clients that trust the authority also trust its new certificate.
             pair = None
         if pair is None or not _good(pair.certificate, leaf, own.certificate):
             pair = _issue(leaf, own, ec_key(place.fresh))

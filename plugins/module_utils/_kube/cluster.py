@@ -15,21 +15,21 @@ from __future__ import annotations
 import typing as t
 
 from .kinds import Kinds
-from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
+from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind
 
 if t.TYPE_CHECKING:
     from .tunnel import Tunnel
 
 
 class Reads(t.Protocol):
-    """What reads single objects: a cluster, or one try of what is made once (made_once.py)."""
+    """A reader of single objects: a cluster, or one attempt to create generated objects (made_once.py)."""
 
     def get(self, ref: Ref) -> Manifest | None:
         """The object, or None if it (or its kind or namespace) does not exist."""
 
 
 class Cluster(t.Protocol):
-    """Everything that Muster asks of Kubernetes. Secret values of the objects it returns are Sensitive (redact.py)."""
+    """The interface to one Kubernetes API server. Secret values of returned objects are Sensitive (redact.py)."""
 
     @property
     def server(self) -> str:
@@ -45,8 +45,8 @@ class Cluster(t.Protocol):
     def close(self) -> None:
         """Close the connections. A later call opens new ones."""
 
-    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
-        """How the kind is served, or None if the cluster does not know it. ``refresh`` asks the server again."""
+    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> ServedKind | None:
+        """Return how the kind is served, or None if the cluster does not know it. ``refresh`` repeats discovery."""
 
     def get(self, ref: Ref) -> Manifest | None:
         """The object, or None if it (or its kind or namespace) does not exist."""
@@ -58,7 +58,7 @@ class Cluster(t.Protocol):
         namespace: str | None = None,
         label_selector: str | None = None,
     ) -> Listing:
-        """All objects of a kind, of all namespaces where none is given; empty where the kind is unknown."""
+        """List the objects of a kind, in all namespaces if none is given. The list is empty if the kind is unknown."""
 
     def list_metadata(
         self,
@@ -69,13 +69,13 @@ class Cluster(t.Protocol):
         *,
         limit: int | None = None,
     ) -> Listing:
-        """As ``list``, but only apiVersion, kind and metadata of each object, and of the first ``limit`` objects only.
+        """List apiVersion, kind and metadata of objects, of the first ``limit`` objects only.
 
         NotFound if the kind is no longer served: a decision about deletion must not mistake that for an empty list.
         """
 
     def kinds(self) -> Kinds:
-        """Every (apiVersion, kind, resource) that can be listed and deleted, in the group's preferred version."""
+        """List each (apiVersion, kind, resource) that can be listed and deleted, in the group's preferred version."""
 
     def apply(
         self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER

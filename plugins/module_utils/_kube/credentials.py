@@ -237,7 +237,7 @@ def _utc() -> dt.datetime:
 
 
 def cluster_info(cluster: settings.Settings, ca: str | None) -> dict[str, t.Any]:
-    """What a plugin learns about the cluster it logs in to (the type Cluster of client.authentication.k8s.io/v1)."""
+    """The cluster as a credential plugin gets it (the type Cluster of client.authentication.k8s.io/v1)."""
     texts = {key: cluster.text(key) for key in ("server", "tls-server-name", "proxy-url")}
     info: dict[str, t.Any] = {key: value for key, value in texts.items() if value}
     info |= {key: True for key in ("insecure-skip-tls-verify", "disable-compression") if cluster.flag(key)}

@@ -48,7 +48,7 @@ _NAMED = 3
 
 @dataclasses.dataclass(frozen=True)
 class Ownership:
-    """Which objects belong to an owner: those with LABEL and this value.
+    """The rule by which objects belong to an owner: those with LABEL and this value.
 
     ``applied``: we applied it ourselves, so the object's own record must say so. Otherwise a controller made it for an object of ours and
     copied the label (pods, claims of a StatefulSet). ``others`` and ``unowned`` include objects of other owners, or of none, that are named
@@ -83,7 +83,7 @@ class Ownership:
         return is_made_for(item, value) and was_applied(item, value)
 
     def beyond(self, found: t.Mapping[Ref, Manifest]) -> dict[Ref, str]:
-        """Those of the objects, found by their label alone, that this run does not reach; each with the reason why.
+        """Return the objects found by their label alone that this run must not delete, each with the reason.
 
         Another run may use the same owner for other namespaces. Cluster-wide objects may then be that run's.
         """

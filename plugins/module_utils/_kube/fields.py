@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which fields of an object are ours, according to ``metadata.managedFields``.
+"""Ownership of an object's fields, according to ``metadata.managedFields``.
 
-The API server keeps the set of fields that each manager applied, and takes a field out of ours as soon as anybody else changes its
+The API server keeps the set of fields that each manager applied, and takes a field out of ours as soon as another manager changes its
 value. So "we still own everything we asked for" means "nothing of it was changed", without knowing defaults, quantities or webhooks.
 (https://kubernetes.io/docs/reference/using-api/server-side-apply/ and structured-merge-diff's fieldpath.) Ownership does not see the
 order of a list whose elements have keys, which is compared, nor what admission made of our own write, which write.py records.
@@ -26,7 +26,7 @@ from .quantities import with_canonical_quantities
 Trie = dict[str, t.Any]
 
 ORDER = "the order of "
-"""What stands before the path of a list whose elements are all ours, but in another order."""
+"""The prefix of the path of a list whose elements are all ours, but in another order."""
 # Managers that are programs by which people and pipelines send manifests: Flux takes over those of kubectl, too.
 _TOOLS = ("kubectl", "helm", "Helm", "OpenAPI-Generator", "ansible", "argocd", "kustomize-controller", "kapp", "pulumi",
           "terraform", "Terraform", "HashiCorp", "before-first-apply")  # fmt: skip
@@ -48,7 +48,7 @@ def is_created_by(live: Manifest, manager: str) -> bool:
 
 
 def managers(live: Manifest) -> set[str]:
-    """Every manager of a field of the object itself (not of its status)."""
+    """The managers of fields of the object itself (not of its status)."""
     return {str(entry.get("manager")) for entry in _entries(live)}
 
 
@@ -134,7 +134,7 @@ def other_manager(live: Manifest, path: str, manager: str) -> str | None:
 
 
 def last_write(live: Manifest) -> str:
-    """When one of our field managers wrote the object last; empty if none did."""
+    """The time at which one of our field managers wrote the object last; empty if none did."""
     entries = live.get("metadata", {}).get("managedFields") or []
     return max((entry.get("time", "") for entry in entries if entry["manager"].startswith(FIELD_MANAGER)), default="")
 
@@ -226,7 +226,7 @@ def _entries_of(value: list[t.Any], node: Trie) -> list[str | None]:
 
 
 def _places(live: t.Any, entries: t.Iterable[str | None]) -> dict[str, int]:
-    """Where the elements of these entries with keys are in the live list, in the order of the entries."""
+    """The positions in the live list of the elements of these entries with keys, in the order of the entries."""
     keys = {entry: json.loads(entry[2:]) for entry in entries if entry and entry.startswith("k:")}
     if not keys or not isinstance(live, list):
         return {}
@@ -241,7 +241,7 @@ def _places(live: t.Any, entries: t.Iterable[str | None]) -> dict[str, int]:
 def defaults_in_the_way(desired: Manifest, live: Manifest, refused: t.Iterable[str]) -> Trie:
     """The fieldsV1 of those of the server's own defaults that may be why it refuses these fields; empty where none is.
 
-    Another member of a union may have a default that nobody asked for and nobody owns, as ``strategy.rollingUpdate`` of a Deployment.
+    Another member of a union may have a default that no manager applied or owns, such as ``strategy.rollingUpdate`` of a Deployment.
     """
     owned: Trie = {}
     found: Trie = {}
@@ -268,7 +268,7 @@ _Place = tuple[t.Any, t.Any, Trie, tuple[str, ...]]
 
 
 def _inside(key: str, want: t.Any, have: t.Any, node: Trie, trail: tuple[str, ...]) -> _Place:
-    """What is desired, what is there and who owns it, one step below all three, and the entries on the way there."""
+    """The desired value, the live value and the ownership one step below all three, and the entries on the path."""
     if isinstance(want, dict) and isinstance(have, dict):
         return want.get(key), have.get(key), node.get(f"f:{key}") or {}, (*trail, f"f:{key}")
     if isinstance(want, list) and isinstance(have, list) and key.isdigit() and int(key) < len(have):

@@ -4,8 +4,8 @@
 
 """A local port whose connections lead to a port of a pod, for clients that open connections themselves: ``kubectl port-forward``.
 
-Each connection is one tunnel through the API server, made when somebody connects. A client at the local port only sees that its
-connection ended, so what was the cause is kept for the error that it then raises.
+Each connection is one tunnel through the API server, opened when a client connects. A client at the local port only sees that its
+connection ended, so the cause is kept for the error that the client then raises.
 
 Private to the collection.
 """
@@ -63,7 +63,7 @@ def _tunnel(cluster: Cluster, pod: Ref, port: int) -> Tunnel:
 
 
 def _not_running(pod: Manifest | None) -> str:
-    """Why nothing can be connected to, as the end of a sentence about the pod; empty if it runs."""
+    """The reason why the pod cannot be connected to, as the end of a sentence about the pod; empty if it runs."""
     if pod is None:
         return "does not exist"
     if pod["metadata"].get("deletionTimestamp"):
@@ -109,7 +109,7 @@ class Forward:
 
     @property
     def trouble(self) -> MusterError | None:
-        """Why the last connection was not made, or ended; None if it has brought an answer."""
+        """The reason why the last connection failed or ended; None if it brought a response."""
         with self._guard:
             return self._trouble
 
@@ -161,7 +161,7 @@ class Forward:
                 if self._closed:
                     return
                 self._carried[me].append(tunnel.socket)
-            # Bytes for an end that is gone already fail, whoever ended it.
+            # Sending to an end that is closed already fails, whichever side closed it.
             with contextlib.suppress(OSError), selectors.DefaultSelector() as ready:
                 ready.register(client, selectors.EVENT_READ, tunnel.socket)
                 ready.register(tunnel.socket, selectors.EVENT_READ, client)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What goes into the headers of a request, and what is read from those of an answer. Pure.
+"""Build the headers of requests and read those of responses. Pure functions.
 
 Private to the collection.
 """

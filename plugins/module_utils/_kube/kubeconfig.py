@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the cluster is and how to authenticate: kubeconfig files, exec plugins, tokens, the service account of a pod.
+"""The address of a cluster and the credentials for it: kubeconfig files, exec plugins, tokens, the service account of a pod.
 
-What kubectl does with each setting, and what we do: docs/architecture/clients.md.
+The behaviour for each setting, beside kubectl's, is in docs/architecture/clients.md.
 
 Private to the collection.
 """
@@ -42,7 +42,7 @@ _USER = ("client-certificate", "client-certificate-data", "client-key", "client-
 
 @dataclasses.dataclass(frozen=True)
 class Connection:
-    """Everything that is needed to talk to one API server. ``source`` is for messages."""
+    """The settings of a connection to one API server. ``source`` is for messages."""
 
     server: str
     source: str
@@ -73,7 +73,7 @@ class Connection:
 
 
 def _problem(url: urllib.parse.SplitResult, text: str) -> str | None:
-    """What is wrong with the address of a server. Raises ValueError if its host or port is invalid."""
+    """Return the problem with the URL of a server. Raises ValueError if its host or port is invalid."""
     if re.search(r"[\x00-\x20\x7f]", text):
         return "it has spaces or control characters"
     if url.scheme not in ("http", "https") or not url.hostname:
@@ -166,7 +166,7 @@ class _Kubeconfig:
 
 
 def _exists(path: pathlib.Path) -> bool:
-    """Also for a pipe, such as that of a shell's ``<(...)``. A file without permission exists: reading it reports the reason."""
+    """Return whether the path exists. A pipe, such as that of a shell's ``<(...)``, does, and so does a file without read permission."""
     try:
         return path.exists()
     except OSError:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One run at a time for what two runs of an owner must not do at once: prune, recreate, and the removal of an owner.
+"""A Lease that serialises runs of one owner while they prune, recreate, or remove the owner.
 
 A Lease (coordination.k8s.io/v1) is held while such a run writes, and is deleted at its end. It is taken by server-side apply under a
 field manager of this run alone: of two that come at once the API server refuses the second, because the holder is the first one's field.
@@ -10,7 +10,7 @@ field manager of this run alone: of two that come at once the API server refuses
 A run may be stopped, its machine suspended, or its network away, while another one takes the Lease over. So everything that is written
 under a Lease goes through ``Lease.cluster``, which lets nothing out once the last renewal is RENEW_DEADLINE old. It renews then, and ends
 the run if another one has taken the Lease. What was already on its way to the API server is stopped by the version that a deletion names:
-whoever takes over from a run that did not end writes each desired object once (engine.py).
+the run that takes over from one that did not end writes each desired object once (engine.py).
 
 Private to the collection.
 """
@@ -71,7 +71,7 @@ class Lease:
         self._renewed = 0.0
         self._lock = threading.Lock()
         self.cluster = cluster.guarded(self.check)
-        """For all requests of whoever holds the Lease: none that writes is sent once the Lease may be another run's."""
+        """Guard all requests of the run that holds the Lease: no write is sent once another run may hold it."""
         self.took_over = False
         """Whether the run before this one did not end. What it sent last may still be under way."""
 
@@ -111,7 +111,7 @@ class Lease:
 
     @property
     def warnings(self) -> list[str]:
-        """What the user should know: that there is no Lease, because the rights did not suffice."""
+        """The warnings for the user: that there is no Lease, because the rights did not suffice."""
         if self._ref:
             return []
         where = " nor in ".join(dict.fromkeys((HOME, self._namespace)))

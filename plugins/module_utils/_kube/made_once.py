@@ -66,11 +66,11 @@ class MadeOnce(Fresh):
 
     @property
     def made_of(self) -> dict[Ref, str | None]:
-        """What was read, for the engine: it writes an object of these only if it still is in that version."""
+        """The versions that were read, for the engine: it writes an object of these only if it still has that version."""
         return {ref: _version_of(item) for ref, item in self._read.items()}
 
     def made(self, make: Callable[[MadeOnce], T]) -> T:
-        """What MAKE returns. What it finds wrong counts only if another run has not written between its readings."""
+        """Return the result of MAKE. An error of MAKE counts only if no other run has written between its reads."""
         try:
             return make(self)
         except MusterError as exc:

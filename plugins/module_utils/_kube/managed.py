@@ -29,7 +29,7 @@ from .objects import (
     GroupKind,
     Manifest,
     Ref,
-    Resource,
+    ServedKind,
     annotations_of,
     group_kind,
     group_of,
@@ -51,7 +51,7 @@ _IN_EVERY_NAMESPACE: dict[GroupKind, str] = {
     _ROLE_BINDING: r"system:(image-pullers|image-builders|deployers)",
 }
 _OF_ACCOUNTS = {"kubernetes.io/service-account.name", "openshift.io/internal-registry-auth-token.service-account"}
-"""What such a Secret is annotated with."""
+"""The annotation of such a Secret."""
 # Labels that say the same of any name: of the operator lifecycle manager and of trust-manager.
 _COPIED = {
     ("operators.coreos.com", "ClusterServiceVersion"): "olm.copiedFrom",
@@ -77,7 +77,7 @@ class Managed:
     home: str = ""
 
     def result(self) -> dict[str, t.Any]:
-        """As the module returns it."""
+        """The row as the module returns it."""
         return {
             "owner": self.owner,
             "home": self.home,
@@ -89,7 +89,7 @@ class Managed:
         }
 
 
-Kind = tuple[str, str, Resource]
+Kind = tuple[str, str, ServedKind]
 
 
 def _kinds(cluster: Cluster, *, namespaced_only: bool) -> list[Kind]:
@@ -109,7 +109,7 @@ def _each(kinds: list[Kind], read: t.Callable[[Kind], list[Manifest]]) -> list[M
 def managed_objects(
     cluster: Cluster, *, namespace: str | None = None, trainings: t.Mapping[str, str] | None = None
 ) -> list[Managed]:
-    """All objects with our label, each with its state if the kind has one.
+    """List the objects with our label, each with its state if the kind has one.
 
     ``trainings``: the kind of training by the label that all of its objects have, and whose value is its name.
     """
@@ -218,7 +218,7 @@ def _comes_by_itself(item: Manifest, listed: t.Container[GroupKind]) -> bool:
     """Whether an object needs no judgement of its own.
 
     An owner of one of the LISTED kinds is judged itself or, if it is gone, Kubernetes deletes the object. Any other owner, such as
-    a cluster-wide object, is somebody's.
+    a cluster-wide object, has to be judged by its user.
     """
     metadata = item["metadata"]
     owners = metadata.get("ownerReferences") or []

@@ -32,7 +32,7 @@ _SHOWN = 3
 _TAIL, _LONGEST = 20, 300
 """Lines of a log that are read, and letters of one that are shown."""
 _PREFIX = re.compile(r"^[IWEF]\d{4} \S+\s+\d+ \S+\] ")
-"""What the logger of Kubernetes (klog) puts before a message."""
+"""The prefix of a message of Kubernetes' logger (klog)."""
 _NO_DRIVER = re.compile(r"Incompatible (strategy|platform) detected")
 """NVIDIA's device plugin where it finds no driver (internal/rm/factory.go in 0.18, whose older versions say platform)."""
 
@@ -73,7 +73,7 @@ class Nodes:
     query: NodeQuery
     found: Sequence[Manifest]
     said: Sequence[str] = ()
-    """What is known of the plugin on nodes that lack the resource."""
+    """The state of the device plugin on nodes that lack the resource."""
     without_driver: bool = False
     """Whether the plugin found no driver on one of them."""
 
@@ -87,7 +87,7 @@ class Nodes:
 
     @property
     def pending_reason(self) -> str | None:
-        """Why the query is not satisfied, None where it is satisfied."""
+        """The reason why the query is not satisfied; None if it is satisfied."""
         desired, lacking = self.query, self.lacking
         if lacking:
             named = f"{len(lacking)} of {len(self.found)} nodes report no allocatable {desired.resource}: {', '.join(lacking)}."

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all parts of the engine share: manifests, references to objects, labels and kinds.
+"""Manifests, references to objects, labels and kinds: the values that all parts of the engine share.
 
 Private to the collection.
 """
@@ -51,7 +51,7 @@ LABEL_OWNER = "muster.ml/owner"
 LABEL_HOME = "muster.ml/home"
 """The second part of an owner: the namespace that tells apart two owners with the same name, as it does releases of Helm."""
 _LONGEST_MANAGER = 128
-"""What the API server accepts as a field manager (metav1.FieldManagerMaxLength)."""
+"""The longest field manager that the API server accepts (metav1.FieldManagerMaxLength)."""
 ANNOTATION_APPLIED = "muster.ml/applied"
 """VERSION:DIGEST:PLACE of the last desired object: its digest (without secret values), and that of its owner and place."""
 ANNOTATION_NOT_KEPT = "muster.ml/not-kept"
@@ -89,7 +89,7 @@ class Ref:
 
     @property
     def group_kind(self) -> GroupKind:
-        """What kind of object it is, whatever the version of its API."""
+        """The API group and kind of the object, without the version."""
         return (self.group, self.kind)
 
     @property
@@ -99,8 +99,8 @@ class Ref:
 
 
 @dataclasses.dataclass(frozen=True)
-class Resource:
-    """How the API server serves a kind. ``applied``: whether it can be patched, and so applied; reviews can only be created."""
+class ServedKind:
+    """The resource that serves a kind. ``applied``: whether it can be patched, and so applied; reviews can only be created."""
 
     plural: str
     namespaced: bool

@@ -48,23 +48,23 @@ if t.TYPE_CHECKING:
 Verdict = t.Literal["create", "update", "unchanged"]
 
 _WORTH_A_LIST = 5
-"""From this number of objects of a kind in a namespace on, one list is cheaper than a request for each."""
+"""The number of objects of a kind in a namespace from which on one list is cheaper than a request for each."""
 _LONGEST_LIST = 2000
 
 _SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 _NAMED = 5
 """Number of differing fields that a message names."""
 CHANGED = "changed: "
-"""What stands in the record of what was not kept before a path whose value admission changed."""
+"""The prefix of a path whose value admission changed, in the record of fields that were not kept."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
-    """What to do about one object.
+class PlannedObject:
+    """The planned action for one object.
 
     ``deferred``: the server cannot be asked yet, because this run creates its namespace or kind. ``takes``: field managers whose fields
     become ours with the object. ``ours`` is False if an existing object is used as it is, or shared with its owner.
-    ``overwrites``: fields, as conflicts name them, that are taken from whoever has them. ``pinned``: the desired object was made of LIVE,
+    ``overwrites``: fields, as conflicts name them, that are taken from their managers. ``pinned``: the desired object was made of LIVE,
     or because there is none, so that it must not be written where another run has written in the meantime.
     """
 
@@ -97,12 +97,12 @@ class ApplyOptions:
     adopt: bool = False
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
     promised: Promised | None = None
-    """What check mode counts as there; None for objects of our own, whose kinds and namespaces roles may be about to bring."""
+    """Kinds, namespaces and accounts that check mode counts as existing; None for our own objects, for which roles may create them."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
 
     @property
     def expected(self) -> Promised | None:
-        """What counts as there before it is; None: anything."""
+        """The kinds, namespaces and accounts that count as existing already; None: any."""
         return self.promised if self.check else Promised()
 
     @property
@@ -114,7 +114,7 @@ class ApplyOptions:
         return owner_selector(self.owner)
 
 
-def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOptions) -> list[Step]:
+def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOptions) -> list[PlannedObject]:
     """A step for every object, or one error with all problems."""
     flat = flatten(objects)
     validate.check_objects(flat)
@@ -143,8 +143,10 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
 
 
-def _lost_tokens(cluster: Cluster, steps: list[Step], namespaces: _Namespaces, options: ApplyOptions) -> list[NotFound]:
-    """What is wrong with Secrets for tokens. In a namespace that only comes with other tasks, other accounts may come with them."""
+def _lost_tokens(
+    cluster: Cluster, steps: list[PlannedObject], namespaces: _Namespaces, options: ApplyOptions
+) -> list[NotFound]:
+    """Return the problems of Secrets for tokens. A namespace that other tasks are yet to create may get more accounts with it."""
     if options.expected is None:
         return []
     created = [step.desired for step in steps if step.verdict == "create" and namespaces.is_known(step.ref.namespace)]
@@ -152,7 +154,7 @@ def _lost_tokens(cluster: Cluster, steps: list[Step], namespaces: _Namespaces, o
     return lost_tokens(cluster, created, coming, check=options.check, parallel=options.parallel)
 
 
-def _asked_again(cluster: Cluster, step: Step, options: ApplyOptions) -> Step:
+def _asked_again(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -> PlannedObject:
     """The step. Of an object that admission changed when it was written, a dry run tells whether it still would."""
     live, record = step.live, annotations_of(step.live or {}).get(ANNOTATION_NOT_KEPT, "")
     if live is None or step.verdict != "unchanged" or not step.ours or CHANGED not in record:
@@ -174,12 +176,12 @@ def without_bookkeeping(manifest: Manifest) -> Manifest:
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
 
 
-def _with_overwrites(step: Step, options: ApplyOptions) -> Step:
+def _with_overwrites(step: PlannedObject, options: ApplyOptions) -> PlannedObject:
     taken = (options.overwrite or {}).get(step.ref)
     return dataclasses.replace(step, overwrites=frozenset(taken)) if taken else step
 
 
-def _with_changing_kinds(steps: list[Step]) -> list[Step]:
+def _with_changing_kinds(steps: list[PlannedObject]) -> list[PlannedObject]:
     """The steps; an object whose definition this run changes is deferred, because only the new definition can judge it."""
     changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
     return [
@@ -200,7 +202,7 @@ def _groups(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
 
 
 def _read_of_others(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest]:
-    """Those of these objects that exist without our label.
+    """Read the objects of these that exist without our label.
 
     Most do not exist, so their names are listed if that costs less than asking for each. The list is bounded: a namespace with
     thousands of other objects of the kind must not cost more than it saves.
@@ -227,7 +229,7 @@ def _names(cluster: Cluster, group: Group) -> set[str] | None:
 
 
 def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest | None]:
-    """Those of these objects that are ours, from one list per kind and namespace. A few are read by name, None if missing."""
+    """Read the objects of these that are ours, from one list per kind and namespace. A few are read by name, None if missing."""
     groups = _groups(refs)
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     few = [ref for members in groups.values() if len(members) < _WORTH_A_LIST for ref in members]
@@ -249,7 +251,7 @@ def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref,
 
 
 class _Namespaces:
-    """Which namespaces exist. Read only for those in which an object was not found, so a rerun reads none."""
+    """The namespaces that exist. Only those in which an object was not found are read, so a rerun reads none."""
 
     def __init__(
         self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
@@ -287,7 +289,7 @@ def _step(
     namespaces: _Namespaces,
     unserved: set[Ref],
     options: ApplyOptions,
-) -> Step:
+) -> PlannedObject:
     ref = ref_of(desired)
     found = live.get(ref)
     pinned = ref in options.made_of
@@ -304,7 +306,7 @@ def _step(
                 f"Namespace {ref.namespace} does not exist.",
                 hint=f"Create it first, or put it into the same list of objects.{until if options.check else ''} Nothing was changed.",
             )
-        return Step(ref, desired, None, "create", deferred=absent or ref in unserved, pinned=pinned)
+        return PlannedObject(ref, desired, None, "create", deferred=absent or ref in unserved, pinned=pinned)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
@@ -332,7 +334,7 @@ def _held_by(live: Manifest) -> str:
     return f"It waits for its finalizers {', '.join(finalizers)}. " if finalizers else ""
 
 
-def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
+def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> PlannedObject:
     """Compare a live object with the desired one. fields.py says why this need not compare values."""
     ref, desired = ref_of(desired), _with_label_of_maker(desired, live, options)
     redact.seal_everything(live, like=desired)
@@ -343,7 +345,7 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
         if not (options.force_conflicts or owner == former):
             raise Conflict(f"{ref} belongs to {owner_text(owner)}, not to {owner_text(options.owner)}.", ref=ref, managers=[owner],
                            hint=_ways_to_have(owner, options.owner))  # fmt: skip
-        return Step(
+        return PlannedObject(
             ref,
             desired,
             live,
@@ -355,7 +357,7 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
         return _adopted(desired, live, options)
     takes = _former_managers(live, options)
     if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(desired)[ANNOTATION_APPLIED]:
-        return Step(ref, desired, live, "update", "the definition changed", takes=takes)
+        return PlannedObject(ref, desired, live, "update", "the definition changed", takes=takes)
     not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
     lost = [
         path
@@ -363,14 +365,14 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
         if path not in (not_kept or "").split("\n")
     ]
     if lost:
-        return Step(ref, _with_not_kept_record(desired, not_kept), live, "update", _drift(live, lost, options))
+        return PlannedObject(ref, _with_not_kept_record(desired, not_kept), live, "update", _drift(live, lost, options))
     if not redact.same_secrets(desired, live):
-        return Step(ref, desired, live, "update", "secret values changed")
-    return Step(ref, desired, live, "unchanged")
+        return PlannedObject(ref, desired, live, "update", "secret values changed")
+    return PlannedObject(ref, desired, live, "unchanged")
 
 
 def _with_label_of_maker(desired: Manifest, live: Manifest, options: ApplyOptions) -> Manifest:
-    """The desired object without our default for whose tool manages it, where somebody else has said so."""
+    """The desired object without our default for ``app.kubernetes.io/managed-by`` if another manager has set that label."""
     labels = labels_of(desired)
     ours = labels.get(LABEL_MANAGED_BY) == FIELD_MANAGER
     if not ours or labels_of(live).get(LABEL_MANAGED_BY, FIELD_MANAGER) == FIELD_MANAGER:
@@ -384,7 +386,7 @@ def _with_label_of_maker(desired: Manifest, live: Manifest, options: ApplyOption
 
 
 def _ways_to_have(theirs: str, ours: str) -> str:
-    """What to do about an object of another owner."""
+    """Decide what to do about an object of another owner."""
     (name, home), (our_name, our_home) = name_and_home(theirs), name_and_home(ours)
     same = (
         f"If these are the same objects as before, set namespace: {home}. "
@@ -401,19 +403,19 @@ def _former_managers(live: Manifest, options: ApplyOptions, *more: str) -> tuple
     return tuple(manager for manager in names if manager in there and manager != options.manager)
 
 
-def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
-    """An object of somebody else is used as it is if it has all desired fields, and becomes ours only with ``adopt``."""
+def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> PlannedObject:
+    """Use an object without our label as it is if it has all desired fields; take it over only with ``adopt``."""
     ref = ref_of(desired)
     if options.adopt:
         takes = _former_managers(live, options, *fields.makers(live))
         kept = fields.kept_by_others(live, {*takes, options.manager})
         more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
-        return Step(
+        return PlannedObject(
             ref, desired, live, "update", "; ".join(["existed already", "adopted", *kept[:_NAMED]]) + more, takes=takes
         )
     differ = list(fields.differing_paths(live, _asked_for(desired)))
     if not differ:
-        return Step(
+        return PlannedObject(
             ref,
             desired,
             live,
@@ -431,7 +433,7 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
 
 
 def _asked_for(desired: Manifest) -> Manifest:
-    """The desired fields without our bookkeeping, which somebody else's object cannot have."""
+    """The desired fields without our own labels and annotations, which an object without our label cannot have."""
     metadata = {key: value for key, value in desired["metadata"].items() if key not in ("labels", "annotations")}
     for part in ("labels", "annotations"):
         given = (desired["metadata"].get(part) or {}).items()
@@ -446,7 +448,7 @@ def _with_not_kept_record(desired: Manifest, not_kept: str | None) -> Manifest:
     return with_annotation(desired, ANNOTATION_NOT_KEPT, not_kept) if not_kept else desired
 
 
-def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> Step:
+def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> PlannedObject:
     """A namespace has one owner; another owner has labels and annotations on it under its own field manager."""
     ref, asked = ref_of(desired), _asked_for(desired)
     lost = fields.unowned_paths(asked, live, options.manager)
@@ -458,10 +460,10 @@ def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, option
     # On another owner's namespace we have no record of former values to compare with.
     changed = [path for path in fields.differing_paths(live, asked) if not path.startswith(tuple(lost))]
     if not lost and not surplus and not changed:
-        return Step(ref, asked, live, "unchanged", f"belongs to {owner}", ours=False)
+        return PlannedObject(ref, asked, live, "unchanged", f"belongs to {owner}", ours=False)
     changes = [*(f"{path} added" for path in lost), *(f"{path} changed" for path in changed)]
     changes += [f"{path} removed" for path in surplus]
-    return Step(ref, asked, live, "update", f"{', '.join(changes)}; belongs to {owner}", ours=False)
+    return PlannedObject(ref, asked, live, "update", f"{', '.join(changes)}; belongs to {owner}", ours=False)
 
 
 def _drift(live: Manifest, lost: list[str], options: ApplyOptions) -> str:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a pod does not run, in the words of the scheduler, the kubelet or the container. Pure.
+"""Reasons why a pod does not run, as the scheduler, the kubelet or the container report them. Pure functions.
 
 Private to the collection.
 """
@@ -32,9 +32,9 @@ _REFUSED = re.compile(r"not found|notfound|unauthorized|forbidden|denied|authori
 """Answers of a registry, and not that it cannot be reached."""
 _STARTING = ("ContainerCreating", "PodInitializing")
 _KILLED = (137, 143)
-"""Exit status of a process that somebody else ended, by SIGKILL or SIGTERM."""
+"""Exit status of a process that was ended by SIGKILL or SIGTERM."""
 _LOST = ("ContainerStatusUnknown", "Unknown")
-"""What the kubelet says of a container that ended with its node."""
+"""The reason that the kubelet gives for a container that ended with its node."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -69,7 +69,7 @@ def ended_runs(pod: Manifest) -> Iterator[EndedRun]:
 
 
 def why_not_running(pod: Manifest) -> tuple[str, bool]:
-    """The reason (empty if the pod's status has none), and whether it stays until somebody acts."""
+    """Return the reason (empty if the pod's status has none), and whether it stays until a user acts."""
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
         return _ended_badly(status), True
@@ -85,7 +85,7 @@ def why_not_running(pod: Manifest) -> tuple[str, bool]:
 
 
 def refused_image(pod: Manifest) -> str:
-    """Why a pod will not have its image, in the words of the registry; empty where it has it or may still get it."""
+    """Return the registry's reason why the image of a pod cannot be pulled; empty if it is there or may still be pulled."""
     for container in _containers(pod.get("status") or {}):
         waiting = (container.get("state") or {}).get("waiting") or {}
         refused = waiting.get("reason") in _PULLING and _REFUSED.search(waiting.get("message") or "")
@@ -108,7 +108,7 @@ def _of_container(container: Manifest) -> tuple[str, bool]:
 
 
 def _ended_badly(status: Manifest) -> str:
-    """For a failed pod: the container that failed, or what ended the pod as a whole (an eviction)."""
+    """Return the container that failed of a failed pod, or what ended the pod as a whole (an eviction)."""
     ended = [(container.get("state") or {}).get("terminated") or {} for container in _containers(status)]
     failed = next((one for one in ended if one.get("exitCode")), None)
     return _ended(failed) if failed else reason_of(status) or "Error"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From what the user wrote to what is sent: pure rewriting of manifests.
+"""Rewrite the user's manifests to those that are sent. Pure functions.
 
 Private to the collection.
 """
@@ -109,7 +109,7 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
 
 
 def digest(desired: Manifest) -> str:
-    """A digest of a desired object. It leaves out secret values, because anybody may see annotations."""
+    """A digest of a desired object. It leaves out secret values, because annotations are readable without the right to read Secrets."""
     public = with_canonical_quantities(desired)
     text = json.dumps(public, sort_keys=True, separators=(",", ":"), default=_public)
     return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which proxy leads to an API server, and the way through it.
+"""The choice of a proxy to an API server, and the connection through it.
 
 The rules are those of kubectl, which are Go's (https://pkg.go.dev/golang.org/x/net/http/httpproxy). Python's own differ: it sends
 loopback addresses through a proxy, and knows no networks in NO_PROXY.
@@ -32,7 +32,7 @@ _LONGEST_ANSWER = 65536
 
 @dataclasses.dataclass(frozen=True)
 class Proxy:
-    """Where a proxy is. ``source`` is for messages: the option, file or variable that names it."""
+    """The address of a proxy. ``source`` is for messages: the option, file or variable that names it."""
 
     scheme: str
     """http, socks5 or socks5h; the last two are the same here, as in Go: the proxy looks up names."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where an object of Kubernetes has quantities.
+"""The fields of Kubernetes objects that have quantities.
 
 Private to the collection.
 """
@@ -25,7 +25,7 @@ _FREE = frozenset({"metadata", "data", "parameters", "matchLabels", "nodeSelecto
 
 
 def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
-    """Every (path, value) in an object where the Kubernetes API has a quantity."""
+    """Yield each (path, value) in an object where the Kubernetes API has a quantity."""
     if _has_them(manifest):
         yield from _below(manifest, "")
 

@@ -52,7 +52,7 @@ def deletion_state(manifest: Manifest | None) -> State:
 
 
 def _deletion_requested_at(manifest: Manifest) -> str:
-    """When deletion was requested. deletionTimestamp is the end of the grace period, which for a pod may be in the future."""
+    """The time at which deletion was requested. deletionTimestamp is the end of the grace period, which for a pod may be in the future."""
     metadata = manifest["metadata"]
     grace = metadata.get("deletionGracePeriodSeconds") or 0
     try:
@@ -70,7 +70,7 @@ def _of_namespace(manifest: Manifest) -> list[str]:
 
 
 def _remains(manifest: Manifest) -> list[str]:
-    """What prevents the deletion of a namespace: those of its conditions that are true."""
+    """The conditions that prevent the deletion of a namespace: those that are true."""
     if group_kind(manifest) != NAMESPACE:
         return []
     return [
@@ -106,7 +106,7 @@ def _of_existing(judge: t.Callable[[Manifest], State]) -> Predicate:
 
 
 def _of_observed(judge: t.Callable[[Manifest], State]) -> Predicate:
-    """As _of_existing. As long as the controller has not seen this generation, the status is about an older spec."""
+    """Judge an object whose controller reports observedGeneration. Until it has seen this generation, the status is of an older spec."""
 
     @functools.wraps(judge)
     def judge_observed(manifest: Manifest) -> State:
@@ -119,7 +119,7 @@ def _of_observed(judge: t.Callable[[Manifest], State]) -> Predicate:
 
 @_of_existing
 def exists(_manifest: Manifest) -> State:
-    """For kinds whose status does not matter."""
+    """Judge kinds whose status does not matter: ready as soon as the object exists."""
     return READY
 
 
@@ -141,7 +141,7 @@ def deployment(manifest: Manifest) -> State:
 
 
 def _pod_creation_failure(manifest: Manifest) -> str:
-    """Why pods could not be created. Deployment and ReplicaSet have a condition for it; for others only events show it."""
+    """Return why pods could not be created. Deployment and ReplicaSet have a condition for it; for others only events show it."""
     failure = condition(manifest, "ReplicaFailure")
     return f"; {reason_of(failure)}" if failure.get("status") == "True" else ""
 
@@ -255,7 +255,7 @@ def service(manifest: Manifest) -> State:
 
 @_of_existing
 def by_conditions(manifest: Manifest) -> State:
-    """For custom resources and everything else: by the conventional conditions, ready if it has none of them."""
+    """Judge custom resources and all other kinds by the conventional conditions: ready if it has none of them."""
     status: t.Any = _status(manifest)
     if not isinstance(status, dict):
         return READY  # a custom resource may use the field for anything
@@ -275,13 +275,13 @@ def by_conditions(manifest: Manifest) -> State:
 
 @_of_existing
 def gateway(manifest: Manifest) -> State:
-    """Of the Gateway API: its controller has taken it up, and its listeners answer."""
+    """Judge a Gateway of the Gateway API: its controller has accepted it, and its listeners are programmed."""
     return _all_true(manifest, conditions(manifest), ("Accepted", "Programmed"))
 
 
 @_of_existing
 def route(manifest: Manifest) -> State:
-    """Of the Gateway API: each Gateway that it names has taken it up, with all that it leads to."""
+    """Judge a route of the Gateway API: each Gateway that it names has accepted it, with resolved backends."""
     named = len((manifest["spec"] or {}).get("parentRefs") or ())
     parents = _status(manifest).get("parents") or []
     if len(parents) < named:

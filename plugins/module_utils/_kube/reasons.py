@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why something is not as it should be, where the object itself does not say it: from events, and from what it depends on.
+"""Find the reason why an object is not ready if its own status has none: from events, and from objects that it depends on.
 
-Everything here only adds to a reason that is known, so what cannot be read (no right to it, no answer) is left out.
+These functions only add to a known reason, so objects that cannot be read (no right, no response) are left out.
 
 Private to the collection.
 """
@@ -38,9 +38,9 @@ _SHOWN = 3
 _LONGEST = 800
 """Letters of one event: what Pod Security refuses takes 500."""
 _COMBINED = "(combined from similar events):"
-"""What the sender puts before the message when there were ten that differ in a few words."""
+"""The prefix that the event recorder adds to the message when it combines ten similar events."""
 _BARE = ("Pending", "Running: not ready")
-"""What a pod says where its own status knows no reason."""
+"""The reason in a pod's status that says nothing specific."""
 
 _SERVICE = "apiregistration.k8s.io/v1"
 _VERSIONS = re.compile(r"\b([a-z0-9][a-z0-9.-]*)/(v[0-9][a-z0-9]*)\b")
@@ -48,7 +48,7 @@ _MADE: dict[GroupKind, Sequence[tuple[str, str]]] = {
     ("batch", "CronJob"): (("batch/v1", "Job"), ("v1", "Pod")),
     DEPLOYMENT: (("apps/v1", "ReplicaSet"), ("v1", "Pod")),
 }
-"""What comes of an object of the kind, makers first; of all others pods, as far as we know."""
+"""The kinds that controllers create for an object of the kind, owners first; for all other kinds pods are assumed."""
 
 _WEBHOOK = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
 _ADDRESS = re.compile(r'"https://(?P<host>[^/":]+)')
@@ -56,7 +56,7 @@ _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfigurati
 
 
 def last_seen(cluster: Cluster, ref: Ref, state: State, manifest: Manifest | None) -> str:
-    """Why an object is not ready (or not gone): what it says itself, and what can be found out."""
+    """Return why an object is not ready (or not deleted): its own status, and what can be found beyond it."""
     # A condition and an event may tell the same, in words that differ after the first colon in a pod's name.
     found = [
         said for said in _outside_causes(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason
@@ -80,7 +80,7 @@ def _outside_causes(cluster: Cluster, ref: Ref, manifest: Manifest | None) -> li
 
 
 def newest_event(cluster: Cluster, manifest: Manifest) -> Manifest:
-    """What was said last of this very object, empty where nothing is known. Of what was said in one second a warning counts."""
+    """Return the newest event of this object, empty if there is none. Of events within one second a warning counts."""
     with contextlib.suppress(MusterError):
         events = cluster.events_of(ref_of(manifest), manifest["metadata"].get("uid"))
         return max(events, key=lambda event: (_event_time(event), event.get("type") == "Warning"), default={})
@@ -88,7 +88,7 @@ def newest_event(cluster: Cluster, manifest: Manifest) -> Manifest:
 
 
 def _event_time(event: Manifest) -> str:
-    """To the second: some senders tell no less, and the others must not look later for it."""
+    """Return the time of an event in whole seconds: some senders have no finer time, and the others must not look later for it."""
     series = event.get("series") or {}
     moment = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
     return str(moment or event["metadata"].get("creationTimestamp") or "")[:19]
@@ -104,7 +104,7 @@ def event_of(cluster: Cluster, manifest: Manifest, *, normal: bool = False) -> s
 
 
 def event_of_pod(cluster: Cluster, manifest: Manifest) -> str:
-    """What keeps a pod whose own status says nothing (a volume, a probe, a sandbox), or only that a claim is not bound."""
+    """Return what blocks a pod whose own status has no reason (a volume, a probe, a sandbox), or only that a claim is not bound."""
     reason = pod(manifest).reason
     if "PersistentVolumeClaim" in reason:
         return _claims(cluster, manifest)
@@ -112,7 +112,7 @@ def event_of_pod(cluster: Cluster, manifest: Manifest) -> str:
 
 
 def _claims(cluster: Cluster, manifest: Manifest) -> str:
-    """Why the first unbound claim of a pod is not bound."""
+    """Return why the first unbound claim of a pod is not bound."""
     for volume in (manifest.get("spec") or {}).get("volumes") or []:
         name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if not name:
@@ -126,7 +126,7 @@ def _claims(cluster: Cluster, manifest: Manifest) -> str:
 
 
 def why_no_pods(cluster: Cluster, manifest: Manifest) -> str:
-    """Why a workload's pods cannot be made (quota, Pod Security, a limit), empty where the last ones could."""
+    """Return why a workload's pods cannot be created (quota, Pod Security, a limit); empty if the last ones could."""
     said = event_of(cluster, manifest)
     return said if said.startswith("FailedCreate") else ""
 
@@ -165,7 +165,7 @@ def _selector(manifest: Manifest) -> str:
 
 
 def _api_services(cluster: Cluster, manifest: Manifest) -> list[str]:
-    """Which APIServices keep a namespace from going. All it holds must be asked for, also of an API that nobody serves."""
+    """Return the APIServices that block the deletion of a namespace: its content is listed in each API, also in unavailable ones."""
     if group_kind(manifest) != NAMESPACE:
         return []
     said = " ".join(
@@ -196,7 +196,7 @@ def _api_service(cluster: Cluster, name: str) -> str:
 
 
 def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
-    """What an object that is deleted in the foreground waits for: what it has made and is still there."""
+    """Return the dependents that an object deleted in the foreground waits for."""
     metadata = manifest["metadata"]
     if "foregroundDeletion" not in (metadata.get("finalizers") or []):
         return []
@@ -212,7 +212,7 @@ def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
 
 
 def ready_endpoints(cluster: Cluster, service: Ref) -> int:
-    """How many endpoints of a Service are ready; by the API's definition one that does not say is."""
+    """Count the ready endpoints of a Service; by the API's definition one without the condition is ready."""
     slices = cluster.list(
         "discovery.k8s.io/v1", "EndpointSlice", service.namespace, f"kubernetes.io/service-name={service.name}"
     )
@@ -252,7 +252,7 @@ def _about_webhook(cluster: Cluster, name: str, host: str, message: str) -> str:
 
 
 def _configuration(cluster: Cluster, name: str) -> str:
-    """Where the webhook of that name is written down."""
+    """Return the configuration that registers the webhook of that name."""
     for kind in _CONFIGURATIONS:
         with contextlib.suppress(MusterError):
             for item in cluster.list("admissionregistration.k8s.io/v1", kind):
@@ -262,7 +262,7 @@ def _configuration(cluster: Cluster, name: str) -> str:
 
 
 def _served(cluster: Cluster, ref: Ref, message: str) -> tuple[str, str]:
-    """What is known of the Service behind a webhook, and what is to be done."""
+    """Return the state of the Service behind a webhook, and the next step."""
     try:
         if cluster.get(ref) is None:
             return "which does not exist", "install what brings the Service"

@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which values of an object are secret: the ``data`` of a Secret, and whatever the annotation ``muster.ml/sensitive`` names.
+"""Seal the secret values of objects: the ``data`` of a Secret, and the values that the annotation ``muster.ml/sensitive`` names.
 
 ``seal_secrets`` puts each of them into a Sensitive, which nothing can print. It is called where objects come in: from the user
 (prepare.py) and from the API server (client.py). ``seal_everything`` also looks for Secrets inside of an object, which takes longer: it is
 called for objects that may be shown (prepare.py, plan.py, write.py).
 
-What only looks like a Secret is sealed as well: a misspelt kind is refused, but must not be shown before.
+Objects that only look like a Secret are sealed as well: a misspelt kind is refused, but must not be shown before.
 
 Private to the collection.
 """
@@ -65,7 +65,7 @@ def marked_paths(manifest: Manifest) -> list[Path]:
 
 
 def annotation_problems(manifest: Manifest) -> t.Iterator[str]:
-    """What is wrong with the annotation. A path that matches nothing is an error, because a mistyped one would show the secret."""
+    """Return the problems of the annotation. A path that matches nothing is an error, because a mistyped one would show the secret."""
     try:
         paths = marked_paths(manifest)
     except ValueError as exc:
@@ -94,7 +94,7 @@ def seal_secrets(manifest: Manifest, like: Manifest | None = None) -> Manifest:
 
 
 def seal_everything(manifest: Manifest, like: Manifest | None = None) -> Manifest:
-    """As ``seal_secrets``, with the values of every Secret below another object: in its template, among its manifests."""
+    """Seal the secrets of an object and the values of every Secret below it: in its template, among its manifests."""
     return _sealed_at(manifest, like, () if group_kind(manifest) == DEFINITION else _secrets_below(manifest))
 
 
@@ -104,7 +104,7 @@ def _sealed_at(manifest: Manifest, like: Manifest | None, found: t.Iterable[tupl
         if ANNOTATION_SENSITIVE in annotations_of(marking):
             try:
                 paths += marked_paths(marking)
-            except ValueError:  # somebody else's annotation: its meaning is unknown, so nothing is shown
+            except ValueError:  # the annotation of another tool: its meaning is unknown, so nothing is shown
                 paths += [(key,) for key in manifest if key not in ("apiVersion", "kind", "metadata", "status")]
     places = [*found, *(place for path in paths for place in _places(manifest, path))]
     for container, key in places:

@@ -31,12 +31,12 @@ from .users import Use, uses_of
 from .wait import wait_until
 
 _TRIES = 5
-"""Tries to delete an object that somebody else changes between reading and deleting."""
+"""Number of attempts to delete an object that other clients change between read and delete."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Deletion:
-    """How objects are deleted in this call. ``option`` names the option that allows deleting data; ``data`` is its value."""
+    """The options of deletion in this call. ``option`` names the option that allows deleting data; ``data`` is its value."""
 
     cluster: Cluster
     ownership: Ownership
@@ -85,7 +85,7 @@ class Deletion:
         return _naming_kept(report)
 
     def _used(self, live: t.Mapping[Ref, Manifest]) -> tuple[dict[Ref, Use], list[str]]:
-        """Those of the objects that may be deleted, as far as their marks say, and that others use; and warnings."""
+        """Return the objects that may be deleted by their labels but are in use, and warnings."""
         ours = {
             ref: item
             for ref, item in live.items()
@@ -119,7 +119,7 @@ class Deletion:
 
     def _delete(self, ref: Ref, item: Manifest) -> bool:
         """Delete the object if it is still as it was judged; False if it is not."""
-        # Foreground if somebody waits: the object then stays until all of its dependents are gone.
+        # Foreground deletion with a wait: the object then stays until all of its dependents are gone.
         propagation = "Foreground" if self.wait_gone else "Background"
         metadata = item["metadata"]
         return self.cluster.delete(ref, dry_run=False, propagation=propagation, uid=metadata.get("uid"),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an apply or a delete did, or would do.
+"""The report of an apply or a delete: what it did, or would do.
 
 Private to the collection.
 """
@@ -48,7 +48,7 @@ class Change:
         return self.action not in ("unchanged", "kept")
 
     def result(self) -> dict[str, t.Any]:
-        """As it appears under ``objects`` of a module's result."""
+        """The row under ``objects`` of a module's result."""
         found: dict[str, t.Any] = {
             "kind": self.ref.kind,
             "name": self.ref.name,
@@ -60,7 +60,7 @@ class Change:
 
 @dataclasses.dataclass
 class Report:
-    """All changes of one call. ``objects`` has the objects as they are now, for callers that read their status."""
+    """The changes of one call. ``objects`` has the objects as they are now, for callers that read their status."""
 
     changes: list[Change] = dataclasses.field(default_factory=list)
     warnings: list[str] = dataclasses.field(default_factory=list)

@@ -87,7 +87,7 @@ class Settings:
         return {name: below.texts(name) for name in sorted(below._values.reveal())}
 
     def revealed(self) -> Mapping:
-        """All settings with their secrets, for a credential plugin."""
+        """Return the settings with their secrets, for a credential plugin."""
         return t.cast(Mapping, self._values.reveal())
 
     def path(self, key: str) -> pathlib.Path | None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the objects of an apply come from: options, files, a folder, a URL. Only reads.
+"""Read the objects of an apply from options, files, a folder or a URL.
 
 Private to the collection.
 """
@@ -28,7 +28,7 @@ _TIMEOUT = 60.0
 
 
 def documents(text: str, source: str) -> list[t.Any]:
-    """All YAML (or JSON) documents of a text, with kubectl's values; an error names the line."""
+    """Read the YAML (or JSON) documents of a text, with kubectl's values; an error names the line."""
     try:
         return read(to_plain_values(text))
     except Unreadable as exc:

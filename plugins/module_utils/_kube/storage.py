@@ -91,7 +91,7 @@ def _volumes(cluster: Cluster) -> bool:
 
 
 def why_unbound(cluster: Cluster, claim: Ref) -> str:
-    """Why the claim is not bound, as its provisioner or the scheduler says; empty if it is bound or may not be read."""
+    """Return why the claim is not bound, as its provisioner or the scheduler reports; empty if it is bound or may not be read."""
     try:
         found = cluster.get(claim)
     except Forbidden:

@@ -83,7 +83,7 @@ def _no_password() -> t.NoReturn:
 
 
 def reason_and_hint(exc: ssl.SSLCertVerificationError, connection: Connection) -> tuple[str, str]:
-    """What is wrong with a certificate, and what to do about it."""
+    """Return the problem of a certificate, and the next step."""
     reason, kind = exc.verify_message.rstrip("."), refusal(exc)
     if kind == "time":
         hint = "Renew the certificate (kubeadm: kubeadm certs renew), or set the clock of this machine."

@@ -77,7 +77,7 @@ class Tunnel:
                     pass
                 self._send(_CLOSE, b"")
             except OSError:
-                pass  # whoever reads at the other end sees that the connection ended
+                pass  # the reader at the other end sees that the connection ended
 
     def _move(self, source: object) -> bool:
         """Move what SOURCE has to the other end; false at its end."""

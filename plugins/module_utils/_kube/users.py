@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who uses objects that are to be deleted: what runs, waits or is suspended in the cluster and names one of them.
+"""Find the users of objects that are to be deleted: workloads that run, wait or are suspended and name one of them.
 
-``uses`` says what an object names. Here it is decided which objects count: not those that go with the deletion, nor a training that has
-ended, nor what is being deleted already.
+``uses`` finds the names in an object. This module decides which objects count: not those that are deleted as well, nor a training that has
+ended, nor objects that are being deleted already.
 
 Private to the collection.
 """
@@ -66,9 +66,8 @@ _MORE: dict[str, tuple[str, str]] = {
 """Built-in kinds without pods that name such things."""
 _ENDED: dict[GroupKind, set[str]] = {
     JOB: {"Complete", "Failed"},
-    ("kubeflow.org", "PyTorchJob"): {"Succeeded", "Failed"},
-    ("jobset.x-k8s.io", "JobSet"): {"Completed", "Failed"},
     ("kueue.x-k8s.io", "Workload"): {"Finished"},
+    **TRAININGS,
 }
 """Types of the conditions that say that an object has ended."""
 # PERSIA's operator (persia-k8s-utils 0.1.dev251) writes no status, and no owner references to the pods that it makes.
@@ -84,7 +83,7 @@ _NAMED = 3
 
 @dataclasses.dataclass(frozen=True)
 class Use:
-    """Why an object must stay: who needs it, or why that cannot be judged."""
+    """The reason why an object must stay: what needs it, or why that cannot be judged."""
 
     needed: str = ""
     unknown: str = ""
@@ -97,9 +96,9 @@ def uses_of(
     leaving: t.Collection[str] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[dict[Ref, Use], list[str]]:
-    """Those of the live objects that must stay because of others, and warnings about what was not searched.
+    """Return the live objects that must stay because others use them, and warnings about what was not searched.
 
-    ``leaving``: owners whose objects are no users, because they go as well.
+    ``leaving``: owners whose objects are no users, because they are deleted as well.
     """
     names = {ref: names_of(ref, item) for ref, item in live.items() if is_nameable(ref, item)}
     if not names:
@@ -156,7 +155,7 @@ class _Search:
 
     @property
     def warnings(self) -> list[str]:
-        """That other namespaces were not searched for users, where no right allows it."""
+        """The warnings that other namespaces were not searched for users, for lack of rights."""
         if not self._only_here:
             return []
         spaces, kinds = ", ".join(self._homes), ", ".join(sorted(self._only_here))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an object names of others: references in its spec, addresses in its variables and arguments, resources, queues. No I/O.
+"""Find the objects that an object names: references in its spec, addresses in its variables and arguments, resources, queues. No I/O.
 
 Private to the collection.
 """
@@ -54,10 +54,12 @@ CLUSTER_WIDE: frozenset[GroupKind] = frozenset({
 })  # fmt: skip
 _WORDS_CLUSTER_WIDE = frozenset(word for _group, word in CLUSTER_WIDE)
 _NAMEABLE = frozenset({CONFIG_MAP, CLAIM, SECRET, SERVICE, SERVICE_ACCOUNT}) | CLUSTER_WIDE
-TRAININGS = frozenset({
-    ("persia.com", "PersiaJob"), ("kubeflow.org", "PyTorchJob"), ("jobset.x-k8s.io", "JobSet"),
-})  # fmt: skip
-"""Kinds of other projects that make the pods of a training."""
+TRAININGS: dict[GroupKind, set[str]] = {
+    ("persia.com", "PersiaJob"): set(),
+    ("kubeflow.org", "PyTorchJob"): {"Succeeded", "Failed"},
+    ("jobset.x-k8s.io", "JobSet"): {"Completed", "Failed"},
+}
+"""Kinds of other projects that make the pods of a training, with the types of the conditions that say that it has ended."""
 
 # The field that holds a name, or an object (or a list of them) with a name -> the kind that it names where it says none.
 _FIELDS = {
@@ -102,7 +104,7 @@ def is_nameable(ref: Ref, item: Manifest) -> bool:
 
 
 def names_of(ref: Ref, item: Manifest) -> set[Name]:
-    """How others name the object."""
+    """The names by which others refer to the object."""
     space = "" if ref.group_kind in CLUSTER_WIDE else ref.namespace or ""
     found = {Name(ref.kind, space, ref.name), Name(ref.kind, space, ref.name, ref.group)}
     # An operator gives the servers that it makes a Service of the same name as their custom resource (nats-operator 0.8.3 does).
@@ -113,7 +115,7 @@ def names_of(ref: Ref, item: Manifest) -> set[Name]:
 
 
 def named_by(item: Manifest) -> dict[Name, str]:
-    """What the object names, each with where: the variable of a container, or the field."""
+    """The names in the object, each with its place: the variable of a container, or the field."""
     metadata = item["metadata"]
     space = metadata.get("namespace") or ""
     found: dict[Name, str] = {}
@@ -160,7 +162,7 @@ def _group(reference: dict[str, t.Any]) -> str | None:
         return group_of(reference["apiVersion"])
     for key in ("apiGroup", "group"):
         found = reference.get(key)
-        # In a kind of somebody, a group may be one of people.
+        # In a custom resource, a field "group" may name a group of users.
         if isinstance(found, str) and ("." in found or found in BUILT_IN_GROUPS):
             return found
     return None

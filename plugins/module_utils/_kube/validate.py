@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wrong with a list of objects, all of it at once, before anything is sent.
+"""Validate a list of objects before anything is sent, and report all problems at once.
 
 Private to the collection.
 """
@@ -77,7 +77,7 @@ def check_deletion(objects: t.Sequence[t.Any]) -> None:
 
 
 def problems_of(manifest: t.Any) -> list[str]:
-    """Everything that is wrong with one object, empty where nothing is."""
+    """Return the problems of one object; empty if there is none."""
     if not isinstance(manifest, dict):
         return [f"is not a mapping but {type(manifest).__name__}"]
     identity, misshapen = list(_identity(manifest)), shapes.of_manifest(manifest)
@@ -153,7 +153,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
             yield f"{path} is not a mapping"
             continue
         for key, item in value.items():
-            # The server would store an empty value, and an empty password admits everybody.
+            # The server would store an empty value, and an empty password admits any client.
             if item is None and (path == "stringData" or (path == "data" and group_kind(manifest) == SECRET)):
                 yield f"{path}.{key} is null; give it a value, '' for an empty one"
             elif not isinstance(revealed(item), str) and not (item is None and path != "metadata.labels"):

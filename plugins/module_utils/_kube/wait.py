@@ -33,7 +33,7 @@ _CHUNK = 10.0
 _UNWATCHED = 2.0
 """Seconds between two readings of what may not be watched."""
 _EXPLAINED = 20
-"""Number of objects whose reasons are searched at the deadline; nobody would read a longer message."""
+"""Number of objects whose reasons are searched at the deadline, so that the message stays readable."""
 _REASONS_WITHIN = 2.0
 """Seconds for all requests after the deadline."""
 _REFUSED_PODS: frozenset[GroupKind] = frozenset({
@@ -56,7 +56,7 @@ class _Tracker:
         self.states: dict[Ref, State] = dict.fromkeys(refs, _UNSEEN)
         self.objects: dict[Ref, Manifest | None] = {}
         self.refused: dict[Ref, str] = {}
-        """Why the pods of an object cannot be created, as far as it was read."""
+        """The reasons why pods of an object cannot be created, as far as they were read."""
         self.trouble: BaseException | None = None
         """The API server's failure at the deadline; None if it answered."""
         self.broken = False

@@ -45,7 +45,7 @@ class Changes:
 
     @classmethod
     def of_pods(cls, namespace: str, selector: str) -> Changes:
-        """Those of the pods that a label selector means."""
+        """Select the pods that a label selector matches."""
         return cls("v1", "Pod", namespace, selector)
 
 

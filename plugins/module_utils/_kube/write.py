@@ -34,7 +34,7 @@ from .objects import (
     manager_of,
     ref_of,
 )
-from .plan import CHANGED, Step, overtaken, without_bookkeeping
+from .plan import CHANGED, PlannedObject, overtaken, without_bookkeeping
 from .ready import deletion_state
 from .report import Action, Change
 from .wait import wait_until
@@ -48,7 +48,7 @@ _WEBHOOK_PATIENCE = 30.0
 
 @dataclasses.dataclass(frozen=True)
 class Writer:
-    """How steps are carried out in this run."""
+    """The writer of planned steps in this run."""
 
     cluster: Cluster
     owner: str
@@ -58,7 +58,7 @@ class Writer:
     recreate: bool = False
     adopt: bool = False
 
-    def carry_out(self, step: Step) -> tuple[Change, Manifest | None]:
+    def carry_out(self, step: PlannedObject) -> tuple[Change, Manifest | None]:
         """The change, and the object as it is (or would be) stored."""
         if step.verdict == "unchanged":
             return Change(step.ref, "unchanged", step.reason), step.live
@@ -83,8 +83,8 @@ class Writer:
             return Change(step.ref, "unchanged", step.reason), stored
         return self._change(step, stored), self._record_not_kept(step, stored)
 
-    def _undo_adoption(self, step: Step, stored: Manifest) -> None:
-        """Undo the adoption of an object that somebody created since the plan, and report it: an apply cannot demand that none exists."""
+    def _undo_adoption(self, step: PlannedObject, stored: Manifest) -> None:
+        """Undo and report the adoption of an object that another client created since the plan: an apply cannot demand that none exists."""
         ours = manager_of(self.owner)
         others = sorted(fields.managers(stored) - {ours})
         taken = self.adopt or (self.force_conflicts and all(name.startswith(f"{FIELD_MANAGER}:") for name in others))
@@ -98,8 +98,8 @@ class Writer:
             ref=step.ref, managers=others, hint="Run again to compare it with the desired object.",
         )  # fmt: skip
 
-    def rehearse(self, step: Step, *, later: bool = False) -> None:
-        """Let the server say now what it would refuse (a conflict, an immutable field), before anything is written.
+    def rehearse(self, step: PlannedObject, *, later: bool = False) -> None:
+        """Rehearse a write, so that the server refuses (a conflict, an immutable field) before anything is written.
 
         A reference to an object that this run has yet to create is no refusal. For ``later`` waves neither is that of a webhook, which may
         have looked for such an object.
@@ -114,8 +114,8 @@ class Writer:
             if not self._defaults(step, exc):
                 self._check_recreate(step, exc)
 
-    def _dry_run(self, step: Step) -> Manifest:
-        """What an apply would store. A dry run cannot take over fields first, so a conflict about only those is none."""
+    def _dry_run(self, step: PlannedObject) -> Manifest:
+        """Return the object that an apply would store. A dry run cannot take over fields first, so a conflict about only those is none."""
         desired = _for_existing_only(step)
         try:
             return self._sent(desired, step, dry_run=True, force=self.force_conflicts)
@@ -126,7 +126,7 @@ class Writer:
                 raise
         return self._sent(desired, step, dry_run=True, force=True)
 
-    def _sent(self, desired: Manifest, step: Step | None, *, dry_run: bool, force: bool) -> Manifest:
+    def _sent(self, desired: Manifest, step: PlannedObject | None, *, dry_run: bool, force: bool) -> Manifest:
         """The object as stored. One that is made of what was read is sent for that version only, or created where there was none."""
         manager = manager_of(self.owner)
         try:
@@ -148,7 +148,7 @@ class Writer:
                 return found
             raise
 
-    def _store(self, step: Step) -> Manifest:
+    def _store(self, step: PlannedObject) -> Manifest:
         """The object as an apply stores it. Defaults of the server that are in the way become ours first, and so go with the apply."""
         try:
             return self._apply(_for_existing_only(step), step)
@@ -162,15 +162,21 @@ class Writer:
         freed = dataclasses.replace(freed, desired=_without_nulls(freed.desired))
         return self._apply(_for_existing_only(freed), freed)
 
-    def _defaults(self, step: Step, refusal: Rejected) -> fields.Trie:
-        """The defaults of the server that may be why it refuses a change; empty where none is. A new object would be accepted."""
+    def _defaults(self, step: PlannedObject, refusal: Rejected) -> fields.Trie:
+        """The defaults of the server that are the reason why it refuses a change; empty if it refuses the change without them, too."""
         refused = refusal.details.get("fields") or ()
         found = fields.defaults_in_the_way(step.desired, step.live, refused) if step.live else {}
         if found:
-            self._dry_run_recreate(step, refusal)
+            without = _merged(_removal(found), _for_existing_only(step))
+            try:
+                self.cluster.patch(step.ref, without, dry_run=True)
+            except Rejected as exc:
+                return found if _is_inconclusive(exc) else {}
         return found
 
-    def _transfer_fields(self, step: Step, defaults: fields.Trie | None = None, tries: int = _TRIES) -> Step:
+    def _transfer_fields(
+        self, step: PlannedObject, defaults: fields.Trie | None = None, tries: int = _TRIES
+    ) -> PlannedObject:
         """Transfer the fields of the former managers to the owner; the step is then about the resulting version."""
         if not (step.live and (step.takes or defaults or fields.is_created_by(step.live, manager_of(self.owner)))):
             return step
@@ -197,7 +203,7 @@ class Writer:
         }
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
-    def _apply(self, desired: Manifest, step: Step | None = None) -> Manifest:
+    def _apply(self, desired: Manifest, step: PlannedObject | None = None) -> Manifest:
         backoff = Backoff(self.clock, first=0.5, factor=1)
 
         def send(force: bool = self.force_conflicts) -> Manifest:
@@ -210,7 +216,7 @@ class Writer:
 
         return with_retries(send, lambda exc: _is_transient(exc) and backoff.wait_for_retry(limit=_WEBHOOK_PATIENCE))
 
-    def _change(self, step: Step, stored: Manifest) -> Change:
+    def _change(self, step: PlannedObject, stored: Manifest) -> Change:
         if step.live is None:
             return Change(step.ref, "created", step.reason, after=displayed(step.desired))
         return Change(
@@ -221,14 +227,14 @@ class Writer:
             after=displayed(redact.seal_everything(stored)),
         )
 
-    def _predicted(self, step: Step, reason: str) -> Change:
+    def _predicted(self, step: PlannedObject, reason: str) -> Change:
         """The desired object, if the server cannot predict the result (a webhook without dry run, a missing reference)."""
         action: Action = "updated" if step.live else "created"
         return Change(
             step.ref, action, reason, before=displayed(step.live) if step.live else None, after=displayed(step.desired)
         )
 
-    def _record_not_kept(self, step: Step, stored: Manifest) -> Manifest:
+    def _record_not_kept(self, step: PlannedObject, stored: Manifest) -> Manifest:
         """Record fields that this server did not keep, or every run would apply them again, and those that admission changed."""
         desired = step.desired
         if self.check or not step.ours or "managedFields" not in stored["metadata"]:
@@ -245,7 +251,7 @@ class Writer:
         made = dataclasses.replace(step, live=stored)
         return self._apply(_for_existing_only(dataclasses.replace(made, desired={**desired, "metadata": noted})), made)
 
-    def _check_recreate(self, step: Step, refusal: Rejected) -> tuple[Manifest, Immutable]:
+    def _check_recreate(self, step: PlannedObject, refusal: Rejected) -> tuple[Manifest, Immutable]:
         """The object to replace, and why it has to be: the server would accept the new one, which it refuses as a change.
 
         What it would refuse of a new one as well is just wrong.
@@ -269,7 +275,7 @@ class Writer:
             raise InvalidInput(f"{step.ref} is never recreated ({why}): {immutable.message}", ref=step.ref) from refusal
         return step.live, immutable
 
-    def _dry_run_recreate(self, step: Step, refusal: Rejected) -> None:
+    def _dry_run_recreate(self, step: PlannedObject, refusal: Rejected) -> None:
         """Ask, under a free name, whether the new object would be accepted: else the old one could be deleted and never replaced."""
         name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
         tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": name}}
@@ -288,7 +294,7 @@ class Writer:
                 hint=exc.hint, ref=step.ref, details=exc.details,
             ) from refusal  # fmt: skip
 
-    def _recreate(self, step: Step, refusal: Rejected) -> tuple[Change, Manifest | None]:
+    def _recreate(self, step: PlannedObject, refusal: Rejected) -> tuple[Change, Manifest | None]:
         live, immutable = self._check_recreate(step, refusal)
         change = Change(step.ref, "recreated", immutable.message, before=displayed(live), after=displayed(step.desired))
         if self.check:
@@ -312,20 +318,31 @@ class Writer:
         return change, self._record_not_kept(step, self._apply(step.desired))
 
 
+def _removal(node: fields.Trie) -> Manifest:
+    """The JSON merge patch that removes these fields; the elements of lists are replaced with their list."""
+    return {key[2:]: _removal(below) if below else None for key, below in node.items() if key.startswith("f:")}
+
+
+def _merged(patch: t.Any, desired: t.Any) -> t.Any:
+    if not (isinstance(patch, dict) and isinstance(desired, dict)):
+        return desired
+    return {**patch, **{key: _merged(patch.get(key), value) for key, value in desired.items()}}
+
+
 def _without_nulls(value: t.Any) -> t.Any:
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _for_existing_only(step: Step) -> Manifest:
+def _for_existing_only(step: PlannedObject) -> Manifest:
     """The object as it is sent if it exists: the server refuses it if another one has taken its place meanwhile, or another version."""
     live = (step.live or {}).get("metadata", {})
     known = {key: live[key] for key in ("uid", *(["resourceVersion"] if step.pinned else [])) if key in live}
     return {**step.desired, "metadata": {**step.desired["metadata"], **known}} if known else step.desired
 
 
-def _overtaken(step: Step) -> Overtaken:
+def _overtaken(step: PlannedObject) -> Overtaken:
     return overtaken(step.ref, step.live["metadata"]["resourceVersion"] if step.live else None)
 
 
@@ -345,7 +362,7 @@ _MUTABLE = re.compile(r"'(\w+)'")
 
 
 def _naming_fields(refusal: Rejected, desired: Manifest, live: Manifest) -> Immutable:
-    """Why the object cannot be changed in place. For some kinds the server only lists the fields that could be changed."""
+    """Return why the object cannot be changed in place. For some kinds the server only lists the fields that could be changed."""
     message = refusal.message.partition(f"{refusal.ref}: ")[2] or refusal.message
     differ, named = fields.differing_paths(live, desired), refusal.details.get("fields") or []
     if "for fields other than" in message:

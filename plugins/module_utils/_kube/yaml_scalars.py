@@ -95,7 +95,7 @@ def key_text(value: Scalar) -> str:
 
 
 def _float_text(value: float) -> str:
-    """As Go's FormatFloat(value, 'g', -1, 32): the fewest digits that tell it from other numbers of 32 bits."""
+    """Format a number like Go's FormatFloat(value, 'g', -1, 32): the fewest digits that tell it from other numbers of 32 bits."""
     (single,) = array.array("f", [value])
     if not math.isfinite(single):
         return {math.inf: ".inf", -math.inf: "-.inf"}.get(single, ".nan")

@@ -14,7 +14,7 @@ API_GROUP = "rbac.authorization.k8s.io"
 
 
 def rule(api_groups: Sequence[str], resources: Sequence[str], verbs: Sequence[str], *names: str) -> Manifest:
-    """What is allowed: VERBS on RESOURCES, only those called NAMES where names are given."""
+    """A rule of a Role: VERBS on RESOURCES, only those called NAMES if names are given."""
     return compact(
         {
             "apiGroups": list(api_groups),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role gpu_drivers installs: a DaemonSet that installs NVIDIA's driver or a device plugin on the nodes.
+"""The manifests of role gpu_drivers: a DaemonSet that installs NVIDIA's driver or a device plugin on the nodes.
 
 Built from documented facts about the installers and the plugin; nothing is copied from their own manifests.
 """
@@ -43,7 +43,7 @@ _GPU_TAINT: Manifest = {"key": "nvidia.com/gpu", "operator": "Exists", "effect":
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GpuDrivers:
-    """What installs the driver on the nodes, and from which images. Only those of the flavour are needed."""
+    """The installers of the driver and their images. Only those of the flavour are needed."""
 
     flavour: str
     version: str = "default"

@@ -23,9 +23,6 @@ from .._core.quantity import parse, suggestion
 Manifest = dict[str, t.Any]
 
 LABEL_JOB = "muster.ml/job"
-# For trainings of elastic_job and jobset, because one of persia_job may have the same name.
-LABEL_ELASTIC_JOB = "muster.ml/elastic-job"
-LABEL_JOBSET = "muster.ml/jobset"
 LABEL_GROUP = "muster.ml/group"
 LABEL_ROLE = "muster.ml/role"
 # Those of Kueue, on what is to be queued.
@@ -34,10 +31,10 @@ LABEL_QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"
 ANNOTATION_SPEC_PARTS = "muster.ml/spec-parts"
 ANNOTATION_CONFIG_HASH = "muster.ml/config-hash"
 ANNOTATION_SERVES = "muster.ml/serves"
-"""What an object serves that is not found by its name, as words: ``instances:persiajobs.persia.com`` (with the namespace before it,
+"""Services of an object that are not found by its name, as words: ``instances:persiajobs.persia.com`` (with the namespace before it,
 ``ml/...``, if only there), ``resource:nvidia.com/gpu``, ``metrics:Pods``. It is not deleted while others use that (_kube/uses.py)."""
 ANNOTATION_USES = "muster.ml/uses"
-"""What an object uses and its spec does not show, as words: host names, or KIND:NAME of an object in its own namespace or in none."""
+"""Uses of an object that its spec does not show, as words: host names, or KIND:NAME of an object in its own namespace or in none."""
 ROLE_TRAINER = "nn-worker"
 """Value of LABEL_ROLE on the Job that decides whether a PERSIA training has ended. It is PERSIA's own word for its trainers."""
 

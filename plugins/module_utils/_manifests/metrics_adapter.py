@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What module prometheus_adapter installs: prometheus-adapter, which serves metrics of a Prometheus as an API of Kubernetes.
+"""The manifests of module prometheus_adapter: prometheus-adapter, which serves metrics of a Prometheus as an API of Kubernetes.
 
 Pure: only the standard library, no Ansible, no Kubernetes client.
 """
@@ -44,7 +44,7 @@ EVERYWHERE = [
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MetricsAdapter(Operator):
-    """Where it runs, which Prometheus it asks, and which metrics it makes. Field names are the options' names."""
+    """An adapter: its placement, its Prometheus and its metrics. Field names are the options' names."""
 
     prometheus_url: str
     rules: Sequence[Mapping[str, t.Any]]

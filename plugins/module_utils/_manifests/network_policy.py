@@ -24,7 +24,7 @@ EVERY_POD: Manifest = {"podSelector": {}}
 
 @dataclasses.dataclass(frozen=True)
 class Flow:
-    """Who may connect to which ports. No peers: everybody, also from outside of the cluster. No ports: every port."""
+    """Peers that may connect, and the ports. Without peers: every client, also from outside of the cluster. Without ports: every port."""
 
     peers: Sequence[Mapping[str, object]] | None
     ports: Sequence[int] = ()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the operators that Muster installs have in common: their options, their Deployment and its pod.
+"""The common parts of the operators that Muster installs: their options, their Deployment and its pod.
 
 ReleasedOperator is one whose project releases a manifest: all of it is installed, and only what the options say differs.
 """
@@ -21,7 +21,7 @@ from .pods import READ_ONLY_CONTAINER, resources
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Operator:
-    """Where an operator runs and from which image. Field names are the options' names; nested values are the API's."""
+    """The namespace, placement and image of an operator. Field names are the options' names; nested values are the API's."""
 
     namespace: str
     image: str

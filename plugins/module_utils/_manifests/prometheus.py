@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role prometheus installs: one Prometheus that collects the metrics of pods in some namespaces, and evaluates rules.
+"""The manifests of role prometheus: one Prometheus that scrapes the pods of some namespaces, and evaluates rules.
 
 Pure: only the standard library, no Ansible, no Kubernetes client.
 """
@@ -32,15 +32,15 @@ _POD_LABEL = "__meta_kubernetes_pod_label_app_kubernetes_io_instance"
 _DURATION = re.compile(r"([0-9]+(ms|[smhdwy]))+")
 
 READ_PODS = [rule([""], ["pods"], ["get", "list", "watch"])]
-"""What it needs in each namespace whose pods it finds."""
+"""The access that it needs in each namespace whose pods it discovers."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Prometheus(Operator):
-    """Where it runs, and what it collects. Field names are the options' names."""
+    """A Prometheus: its placement and its targets. Field names are the options' names."""
 
     namespaces: Sequence[str] = ()
-    """Those with pods to collect from; its own where there is none."""
+    """The namespaces with pods to scrape; its own if there is none."""
     scrape_interval: str = "15s"
     retention: str = "1d"
     rule_groups: Sequence[Mapping[str, t.Any]] = ()
@@ -95,7 +95,7 @@ def _claim(prometheus: Prometheus, labels: Mapping[str, str]) -> list[Manifest]:
 
 
 def _config(prometheus: Prometheus, namespaces: Sequence[str]) -> str:
-    """As JSON, which is YAML. A pod of ours has its metrics at a port with the name metrics, and its server's name as a label."""
+    """Render the configuration as JSON, which is YAML. Our pods serve metrics at a port named metrics."""
     port = "__meta_kubernetes_pod_container_port_name"
     pods = {
         "job_name": "pods",

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the pods of a training share: configuration, the user's files, and storage, as objects, volumes and mounts."""
+"""Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ WHICH: Spec = {{
 '''
 
 FRAGMENT = '''
-"""Which training is meant; the same as WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
+"""The options that name a training; the same as WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
 
 from __future__ import annotations
 

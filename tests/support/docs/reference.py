@@ -47,7 +47,7 @@ def contents() -> str:
         ("[playbooks.md](playbooks.md)", "every playbook, inventory and make target"),
         ("[claims.md](claims.md)", "what the acceptance suite proves on a running cluster"),
     ]
-    return "# Reference\n\nTo look something up by its name. Written from the code by `scripts/docs`.\n\n" + table(
+    return "# Reference\n\nThe reference by name. Written from the code by `scripts/docs`.\n\n" + table(
         ("page", "has"), rows
     )
 
@@ -57,7 +57,7 @@ def modules() -> str:
     shared = sorted({name for module in found.values() for name in module.fragments if collection.fragment(name)})
     own = [name for name in shared if name.startswith(NAMESPACE)]
     parts = [
-        "# Modules and plugins\n\nTo find a module and its options. `ansible-doc muster.ml.NAME` has examples and results, too.",
+        "# Modules and plugins\n\nThe modules and their options. `ansible-doc muster.ml.NAME` has examples and results, too.",
         table(("module", "does"), [(link(name), module.summary) for name, module in found.items()]),
         table(("other plugin", "for"), [(f"`{name}`", text) for name, text in collection.other_plugins().items()]),
         *(module_part(module) for module in found.values()),
@@ -80,7 +80,7 @@ def roles() -> str:
     found = collection.roles()
     return "\n\n".join(
         [
-            "# Roles\n\nTo find a role and its variables. `ansible-doc -t role muster.ml.NAME` says the same in a terminal.",
+            "# Roles\n\nThe roles and their variables. `ansible-doc -t role muster.ml.NAME` says the same in a terminal.",
             table(("role", "does"), [(link(name), role.summary) for name, role in found.items()]),
             *(role_part(role) for role in found.values()),
         ]
@@ -148,7 +148,7 @@ def playbooks() -> str:
     settings = importlib.import_module("ansible_collections.muster.ml.plugins.plugin_utils._settings").SETTINGS
     return "\n\n".join(
         [
-            "# Playbooks, inventories, commands\n\nTo find what to run, and with which inventory.",
+            "# Playbooks, inventories, commands\n\nThe playbooks and the inventories that they take.",
             "From a clone: `ansible-playbook -i inventories/NAME playbooks/PLAYBOOK.yml`. From the installed collection:\n"
             "`ansible-playbook -i INVENTORY muster.ml.PLAYBOOK`.",
             table(("playbook", "does"), rows),
@@ -180,7 +180,7 @@ def comment_of(path: Path) -> str:
 
 
 def claims() -> str:
-    parts = ["# Claims\n\nTo know what `make prove SYSTEMS=...` proves, system by system, in this order."]
+    parts = ["# Claims\n\nThe claims that `make prove SYSTEMS=...` proves, system by system, in this order."]
     for system, found in collection.claims().items():
         rows = [
             (

@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import copy
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
@@ -19,9 +17,8 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Unreachable,
     WaitTimeout,
 )
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.modules import inference_check
-from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.triton import METADATA, FakeTriton
 
@@ -34,15 +31,8 @@ SUM = {"model": "add", "inputs": INPUTS, "expected": [{"name": "SUM", "data": [2
 
 
 def run(cluster: FakeCluster | None = None, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
-    given = ArgumentSpecValidator(inference_check.ARGUMENT_SPEC, **inference_check.CONSTRAINTS).validate(
-        copy.deepcopy({"namespace": "default", **params})
-    )
-    assert not given.error_messages
     found = cluster or FakeCluster()
-    context = Context(
-        params=given.validated_parameters, check=check, connect=lambda: found, warn=lambda _said: None, diff=False
-    )
-    result = inference_check.execute(context)
+    result = tasks.run(inference_check, found, {"namespace": "default", **params}, check=check)
     assert not found.writes or params.get("from_pod")
     return result
 

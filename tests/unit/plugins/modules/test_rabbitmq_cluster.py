@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import stat
 import subprocess
@@ -27,14 +26,13 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import client
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_cluster, rabbitmq_definitions
-from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions
 
 STATEFUL_SET = Ref("apps/v1", "StatefulSet", "rabbitmq", "default")
 LABELS = {"app.kubernetes.io/name": "rabbitmq", "app.kubernetes.io/instance": "rabbitmq"}
@@ -43,19 +41,8 @@ PLAIN = {"tls": False, "admin_password": PASSWORD}
 
 
 def run(cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
-    given = ArgumentSpecValidator(rabbitmq_cluster.ARGUMENT_SPEC, **rabbitmq_cluster.CONSTRAINTS).validate(
-        copy.deepcopy({"namespace": "default", **params})
-    )
-    assert not given.error_messages
-    metadata = {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
-    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}
-    cluster.add({**kind, "metadata": metadata})
-    context = Context(params=given.validated_parameters, check=check, connect=lambda: cluster)
-    return rabbitmq_cluster.execute(context)
-
-
-def actions(result: dict[str, t.Any]) -> dict[str, str]:
-    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+    cluster.add(tasks.DISKS)
+    return tasks.run(rabbitmq_cluster, cluster, {"namespace": "default", **params}, check=check)
 
 
 def secret(cluster: FakeCluster, name: str) -> dict[str, str]:
@@ -390,19 +377,3 @@ def test_a_login_without_a_broker_in_the_cluster_needs_a_password() -> None:
     spec = ArgumentSpecValidator(rabbitmq_definitions.ARGUMENT_SPEC, **rabbitmq_definitions.CONSTRAINTS)
     assert "login_password, login_kubernetes" in str(spec.validate({}).error_messages)
     assert spec.validate({"login_password": "y"}).error_messages
-
-
-def test_claims_that_no_class_can_bind_are_refused() -> None:
-    cluster = FakeCluster()
-    with pytest.raises(InvalidInput, match="there is no StorageClass nosuch"):
-        run(cluster, storage_class_name="nosuch")
-
-
-def test_the_mark_of_claims_is_the_name_of_the_broker() -> None:
-    cluster = FakeCluster()
-    run(cluster)
-    cluster.add(claim("data-rabbitmq-0"))
-    run(cluster, state="absent")
-    found = cluster.stored("PersistentVolumeClaim", "data-rabbitmq-0", "default")
-    assert found is not None
-    assert found["metadata"]["labels"][nodes.LABEL_CLAIM] == "rabbitmq"

@@ -13,12 +13,12 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
 from ansible_collections.muster.ml.plugins.modules import triton_server
-from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions
 
 KINDS = {*MONITORS, *RULES.values()}
 BUCKET = {"model_repository": "gs://example-models/live"}
@@ -28,17 +28,8 @@ VOLUME = {"model_repository": "/models", "storage": {"claim_name": "models", "mo
 def run(
     cluster: FakeCluster, *, check: bool = False, warned: list[str] | None = None, **params: t.Any
 ) -> dict[str, t.Any]:
-    given = ArgumentSpecValidator(triton_server.ARGUMENT_SPEC, **triton_server.CONSTRAINTS).validate(
-        copy.deepcopy({"namespace": "default", **params})
-    )
-    assert not given.error_messages
     warn = ([] if warned is None else warned).append
-    context = Context(params=given.validated_parameters, check=check, connect=lambda: cluster, warn=warn, diff=True)
-    return triton_server.execute(context)
-
-
-def actions(result: dict[str, t.Any]) -> dict[str, str]:
-    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+    return tasks.run(triton_server, cluster, {"namespace": "default", **params}, check=check, warn=warn, diff=True)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +94,7 @@ def test_metrics_are_collected_by_what_the_cluster_has(served: list[str], asked:
     cluster = FakeCluster()
     for kind in served:
         for name in (kind, RULES[kind]):
-            cluster.kinds_served[MONITORS[kind], name] = Resource(f"{name.lower()}s", True)
+            cluster.kinds_served[MONITORS[kind], name] = ServedKind(f"{name.lower()}s", True)
     result = run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20}, dashboard=True)
     assert {name.partition("/")[0] for name in actions(result)} & KINDS == made
     assert actions(result)["ConfigMap/triton-dashboard"] == "created"
@@ -118,7 +109,7 @@ def test_metrics_are_collected_by_what_the_cluster_has(served: list[str], asked:
 def test_without_alerts_there_are_no_rules() -> None:
     cluster = FakeCluster()
     for name in ("ServiceMonitor", "PrometheusRule"):
-        cluster.kinds_served[MONITORS["ServiceMonitor"], name] = Resource(f"{name.lower()}s", True)
+        cluster.kinds_served[MONITORS["ServiceMonitor"], name] = ServedKind(f"{name.lower()}s", True)
     assert {name.partition("/")[0] for name in actions(run(cluster, **BUCKET))} & KINDS == {"ServiceMonitor"}
 
 

@@ -15,7 +15,7 @@ import yaml
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import changed_keys
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator, spec
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import PersiaJob, from_params
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
@@ -55,7 +55,8 @@ def by_name(objects: list[dict[str, t.Any]]) -> dict[tuple[str, str], dict[str, 
 @pytest.fixture
 def program_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Golden files, and the hashes in them, do not change with the text of a program."""
-    monkeypatch.setattr(native, "program", lambda module: f"{module.__name__.rpartition('.')[2]}.py\n")
+    for place in (native, spec):
+        monkeypatch.setattr(place, "program", lambda module: f"{module.__name__.rpartition('.')[2]}.py\n")
 
 
 @pytest.mark.usefixtures("program_by_name")
@@ -63,6 +64,7 @@ def test_native(golden: Golden) -> None:
     golden("persia_job_native", native.manifests(job()))
 
 
+@pytest.mark.usefixtures("program_by_name")
 def test_operator(golden: Golden) -> None:
     golden("persia_job_operator", operator.manifests(job(backend="operator", image_pull_policy="IfNotPresent")))
 
