@@ -13,7 +13,7 @@ import math
 import typing as t
 import urllib.parse
 
-from ansible.module_utils.common.validation import check_required_one_of, check_required_together
+from ansible.module_utils.common.validation import check_required_if, check_required_one_of, check_required_together
 
 from .._core import shapes
 from .._core.errors import InvalidInput
@@ -48,6 +48,7 @@ def checked(spec: Spec, params: t.Mapping[str, t.Any], constraints: t.Mapping[st
     try:
         check_required_together(constraints.get("required_together"), given)
         check_required_one_of(constraints.get("required_one_of"), given)
+        check_required_if(constraints.get("required_if"), given)
     except TypeError as exc:
         found.append(str(exc))
     if found:

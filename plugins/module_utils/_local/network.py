@@ -204,10 +204,10 @@ def removal_steps(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NET
     found = read_links(runner)
     steps = []
     for namespace in sorted(netns_dir.glob(f"muster-{spec.name}-*")) if netns_dir.is_dir() else []:
-        if namespace.name.removeprefix(f"muster-{spec.name}-").isdigit():
+        if namespace.name.removeprefix(f"muster-{spec.name}-").isdecimal():
             steps.append(Command(f"network namespace {namespace.name}", ("ip", "netns", "delete", namespace.name)))
     for name in found:
-        if name == spec.bridge or name.removeprefix(f"{spec.bridge}-").isdigit():
+        if name == spec.bridge or name.removeprefix(f"{spec.bridge}-").isdecimal():
             steps.append(Command(f"interface {name}", delete_link(name)))
     if egress_table(spec) in read_tables(runner):
         steps.append(Command("nftables table", ("nft", "delete", "table", "ip", egress_table(spec))))

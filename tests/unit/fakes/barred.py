@@ -69,7 +69,7 @@ _installed: list[bool] = []
 
 @contextlib.contextmanager
 def barred(folder: Path, *ports: int) -> t.Iterator[None]:
-    """Only FOLDER can be written, only PORTS of this machine answer, and time passes only when the code waits, until the end of the with block."""
+    """Until the end of the with block only FOLDER can be written, only PORTS of this machine answer, and time passes only in waits."""
     if not _installed:
         sys.addaudithook(_hook)
         _installed.append(True)

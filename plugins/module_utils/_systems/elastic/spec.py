@@ -122,7 +122,7 @@ def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
 
 
 def _check_nproc(nproc: str) -> None:
-    if not (nproc in ("auto", "cpu", "gpu") or (nproc.isdigit() and int(nproc))):
+    if not (nproc in ("auto", "cpu", "gpu") or (nproc.isdecimal() and int(nproc))):
         raise InvalidInput(f"nproc_per_node: '{nproc}' is neither a number nor auto, cpu or gpu.")
 
 
@@ -132,7 +132,7 @@ def _check_endpoint(backend: str, endpoint: str) -> None:
             raise InvalidInput("rdzv_endpoint: with c10d pod 0 hosts the rendezvous.", "Leave it out.")
         return
     host, _colon, port = endpoint.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdecimal():
         raise InvalidInput(f"rdzv_endpoint: '{endpoint}' is not HOST:PORT, which etcd-v2 needs.", "Example: etcd:2379")
     check_port(int(port), "rdzv_endpoint")
 

@@ -121,7 +121,7 @@ class Client:
         if status != _OK or not isinstance(found, list):
             said = found.get("error") if isinstance(found, dict) else None
             raise Failed(f"{self.who} refuses to list its models: {said or 'no reason given'} (status {status}).")
-        rows = [row for row in found if row.get("name") == model and str(row.get("version") or "").isdigit()]
+        rows = [row for row in found if row.get("name") == model and str(row.get("version") or "").isdecimal()]
         return {int(row["version"]): Version(row.get("state") or "", row.get("reason") or "") for row in rows}
 
     def load(self, model: str, config: str | None = None) -> None:

@@ -46,7 +46,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import ful
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
 from ansible_collections.muster.ml.plugins.module_utils._edge.values import checked
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from ansible_collections.muster.ml.tests.unit.fakes.aws import Account, Pages, Refusal
 from ansible_collections.muster.ml.tests.unit.fakes.barred import barred
@@ -64,11 +64,16 @@ CPU_SECONDS, SECONDS = 10.0, 300.0
 
 BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
 TEXTS: tuple[t.Any, ...] = (
-    "", " ", "x", "X_y", "a\x00b", "a\nb", "\x1b[31m", "ä", "\U0001f600", "\ud800", "a" * 300, "a" * 70000, "-1", "0", "1e400", "NaN", "null", "~",
-    "../../etc/passwd", "relative/path", "/", "/nonexistent/a/b", "a/b", "a:b", "a=b", "@", "%", "%zz", "*", "{{ 1/0 }}", "{% raw %}", "[", "{", "[" * 5000, "{a: " * 2000, BOMB,
-    "http://127.0.0.1:abc/", "http://[::1/", "http://", "http://h:99999", "//h", "s3://", "gs:///x", "http://h:0/", "https://\x00", "::1", "fe80::1%eth0",
-    f"https://user:{URL_CANARY}@h:abc/", f"amqp://user:{URL_CANARY}@h/x y", "10.0.0.0/33", "1.2.3", "10Gi", "-5Gi", "1.5.5", "999999999999Ei", "1h", "--help",
-    "$(X)", "${X", "on", "${X}", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "-----BEGIN PRIVATE KEY-----", "٣", "²", "١٢",
+    "", " ", "x", "X_y", "a\x00b", "a\nb", "\x1b[31m", "ä", "\U0001f600", "\ud800", "a" * 300, "a" * 70000, "-1", "0", "1e400", "NaN",
+    "null", "~",
+    "../../etc/passwd", "relative/path", "/", "/nonexistent/a/b", "a/b", "a:b", "a=b", "@", "%", "%zz", "*", "{{ 1/0 }}", "{% raw %}",
+    "[", "{", "[" * 5000, "{a: " * 2000, BOMB,
+    "http://127.0.0.1:abc/", "http://[::1/", "http://", "http://h:99999", "//h", "s3://", "gs:///x", "http://h:0/", "https://\x00",
+    "::1", "fe80::1%eth0",
+    f"https://user:{URL_CANARY}@h:abc/", f"amqp://user:{URL_CANARY}@h/x y", "10.0.0.0/33", "1.2.3", "10Gi", "-5Gi", "1.5.5",
+    "999999999999Ei", "1h", "--help",
+    "$(X)", "${X", "on", "${X}", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "-----BEGIN PRIVATE KEY-----", "٣",
+    "²", "١٢",
 )  # fmt: skip
 NUMBERS: tuple[t.Any, ...] = (
     0,
@@ -87,9 +92,11 @@ NUMBERS: tuple[t.Any, ...] = (
     1e308,
 )
 OTHERS: tuple[t.Any, ...] = (
-    None, True, False, [], {}, [None], [[]], [{}], ["x"], [1], {"a": None}, {"": ""}, {1: 2}, {None: "x"}, {"name": None}, {"name": ["x"]}, {"name": 1},
+    None, True, False, [], {}, [None], [[]], [{}], ["x"], [1], {"a": None}, {"": ""}, {1: 2}, {None: "x"}, {"name": None},
+    {"name": ["x"]}, {"name": 1},
     {"a": {"b": [1, {"c": None}]}}, "1", ("x",), b"x", [["x"], {"x": "y"}], {"limits": "1"}, {"limits": ["1"]}, {"limits": {"cpu": [1]}},
-    {"limits": {"nvidia.com/gpu": "x"}}, {"limits": {"cpu": True}}, [{"name": ["x"]}], [{"name": "x", "value": {"a": 1}}], [{"mountPath": 1}],
+    {"limits": {"nvidia.com/gpu": "x"}}, {"limits": {"cpu": True}}, [{"name": ["x"]}], [{"name": "x", "value": {"a": 1}}],
+    [{"mountPath": 1}],
     {"nodeAffinity": True}, {"matchLabels": {"a": 1}}, {"a" * 300: "x"}, [{"name": "x"}] * 1100, {"requests": {"memory": "1e400"}},
 )  # fmt: skip
 
@@ -168,8 +175,10 @@ def literals() -> dict[str, t.Any]:
         "sha256": SHA, "checksum": f"sha256:{SHA}", "password": CANARY, "login_password": CANARY, "access_key": CANARY,
         "secret_key": CANARY, "public_key": pair.public, "signing_key": signer.private.reveal(), "broker_ca": authority(),
         "project": PROJECT, "auth_kind": "accesstoken", "url_ca_cert": "ca.crt", "ca_cert": "ca.crt", "directory": "certificates",
-        "workspace": ["workspace"], "filename": "train.py", "pythonenv": [], "src": "models/add", "name_of": "x", "binaries": {}, "release": {},
-        "url": "https://example.com/x", "path": "made/file", "builder": "go", "module_dir": "go", "kustomize": "go", "requirements": "wheels.txt",
+        "workspace": ["workspace"], "filename": "train.py", "pythonenv": [], "src": "models/add", "name_of": "x", "binaries": {},
+        "release": {},
+        "url": "https://example.com/x", "path": "made/file", "builder": "go", "module_dir": "go", "kustomize": "go",
+        "requirements": "wheels.txt",
         "cache_dir": "cache", "subnet_id": "subnet-0123456789abcdef0", "subnet_ids": ["subnet-0123456789abcdef0"], "dest": "made",
         "security_groups": ["sg-0123456789abcdef0"], "login_host": "127.0.0.1", "login_protocol": "http",
     }  # fmt: skip
@@ -251,7 +260,8 @@ def furnish(folder: Path) -> None:
     write_model(folder / "models" / "add", {1: "", 2: ""})
     for name, content in {
         "ca.crt": authority(), "workspace/train.py": "print(1)", "definitions.json": json.dumps(DEFINITIONS), "wheels.txt": "",
-        "manifests/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "go/go.mod": "module x\n", "go/go.sum": "", "kubelet": "",
+        "manifests/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "go/go.mod": "module x\n", "go/go.sum": "",
+        "kubelet": "",
         "go/x.go": "", "made/file": "{}",
     }.items():  # fmt: skip
         path = folder / name
@@ -261,7 +271,8 @@ def furnish(folder: Path) -> None:
 
 SERVED = {
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): "jobsets", ("gateway.networking.k8s.io/v1", "HTTPRoute"): "httproutes",
-    ("gateway.networking.k8s.io/v1", "GRPCRoute"): "grpcroutes", ("gateway.networking.k8s.io/v1", "Gateway"): "gateways", ("networking.istio.io/v1", "VirtualService"): "virtualservices",
+    ("gateway.networking.k8s.io/v1", "GRPCRoute"): "grpcroutes", ("gateway.networking.k8s.io/v1", "Gateway"): "gateways",
+    ("networking.istio.io/v1", "VirtualService"): "virtualservices",
     ("networking.istio.io/v1", "DestinationRule"): "destinationrules", ("persia.com/v1", "PersiaJob"): "persiajobs",
     ("nats.io/v1alpha2", "NatsCluster"): "natsclusters", ("kubeflow.org/v1", "PyTorchJob"): "pytorchjobs",
     ("monitoring.coreos.com/v1", "PodMonitor"): "podmonitors",
@@ -271,7 +282,7 @@ SERVED = {
 def cluster() -> FakeCluster:
     """A cluster that has what the examples take for granted."""
     found = FakeCluster()
-    found.kinds_served.update({kind: Resource(plural, True) for kind, plural in SERVED.items()})
+    found.kinds_served.update({kind: ServedKind(plural, True) for kind, plural in SERVED.items()})
     for name in ("ml", "studioml", "prometheus-adapter", "web", "monitoring"):
         found.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
@@ -574,6 +585,12 @@ NAMED: list[tuple[str, dict[str, t.Any], str]] = [
     ("inference_check", {"namespace": None, "url": "http://127.0.0.1:abc/"}, "url is no URL"),
     ("dataset", {"resources": {"limits": "1"}}, "resources.limits is not a mapping"),
     ("rabbitmq_info", {"login_user": None}, "parameters are required together: login_user, login_password"),
+    ("elastic_job", {"script": None}, "script"),
+    (
+        "triton_model",
+        {"model_repository": "/m/x", "storage": {"claim_name": "c", "mount_path": "m"}, "credentials_secret": None},
+        "must begin with",
+    ),
     ("jobset", {"tolerations": [{"key": 1}]}, r"tolerations\[0\].key is not a string"),
     ("gcp_network", {"name": "x", "project": "\ud800"}, "project has half of a surrogate pair"),
     ("s3_bucket", {"name": "a\x00b"}, "name has a NUL character"),
@@ -596,7 +613,12 @@ def test_the_message_names_the_option(name: str, options: dict[str, t.Any], told
 
 def test_urls_in_messages_have_no_login(world: World) -> None:
     address = f"https://user:{URL_CANARY}@h/"
-    params = {**examples("release_binary")[0], "url": "https://h/", "name": address}
+    params = {
+        **dict.fromkeys(spec_of("release_binary")),
+        **examples("release_binary")[0],
+        "url": "https://h/",
+        "name": address,
+    }
     told: list[str] = []
     with barred(world.folder):
         found = world.result("release_binary", params, told, check=False, far=False)
