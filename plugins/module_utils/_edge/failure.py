@@ -46,7 +46,8 @@ def failure(exc: BaseException) -> Result:
         return t.cast(Result, without_logins(result))
     if isinstance(exc, OSError):
         where = f"{exc.filename}: " if exc.filename else ""
-        return {"msg": without_logins(f"{where}{exc.strerror or exc}."), "exception": traceback.format_exc()}
+        told = {"msg": f"{where}{exc.strerror or exc}.", "exception": traceback.format_exc()}
+        return t.cast(Result, without_logins(told))
     library = isinstance(exc, ImportError) and LIBRARIES.get((exc.name or "").partition(".")[0])
     if library:
         return {"msg": missing_required_lib(library), "exception": traceback.format_exc()}

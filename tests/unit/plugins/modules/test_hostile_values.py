@@ -507,7 +507,8 @@ class World:
             signal.setitimer(signal.ITIMER_REAL, 0)
         # A result describes what was asked for, addresses too; errors and warnings go to logs.
         for canary, text in ((CANARY, said), (URL_CANARY, json.dumps([told, found.get("msg", "")]))):
-            if canary in text:
+            # KUBECONFIG is a list with colons, so an address is in pieces that no longer look like one.
+            if canary in text and URL_CANARY not in str(params.get("kubeconfig")):
                 return f"a secret is shown: {text[max(0, text.index(canary) - 60) :][:100]}"
         return None
 
