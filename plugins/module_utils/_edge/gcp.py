@@ -12,7 +12,6 @@ Private to the collection.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import typing as t
 
@@ -30,6 +29,7 @@ from .._core.errors import InvalidInput, Unauthorized
 from .._gcp.api import Api
 from .._gcp.compare import MAPS, mark_of
 from .._gcp.errors import library_errors, without_secrets
+from .._gcp.labels import texts
 from .._gcp.resource import Resource
 from . import cloud
 from .failure import Result
@@ -99,12 +99,9 @@ class HttpSession:
 
 
 def from_options(kind: type[R], params: dict[str, t.Any]) -> R:
-    """The kind with the options of its fields' names."""
-    names = [field.name for field in dataclasses.fields(kind)]
-    given = {name: params[name] for name in names if name in params}
-    if given.get("labels") is not None:
-        given["labels"] = {str(key): str(value) for key, value in given["labels"].items()}
-    return kind(**given)
+    """The kind with the options of its fields' names; the values of its labels are text."""
+    labels = params.get("labels")
+    return cloud.from_options(kind, params if labels is None else {**params, "labels": texts(labels)})
 
 
 Make = t.Callable[[dict[str, t.Any]], Resource]
