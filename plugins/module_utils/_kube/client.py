@@ -767,7 +767,7 @@ def _head(wire: socket.socket) -> tuple[int, http.client.HTTPMessage]:
         found += piece
     first, _line, rest = bytes(found).partition(b"\r\n")
     words = first.split()
-    if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdecimal():
+    if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
         raise http.client.HTTPException("its answer is not HTTP")
     return int(words[1]), http.client.parse_headers(io.BytesIO(rest))
 
