@@ -207,7 +207,7 @@ class ManagementApi:
             text = self._body(response)
         except ssl.SSLCertVerificationError as exc:
             raise self._untrusted(exc) from exc
-        except (OSError, http.client.HTTPException) as exc:
+        except (OSError, UnicodeError, http.client.HTTPException) as exc:
             trouble = self._tunnel.trouble if self._tunnel else ""
             self._hang_up()
             raise self._unreachable(exc, trouble, sent=sent) from exc

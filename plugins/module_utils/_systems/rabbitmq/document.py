@@ -251,6 +251,8 @@ def _row(name: str, kind: Kind, given: Row, vhost: str, *, keys_only: bool) -> R
     if unknown:
         raise InvalidInput(f"{name}: the row{label} has {', '.join(sorted(unknown))}, which is no field of its kind.",
                            f"Its fields are {', '.join(known)}.")  # fmt: skip
+    if name == "bindings" and row["destination_type"] not in ("queue", "exchange"):
+        raise InvalidInput(f"bindings: destination_type '{row['destination_type']}' is neither queue nor exchange.")
     if name in ("vhosts", "users") and "tags" in row:
         row["tags"] = _tags(row["tags"])
     for field in row.keys() & known.keys():

@@ -11,6 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core import errors
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import answers
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 
@@ -35,6 +36,16 @@ def test_conflicts_name_managers_and_fields() -> None:
     assert isinstance(found, errors.Conflict)
     assert (found.managers, found.fields) == (["kubectl-scale", "hpa"], ["spec.replicas", "spec.x"])
     assert "spec.replicas (set by kubectl-scale); spec.x (set by hpa)" in str(found)
+
+
+def test_a_conflict_shows_no_secret_that_is_the_key_of_an_element() -> None:
+    secret = "canary-1234567890"
+    sent = {"spec": {"users": [{"name": Sensitive(secret)}]}}
+    details = causes((f'.spec.users[name="{secret}"].age', 'conflict with "kubectl"'), reason="FieldManagerConflict")
+    payload = {"reason": "Conflict", "message": "Apply failed with 1 conflict", "details": details}
+    found = answers.to_error(409, payload, verb="apply", ref=REF, what=str(REF), sent=sent)
+    assert "spec.users" in str(found)
+    assert secret not in str(found) + str(found.details)
 
 
 def test_forbidden_names_user_verb_and_resource() -> None:

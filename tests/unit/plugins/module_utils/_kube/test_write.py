@@ -174,6 +174,18 @@ def test_a_port_that_the_old_object_holds_does_not_keep_the_new_one_from_being_m
     assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
 
 
+# The text of checkRequest in k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go.
+QUOTA = 'services "x" is forbidden: exceeded quota: one, requested: count/services=1, used: count/services=1, limited: count/services=1'
+
+
+def test_a_quota_that_the_old_object_fills_does_not_keep_the_new_one_from_being_made(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, service(1))
+    refusing(cluster, monkeypatch, Rejected(f"Service default/x was refused: {QUOTA}."))
+    assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
+
+
 @pytest.mark.parametrize(("owner", "word"), [(OTHER, "force_conflicts"), (None, "adopt")])
 def test_what_becomes_ours_by_a_word_may_be_recreated(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, owner: str | None, word: str

@@ -114,8 +114,10 @@ class Machine:
         match list(argv):
             case ["ip", "-j", "addr", "show"]:
                 said = json.dumps([{"ifname": name} for name in sorted(self.links)])
-            case ["nft", "-j", "list", "tables"]:
-                said = json.dumps({"nftables": [{"table": {"name": name}} for name in sorted(self.tables)]})
+            case ["nft", "-j", "list", "chains", "ip"]:
+                said = json.dumps(
+                    {"nftables": [{"chain": {"table": name, "name": "forward"}} for name in sorted(self.tables)]}
+                )
             case ["ip", "netns", "delete", name]:
                 (self.netns / name).unlink()
             case ["sh", "-c", command]:
