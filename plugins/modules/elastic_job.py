@@ -15,7 +15,8 @@ description:
   - The same task with another O(replicas) scales the job. It waits until the rendezvous reports the new number of pods and training
     steps continue. If that takes longer than O(world_timeout), the old number is restored. The highest indexes are removed first.
   - A pod that is stopped leaves the rendezvous at once, so that the others continue and none of their restarts is used up. Its script
-    gets SIGTERM and has O(termination_grace_period_seconds) to save a checkpoint.
+    gets SIGTERM and has O(termination_grace_period_seconds) to save a checkpoint. So have those of pods that stay, at each
+    change.
   - A finished job is not changed when the task runs again. O(restart=true) trains again.
   - The image needs C(python3) with torch 1.13 or newer. Steps are reported if the script prints lines
     C(muster.ml/elastic {"event"':' "step", "time"':' ..., "world_size"':' ..., "epoch"':' ..., "step"':' ...}).
@@ -27,6 +28,7 @@ extends_documentation_fragment:
   - muster.ml.life
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod.program
   - muster.ml.pod
   - muster.ml.network_policy
   - muster.ml.storage
@@ -63,8 +65,8 @@ options:
     default: "1"
   script:
     description:
-      - Python file to run, as a name among O(files), an absolute path in the pods, or a URL C(s3://...) or C(gs://...). Required with
-        O(state=present).
+      - Python file, or folder or ZIP archive with C(__main__.py), to run, as a name among O(files), an absolute path in the pods, or a URL
+        C(s3://...) or C(gs://...). Required with O(state=present).
       - A URL is fetched by an init container with the credentials of O(service_account_name) (IRSA, Pod Identity, Workload Identity)
         or of O(script_credentials_secret); without them it must be public. The image needs no client for it, but Python 3.9.
     type: str
@@ -77,20 +79,9 @@ options:
         C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY).
     type: str
   args:
-    description: Arguments of the script.
+    description: Arguments of the script. Flags of torchrun are options, and refused here.
     type: list
     elements: raw
-  files:
-    description:
-      - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
-      - They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
-      - A value is the text, or a mapping with V(base64) where it is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
-    type: dict
-    default: {}
-  files_path:
-    description: Mount path of O(files), which are read-only.
-    type: str
-    default: /workspace/scripts
   rdzv_backend:
     description:
       - Rendezvous backend. V(c10d) runs in pod 0 and is found by its stable name. While that pod is lost, the others wait for it.
@@ -99,7 +90,7 @@ options:
     choices: [c10d, etcd-v2]
     default: c10d
   rdzv_endpoint:
-    description: Address of etcd as HOST:PORT. Only for O(rdzv_backend=etcd-v2).
+    description: Address of etcd as HOST:PORT, without a protocol. Only for O(rdzv_backend=etcd-v2).
     type: str
   etcd:
     description:
@@ -169,21 +160,6 @@ options:
       - Use V(false) for a script that must run code before torch is imported.
     type: bool
     default: true
-  volumes:
-    description: Volumes of the pods, as in the Kubernetes API.
-    type: list
-    elements: dict
-  volume_mounts:
-    description: Mounts of O(volumes), as in the Kubernetes API.
-    type: list
-    elements: dict
-  shm_size:
-    description: Size of C(/dev/shm).
-    type: str
-  init_containers:
-    description: Containers that run first, as in the Kubernetes API.
-    type: list
-    elements: dict
   backoff_limit:
     description:
       - Number of failed pods after which the job fails. Pods that were evicted or stopped do not count. Only for O(backend=native).
@@ -209,10 +185,6 @@ options:
   overrides:
     description: Fields to merge into the Job or PyTorchJob last, by the strategic merge rules of Kubernetes.
     type: dict
-  restart:
-    description: Train again, whatever the state of the job. The storage stays, so the script can resume from its checkpoint.
-    type: bool
-    default: false
   world_timeout:
     description: Seconds for the rendezvous to complete after a change of O(replicas), before the old number is restored.
     type: int
@@ -228,13 +200,6 @@ options:
     type: str
     choices: [completed, step, running]
     default: running
-  wait_timeout:
-    description:
-      - Seconds after which waiting fails. The error contains the last observed state.
-      - Waiting ends earlier if a pod has failed four times in a row with the same exit status, each time within 60 seconds of its start and
-        the last time during this wait. The error has the last lines of its log. Killed and evicted pods are not counted.
-    type: int
-    default: 600
 seealso:
   - module: muster.ml.job_info
   - module: muster.ml.job_logs

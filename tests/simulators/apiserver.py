@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The API server of a simulated cloud's cluster: the unit tests' cluster, with its field ownership and dry runs, behind HTTPS and a token.
+"""An API server on the loopback address: the unit tests' cluster, with its field ownership and dry runs, behind a token.
 
-A stand-in where no cluster runs; a simulator gives any other address as the cluster's endpoint just as well.
+That of a simulated cloud's cluster has HTTPS; a simulator gives any other address as the cluster's endpoint just as well.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -74,16 +75,21 @@ def node(name: str, **labels: str) -> Body:
 
 
 class ApiServer:
-    """Listens on a free port until :meth:`stop`. ``cluster`` is what it serves."""
+    """Listens on a free port until :meth:`stop`. ``cluster`` is what it serves, ``requests`` what it was asked ("GET /version").
+
+    ``before`` is called at each request. With a folder, which gets its certificate, it has HTTPS.
+    """
 
     warm_up = 0.0
     """Seconds from the first connection on in which each ends without an answer: the name of a new cluster's endpoint is known everywhere
     only minutes later (github.com/aws/containers-roadmap/issues/654; terraform-aws-modules/terraform-aws-eks, issue 621)."""
 
-    def __init__(self, folder: Path, token: str, *nodes: Body) -> None:
-        self.ca, key = certificate(folder)
+    def __init__(self, folder: Path | None, token: str, *objects: Body) -> None:
+        self.token = token
         self.cluster = FakeCluster()
-        self.cluster.add(*nodes)
+        self.cluster.add(*objects)
+        self.requests: list[str] = []
+        self.before: Callable[[], object] = lambda: None
         api, first = self, [0.0]
         self.pods: dict[str, tuple[str, str]] = {}
         """Tokens of pods: (service account as namespace:name, audience)."""
@@ -93,12 +99,25 @@ class ApiServer:
                 first[0] = first[0] or time.monotonic()
                 return time.monotonic() - first[0] >= api.warm_up
 
-        self._server = Server(("127.0.0.1", 0), _handler(self.cluster, token, self.pods))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.ca, key)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
+        self._server = Server(("127.0.0.1", 0), _handler(self))
+        self.url = f"{'https' if folder else 'http'}://127.0.0.1:{self._server.server_address[1]}"
+        if folder:
+            self.ca, key = certificate(folder)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.ca, key)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def kubeconfig(self) -> Body:
+        """Of a server without a certificate."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
+            "users": [{"name": "u", "user": {"token": self.token}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "c",
+        }
 
     def writes(self) -> list[str]:
         """What was written since :meth:`clear`: "apply Secret ml/gcs-hmac"."""
@@ -117,7 +136,7 @@ class ApiServer:
         self._server.server_close()
 
 
-def _handler(cluster: FakeCluster, token: str, pods: dict[str, tuple[str, str]]) -> type[BaseHTTPRequestHandler]:
+def _handler(api: ApiServer) -> type[BaseHTTPRequestHandler]:
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -125,16 +144,18 @@ def _handler(cluster: FakeCluster, token: str, pods: dict[str, tuple[str, str]])
 
         def answer(self) -> None:
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            if self.headers.get("Authorization") != f"Bearer {token}":
+            path, _mark, query = self.path.partition("?")
+            api.requests.append(f"{self.command} {path}")
+            api.before()
+            if self.headers.get("Authorization") != f"Bearer {api.token}":
                 self.reply(401, _status(401, "Unauthorized"))
                 return
-            path, _mark, query = self.path.partition("?")
             asked, body, accept = dict(parse_qsl(query)), json.loads(raw) if raw else {}, self.headers.get("Accept", "")
             if path.endswith("/tokenreviews"):
-                self.reply(200, _reviewed(pods, body["spec"]))
+                self.reply(200, _reviewed(api.pods, body["spec"]))
                 return
             with lock:
-                self.reply(*_served(cluster, self.command, path, asked, body, accept))
+                self.reply(*_served(api.cluster, self.command, path, asked, body, accept))
 
         def do_GET(self) -> None:
             self.answer()

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from simulators.apiserver import ApiServer
 from support import canary
 from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
-from studioml.apiserver import ApiServer
 
 PARTS = {"StatefulSet ml/rabbitmq", "StatefulSet ml/store", "Deployment ml/studioml-go-runner", "Secret ml/studioml-client-login",
          "Secret ml/studioml-runner-key-secret", "Secret ml/studioml-client-signing-key", "ConfigMap ml/studioml-go-runner-ca",
@@ -34,8 +34,9 @@ BROKER_PASSWORD, CLIENT_PASSWORD, ADMIN_PASSWORD, STORE_KEY, PHRASE = (
 
 @pytest.fixture
 def cluster() -> Iterator[ApiServer]:
-    found = ApiServer({})
+    found = ApiServer(None, "token")
     yield found
+    assert found.writes() == []
     found.stop()
 
 

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from simulators.apiserver import ApiServer
 from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
-from studioml.apiserver import ApiServer
 
 QUEUE = ("queues", "/", "rmq_test")
-KEY = "/api/v1/namespaces/ml/secrets/studioml-runner-key-secret"
 
 
 def key(generation: int) -> dict[str, Any]:
@@ -43,8 +42,9 @@ def broker() -> Iterator[FakeBroker]:
 
 @pytest.fixture
 def cluster() -> Iterator[ApiServer]:
-    found = ApiServer({KEY: key(1)})
+    found = ApiServer(None, "token", key(1))
     yield found
+    assert found.writes() == []
     found.stop()
 
 
@@ -76,11 +76,11 @@ def test_it_waits_until_no_request_is_left_and_only_where_a_key_is_replaced(
     assert "queue other" not in stopped.stdout
     planned = rotate(cluster, tmp_path, "--check", studioml_runner_key_generation=2, **settings)
     assert planned.returncode == 0, planned.stdout
-    cluster.objects[KEY] = key(2)
+    cluster.cluster.add(key(2))
     asked = len(broker.requests)
     again = rotate(cluster, tmp_path, studioml_runner_key_generation=2, **settings)
     assert (again.returncode, len(broker.requests)) == (0, asked)
-    cluster.objects[KEY] = key(1)
+    cluster.cluster.add(key(1))
     broker.messages[QUEUE].clear()
     settings["studioml_runner_drain_timeout"] = 60
     passed = rotate(cluster, tmp_path, studioml_runner_key_generation=2, **settings)

@@ -196,7 +196,8 @@ def play(shell: Shell, ground: Ground, scenario: Scenario, step: str) -> None:
     """Run one step of a scenario; idempotence must change nothing."""
     shell.say(f"=== {scenario.name}: {step}")
     began = shell.log.stat().st_size
-    shell.run(*scenario.command(step), cwd=scenario.folder, env={**environment(ground), **scenario.environment()})
+    settings = {**environment(ground), "K8S_AUTH_KUBECONFIG": str(ground.kubeconfig), **scenario.environment()}
+    shell.run(*scenario.command(step), cwd=scenario.folder, env=settings)
     if step != "idempotence":
         return
     with shell.log.open("rb") as log:
@@ -382,7 +383,13 @@ def machine_checks() -> list[Check]:
 
 
 def _scenario(name: str, *needs: str) -> Check:
-    reads = (f"extensions/molecule/{name}/*", "extensions/molecule/config.yml", "extensions/molecule/machine", *PLUGINS)
+    reads = (
+        f"extensions/molecule/{name}/*",
+        "extensions/molecule/config.yml",
+        "extensions/molecule/machine",
+        "extensions/molecule/shared/*",
+        *PLUGINS,
+    )
     return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs, reads=reads, names=True)
 
 

@@ -49,7 +49,7 @@ def test_a_scenario_reads_the_roles_that_it_names_and_what_these_name(read: dict
         ("roles/eks_cluster/tasks/main.yml", ["unit", "simulator-aws"], ["simulator-google", "molecule-persia"]),
         ("roles/gke_network/tasks/main.yml", ["unit", "simulator-google"], ["simulator-aws", "molecule-persia"]),
         ("roles/local_images/vars/main.yml", ["molecule-persia", "molecule-triton", "studioml"], ["simulator-aws"]),
-        ("roles/elastic/files/example/digits.csv", ["unit", "simulator-aws", "studioml", "molecule-elastic"], ["molecule-persia"]),
+        ("roles/elastic/files/example/digits.csv.gz", ["unit", "simulator-aws", "studioml", "molecule-elastic"], ["molecule-persia"]),
         ("docs/platforms/eks.md", ["unit", "simulator-aws", "docs"], ["molecule-persia", "histories"]),
         ("tests/scheduler/cases.py", ["unit", "scheduler"], ["molecule-persia", "differential"]),
     ],

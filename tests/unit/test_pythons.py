@@ -100,6 +100,7 @@ def run(version: Version, *words: str) -> str:
 def test_every_program_has_an_oldest_python() -> None:
     programs = [
         *ROOT.glob("roles/*/files/example/*.py"),
+        ROOT / "roles" / "local_images" / "files" / "studioml_runner" / "standin.py",
         *(ROOT / "plugins" / "module_utils" / "_pod_programs").glob("*.py"),
     ]
     assert set(programs) == set(OLDEST)
@@ -115,7 +116,7 @@ def test_programs_are_imported_by_every_python_of_their_images(version: Version)
 def test_the_example_of_studioml_trains(version: Version) -> None:
     """Upstream's image has 3.7.9, 3.8.10 and 3.9.5, and takes the first of them for ``pythonver: "3"``."""
     example, data = (
-        ROOT / "roles" / name for name in ("studioml/files/example/train.py", "elastic/files/example/digits.csv")
+        ROOT / "roles" / name for name in ("studioml/files/example/train.py", "elastic/files/example/digits.csv.gz")
     )
     last = run(version, str(example), "--data", str(data), "--epochs", "1").splitlines()[-1]
     assert json.loads(last)["experiment"]["accuracy"] == pytest.approx(0.908333)

@@ -102,7 +102,7 @@ class Simulator:
         refuse (status, message, reason, code), throttle (status=503), stale, slow (polls), stock_out, quota (metric), api_not_enabled,
         drop, operation_error (code, message). With after=METHOD, once that was answered.
         """
-        self.ask("fault", {"kind": kind, "method": method, "times": times, "detail": detail})
+        self.ask("fault", {"kind": kind, "operation": method, "times": times, "detail": detail})
 
     def permissions(self, allowed: list[str] | None) -> None:
         """What the caller may from now on: permissions or patterns; None is everything."""

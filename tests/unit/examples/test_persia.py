@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
 import math
@@ -44,7 +45,7 @@ def read(path: Path, **more: str) -> t.Any:
 
 def test_the_defaults_are_those_of_the_data_beside_the_programs() -> None:
     found = settings.read_settings({})
-    assert (found.data, found.label_column, found.epochs) == (str(EXAMPLE / "fair.csv"), "affairs", 10)
+    assert (found.data, found.label_column, found.epochs) == (str(EXAMPLE / "fair.csv.gz"), "affairs", 10)
     assert found.label_rule.matches("0.111")
     assert not found.label_rule.matches("0")
 
@@ -95,6 +96,22 @@ def test_bad_data_is_named(csv: Path, text: str | None, environ: dict[str, str],
         csv.write_text(text)
     with pytest.raises(settings.SettingsError, match=message):
         dataset.load(read(csv, **environ))
+
+
+def test_a_packed_file_is_read_as_it_is_unpacked(csv: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "data.csv.gz"
+    packed.write_bytes(gzip.compress(csv.read_bytes()))
+    one, other = dataset.load(read(csv)), dataset.load(read(packed))
+    assert other.rows([59, 0, 3]) == one.rows([59, 0, 3])
+
+
+def test_a_packed_file_that_is_cut_off_is_named(csv: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "cut.csv.gz"
+    packed.write_bytes(gzip.compress(csv.read_bytes())[:-20])
+    with pytest.raises(
+        settings.SettingsError, match=r"cannot read .*cut\.csv\.gz: .*; set MUSTER_DATA to a CSV file in the pod"
+    ):
+        dataset.load(read(packed))
 
 
 def test_an_id_column_without_a_slot_is_named(csv: Path) -> None:

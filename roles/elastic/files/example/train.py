@@ -17,6 +17,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 import argparse  # noqa: E402
 import datetime as dt  # noqa: E402
+import gzip  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import socket  # noqa: E402
@@ -32,7 +33,7 @@ import torch.distributed as dist  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset  # noqa: E402
 
-DIGITS = Path(__file__).with_name("digits.csv")
+DIGITS = Path(__file__).with_name("digits.csv.gz")
 KEEP = 2
 
 
@@ -49,10 +50,10 @@ def say(event: str, **fields: Any) -> None:
 def digits(path: str) -> tuple[Dataset[Any], Dataset[Any], int]:
     """Handwritten digits of 8x8 pixels: 1440 to train on, 357 to measure on."""
     try:
-        with open(path, encoding="ascii") as lines:
+        with gzip.open(path, "rt", encoding="ascii") as lines:
             rows = torch.tensor([[float(value) for value in line.split(",")] for line in lines])
     except OSError as error:
-        sys.exit(f"--data-file: {error}; bring digits.csv of the example with this script, as elastic_files does")
+        sys.exit(f"--data-file: {error}; bring digits.csv.gz of the example with this script, as elastic_files does")
     rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
     pixels, labels = rows[:, :-1] / 16.0, rows[:, -1].long()
     return TensorDataset(pixels[:1440], labels[:1440]), TensorDataset(pixels[1440:], labels[1440:]), 10
@@ -284,7 +285,7 @@ def watch(running: list[Training]) -> None:
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="digits", help="digits, or a folder with train/ and val/ of images by class")
-    parser.add_argument("--data-file", default=DIGITS, help="digits.csv, beside this script by default")
+    parser.add_argument("--data-file", default=DIGITS, help="digits.csv.gz, beside this script by default")
     parser.add_argument("--side", type=int, default=64, help="images are scaled to this many pixels, at least 8")
     parser.add_argument(
         "--workers", type=int, default=2, help="processes that load images, for each process that trains"

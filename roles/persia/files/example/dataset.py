@@ -5,17 +5,22 @@
 
 The file is read twice at the start, to check it and to know its scales, and after that only the rows of the next batch: it may be larger
 than the memory, which holds some 25 bytes of each row.
+A file packed by gzip is unpacked into memory, because rows are read from any place of it.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
+import io
 import math
 import random
+import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import BinaryIO
 
 from settings import Settings, SettingsError
@@ -39,7 +44,7 @@ class Dataset:
 
     def rows(self, numbers: Sequence[int]) -> list[Row]:
         found = []
-        with open(self.settings.data, "rb") as handle:
+        with _opened(self.settings.data) as handle:
             for number in numbers:
                 handle.seek(self.offsets[number])
                 _offset, _line, values = next(_records(handle))
@@ -63,12 +68,22 @@ def _ids(settings: Settings, column: str, text: str) -> list[int]:
 
 def load(settings: Settings) -> Dataset:
     try:
-        with open(settings.data, "rb") as handle:
+        with _opened(settings.data) as handle:
             return _scan(settings, handle)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise SettingsError(
             f"cannot read {settings.data}: {error}; set MUSTER_DATA to a CSV file in the pod"
         ) from error
+
+
+def _opened(path: str) -> BinaryIO:
+    return io.BytesIO(_unpacked(path)) if path.endswith(".gz") else open(path, "rb")
+
+
+@lru_cache(maxsize=1)
+def _unpacked(path: str) -> bytes:
+    with gzip.open(path) as packed:
+        return packed.read()
 
 
 def _scan(settings: Settings, handle: BinaryIO) -> Dataset:

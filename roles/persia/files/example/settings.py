@@ -59,7 +59,7 @@ def _numbers_equal(left: str, right: str) -> bool:
 class Settings:
     """One training run. Defaults train on the survey that lies beside this file."""
 
-    data: str = str(Path(__file__).with_name("fair.csv"))
+    data: str = str(Path(__file__).with_name("fair.csv.gz"))
     label_column: str = "affairs"
     label_rule: LabelRule = field(default_factory=lambda: LabelRule(">", "0"))
     id_columns: tuple[str, ...] = ("rate_marriage", "religious", "educ", "occupation", "occupation_husb")

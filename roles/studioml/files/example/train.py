@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import json
 import math
 import random
@@ -27,8 +28,8 @@ class Sample(NamedTuple):
 
 
 def read(path: Path) -> list[Sample]:
-    """The digits of a file with a row of 64 pixels from 0 to 16 and the class for each."""
-    with path.open(newline="") as file:
+    """The digits of a file packed by gzip, with a row of 64 pixels from 0 to 16 and the class for each."""
+    with gzip.open(path, "rt", newline="") as file:
         rows = [[float(cell) for cell in row] for row in csv.reader(file)]
     return [Sample([*(pixel / 16 for pixel in row[:-1]), 1.0], int(row[-1])) for row in rows]
 
@@ -54,7 +55,7 @@ def learn(weights: list[list[float]], sample: Sample, rate: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(__file__).with_name("digits.csv"))
+    parser.add_argument("--data", type=Path, default=Path(__file__).with_name("digits.csv.gz"))
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--learning-rate", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)

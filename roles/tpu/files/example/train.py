@@ -26,7 +26,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from tensorboard.summary import Writer
 
-DIGITS = Path(__file__).with_name("digits.csv")
+DIGITS = Path(__file__).with_name("digits.csv.gz")
 TRAINED = 1440
 MEMORY = 68_719_476_736  # bytes, as GKE's page on TPUs says
 
@@ -171,7 +171,7 @@ def run(options: argparse.Namespace) -> None:
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-file", type=Path, default=DIGITS, help="digits.csv, beside this script by default")
+    parser.add_argument("--data-file", type=Path, default=DIGITS, help="digits.csv.gz, beside this script by default")
     parser.add_argument("--run-dir", default=os.environ.get("MUSTER_RUN_DIR", "/workspace/shared/run"))
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--batch-size", type=int, default=48, help="of all hosts together")

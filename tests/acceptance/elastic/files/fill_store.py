@@ -36,9 +36,9 @@ reads = {
     "Resource": [f"arn:aws:s3:::{BUCKET}/*"],
 }
 s3.put_bucket_policy(Bucket=BUCKET, Policy=json.dumps({"Version": "2012-10-17", "Statement": [reads]}))
-made, rows = io.BytesIO(), (FILES / "digits.csv").read_bytes()
+made, rows = io.BytesIO(), (FILES / "digits.csv.gz").read_bytes()
 with tarfile.open(fileobj=made, mode="w") as archive:
-    member = tarfile.TarInfo("digits.csv")
+    member = tarfile.TarInfo("digits.csv.gz")
     member.size = len(rows)
     archive.addfile(member, io.BytesIO(rows))
 s3.put_object(Bucket=BUCKET, Key="digits.tar", Body=made.getvalue())

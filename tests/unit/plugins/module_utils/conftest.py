@@ -9,6 +9,7 @@ MUSTER_UPDATE_GOLDENS=1 pytest ... writes them anew; the change is then read in 
 
 from __future__ import annotations
 
+import math
 import os
 import typing as t
 from pathlib import Path
@@ -21,13 +22,35 @@ HEADER = "".join(Path(__file__).read_text(encoding="utf-8").splitlines(keepends=
 
 
 class _Dumper(yaml.SafeDumper):
-    """No anchors, lists indented, and text with several lines as a block."""
+    """No anchors, lists indented, text with several lines as a block, and what fits on a line on one line."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, _data: t.Any) -> bool:
         return True
+
+    def represent_mapping(self, *args: t.Any, **kwargs: t.Any) -> yaml.MappingNode:
+        return _in_one_line(super().represent_mapping(*args, **kwargs))
+
+    def represent_sequence(self, *args: t.Any, **kwargs: t.Any) -> yaml.SequenceNode:
+        return _in_one_line(super().represent_sequence(*args, **kwargs))
+
+
+Collection = t.TypeVar("Collection", bound=yaml.CollectionNode)
+
+
+def _in_one_line(node: Collection) -> Collection:
+    node.flow_style = _width(node) <= 100
+    return node
+
+
+def _width(node: yaml.Node) -> float:
+    """About the characters of a value in one line; no line is long enough for a text with several."""
+    if isinstance(node, yaml.ScalarNode):
+        return math.inf if "\n" in node.value else len(node.value)
+    parts = sum(node.value, ()) if isinstance(node, yaml.MappingNode) else node.value
+    return 2 + sum(_width(part) + 2 for part in parts)
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:

@@ -25,14 +25,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ansible_collections.muster.ml.plugins.module_utils._core import pool
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Overtaken
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
@@ -43,6 +41,7 @@ from ansible_collections.muster.ml.plugins.modules import (
     rabbitmq_cluster,
     training_secret,
 )
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 Result = dict[str, t.Any]
@@ -51,12 +50,6 @@ Schedule = list[tuple[int, float]]
 
 RSA = [rsa.generate_private_key(65537, 1024) for _number in range(4)]  # noqa: S505 -- nobody uses them, and they are quick
 RULE = {"seriesQuery": "up", "metricsQuery": "up", "name": {"as": "up"}}
-DISKS: Manifest = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "provisioner": "ebs.csi.aws.com",
-    "metadata": {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +62,9 @@ class Case:
     expires: bool = False
 
     def run(self, cluster: FakeCluster, **more: t.Any) -> Result:
-        spec = ArgumentSpecValidator(self.module.ARGUMENT_SPEC, **self.module.CONSTRAINTS)
-        given = spec.validate(copy.deepcopy({"namespace": "default", **self.params, **more}))
-        assert not given.error_messages
         told: list[str] = []
-        context = Context(params=given.validated_parameters, check=False, connect=lambda: cluster, warn=told.append)
-        return {**self.module.execute(context), "_told": told}
+        given = {"namespace": "default", **self.params, **more}
+        return {**tasks.run(self.module, cluster, given, warn=told.append), "_told": told}
 
 
 CASES = {
@@ -109,7 +99,7 @@ class Shared(FakeCluster):
         """The versions of Secrets that each run read first; empty where there was none."""
         self.wrote: list[set[str]] = [set(), set()]
         """The Secrets that each run wrote."""
-        self.add(DISKS)
+        self.add(tasks.DISKS)
 
     def copy(self) -> Shared:
         """The same cluster, before it is asked anything more."""
@@ -237,23 +227,31 @@ def check_end(cluster: Shared, case: Case, sets: dict[str, int], **more: t.Any) 
     assert cluster.writes[before:] == []
 
 
-def schedules(plain: Shared, *, both: bool) -> t.Iterator[Schedule]:
-    """The second run as a whole before each request of the first up to its last write of a Secret; or BOTH stop before each such write."""
+def schedules(plain: Shared, *, every: bool) -> t.Iterator[Schedule]:
+    """The second run as a whole before each request of the first up to its last write of a Secret; or both stop before such writes.
+
+    Both stop before the same write, or the second one write later; EVERY means each pair of writes.
+    """
     for at in range(plain.secrets_at[-1] + 2):
         yield [(0, at), (1, math.inf), (0, math.inf)]
-    for first, second in itertools.product(plain.secrets_at if both else [], repeat=2):
+    writes = plain.secrets_at
+    near = zip([*writes, *writes], [*writes, *writes[1:]], strict=False)
+    for first, second in itertools.product(writes, repeat=2) if every else near:
         yield [(0, first), (1, second), (0, math.inf), (1, math.inf)]
 
 
 def try_all(case: Case, more: dict[str, t.Any], prepared: Callable[[], Shared]) -> None:
-    """Two runs with the options MORE in each interleaving, and what they leave; PREPARED makes the cluster before them."""
+    """Two runs with the options MORE in each interleaving, and what they leave; PREPARED makes the cluster before them.
+
+    The check `histories` tries all of them.
+    """
     plain = prepared()
     before = {name: len(had) for name, had in plain.secret_values().items()}
     plain.together([(0, math.inf)], case, runs=1, **more)
     sets = {name: len(had) for name, had in plain.secret_values().items()}
     assert sets != before
     wrong = {}
-    for turns in schedules(plain, both=not before or "MUSTER_EXAMPLES" in os.environ):
+    for turns in schedules(plain, every="MUSTER_EXAMPLES" in os.environ):
         cluster = prepared()
         try:
             results = cluster.together(turns, case, **more)
@@ -275,11 +273,13 @@ def check_said(cluster: Shared, results: list[Result]) -> None:
         assert told <= set(objects)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", FIRST)
 def test_two_first_runs_at_once_make_one_set(name: str) -> None:
     try_all(CASES[name], {}, Shared)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", RENEWED)
 def test_two_renewals_at_once_make_one_set(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]

@@ -7,17 +7,15 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import storage
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.modules import dataset
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 
@@ -35,11 +33,7 @@ def ready() -> FakeCluster:
 
 def run(cluster: FakeCluster, **params: t.Any) -> dict[str, t.Any]:
     base = {"name": "tiny", "namespace": "default", "sha256": "a" * 64, "claim_name": "c", "url": "https://e.org/x.tar"}
-    validator = ArgumentSpecValidator(dataset.ARGUMENT_SPEC, **dataset.CONSTRAINTS)
-    given = validator.validate(copy.deepcopy({**base, **params}))
-    assert not given.error_messages
-    context = Context(params=given.validated_parameters, check=False, connect=lambda: cluster)
-    return t.cast("dict[str, t.Any]", dataset.execute(context))
+    return tasks.run(dataset, cluster, {**base, **params})
 
 
 @pytest.mark.parametrize(

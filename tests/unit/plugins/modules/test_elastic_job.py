@@ -11,7 +11,6 @@ import json
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Conflict,
@@ -21,12 +20,12 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     ServerError,
     WaitTimeout,
 )
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import elastic_job
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod
 
@@ -44,10 +43,7 @@ JOB: dict[str, t.Any] = {
 
 
 def run(cluster: FakeCluster, check: bool = False, **more: t.Any) -> dict[str, t.Any]:
-    given = copy.deepcopy({**JOB, **more})
-    validated = ArgumentSpecValidator(elastic_job.ARGUMENT_SPEC, **elastic_job.CONSTRAINTS).validate(given)
-    assert not validated.error_messages
-    return elastic_job.execute(Context(params=validated.validated_parameters, check=check, connect=lambda: cluster))
+    return tasks.run(elastic_job, cluster, {**JOB, **more}, check=check)
 
 
 def actions(result: dict[str, t.Any]) -> dict[str, str]:

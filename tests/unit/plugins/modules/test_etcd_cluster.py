@@ -7,17 +7,14 @@
 from __future__ import annotations
 
 import base64
-import copy
 import datetime as dt
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
@@ -30,7 +27,9 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests 
     with_mutual_connections,
 )
 from ansible_collections.muster.ml.plugins.modules import etcd_cluster
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions
 
 METRICS = """# HELP etcd_server_has_leader Whether or not a leader exists.
 etcd_server_has_leader 1
@@ -42,20 +41,10 @@ etcd_network_active_peers{{Local="a",Remote="c"}} {other}
 
 
 def run(cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
-    given = ArgumentSpecValidator(etcd_cluster.ARGUMENT_SPEC).validate(
-        copy.deepcopy({"namespace": "default", **params})
-    )
-    assert not given.error_messages
-    metadata = {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
-    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}
-    cluster.add({**kind, "metadata": metadata})
+    cluster.add(tasks.DISKS)
     warned: list[str] = []
-    context = Context(params=given.validated_parameters, check=check, connect=lambda: cluster, warn=warned.append)
-    return {**etcd_cluster.execute(context), "_warned": warned}
-
-
-def actions(result: dict[str, t.Any]) -> dict[str, str]:
-    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+    given = {"namespace": "default", **params}
+    return {**tasks.run(etcd_cluster, cluster, given, check=check, warn=warned.append), "_warned": warned}
 
 
 def secret(cluster: FakeCluster, name: str) -> dict[str, bytes]:

@@ -6,17 +6,15 @@
 
 from __future__ import annotations
 
-import copy
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Immutable, MissingKind, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import jobset
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod
 
@@ -38,10 +36,7 @@ def served(cluster: FakeCluster) -> FakeCluster:
 
 
 def run(cluster: FakeCluster, check: bool = False, **more: t.Any) -> dict[str, t.Any]:
-    given = copy.deepcopy({**JOB, **more})
-    validated = ArgumentSpecValidator(jobset.ARGUMENT_SPEC, **jobset.CONSTRAINTS).validate(given)
-    assert not validated.error_messages
-    return jobset.execute(Context(params=validated.validated_parameters, check=check, connect=lambda: cluster))
+    return tasks.run(jobset, cluster, {**JOB, **more}, check=check)
 
 
 def actions(result: dict[str, t.Any]) -> dict[str, str]:

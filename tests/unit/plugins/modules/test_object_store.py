@@ -7,12 +7,10 @@
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
@@ -23,14 +21,14 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import client
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store as stores
 from ansible_collections.muster.ml.plugins.modules import object_store
-from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.store import FakeStore
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions
 
 STATEFUL_SET = Ref("apps/v1", "StatefulSet", "store", "default")
 SECRET = Ref("v1", "Secret", "store-login", "default")
@@ -39,25 +37,13 @@ NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 def run(cluster: FakeCluster, *, check: bool = False, warn: t.Any = None, **params: t.Any) -> dict[str, t.Any]:
-    given = ArgumentSpecValidator(object_store.ARGUMENT_SPEC, **object_store.CONSTRAINTS).validate(
-        copy.deepcopy({"namespace": "default", **params})
-    )
-    assert not given.error_messages
-    metadata = {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
-    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}
-    cluster.add({**kind, "metadata": metadata})
+    cluster.add(tasks.DISKS)
     warnings = warn if warn is not None else []
-    context = Context(
-        params=given.validated_parameters, check=check, connect=lambda: cluster, warn=warnings.append, diff=True
-    )
-    result = object_store.execute(context)
+    given = {"namespace": "default", **params}
+    result = tasks.run(object_store, cluster, given, check=check, warn=warnings.append, diff=True)
     hidden = keys(cluster).values() if cluster.get(SECRET) else ()
     assert not [key for key in hidden if key in json.dumps([result, warnings], default=str)]
     return result
-
-
-def actions(result: dict[str, t.Any]) -> dict[str, str]:
-    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
 
 
 def keys(cluster: FakeCluster) -> dict[str, str]:

@@ -7,35 +7,23 @@
 from __future__ import annotations
 
 import base64
-import copy
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.modules import prometheus_adapter
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions
 
 RULE = {"seriesQuery": "up", "metricsQuery": "up", "name": {"as": "up"}}
 GIVEN: dict[str, t.Any] = {"namespace": "default", "prometheus_url": "http://prometheus:9090", "rules": [RULE]}
 
 
 def run(cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
-    given = ArgumentSpecValidator(prometheus_adapter.ARGUMENT_SPEC, **prometheus_adapter.CONSTRAINTS).validate(
-        copy.deepcopy({**GIVEN, **params})
-    )
-    assert not given.error_messages
-    context = Context(
-        params=given.validated_parameters, check=check, connect=lambda: cluster, warn=lambda _said: None, diff=True
-    )
-    return prometheus_adapter.execute(context)
-
-
-def actions(result: dict[str, t.Any]) -> dict[str, str]:
-    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+    return tasks.run(prometheus_adapter, cluster, {**GIVEN, **params}, check=check, warn=lambda _said: None, diff=True)
 
 
 def api(version: str, service: dict[str, str] | None) -> dict[str, t.Any]:

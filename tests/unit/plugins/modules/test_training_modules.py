@@ -7,13 +7,11 @@
 from __future__ import annotations
 
 import collections
-import copy
 import json
 import types
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core import sensitive
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
@@ -41,6 +39,7 @@ from ansible_collections.muster.ml.plugins.modules import (
 )
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, labels, pod
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, options, run
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
 JOB: dict[str, t.Any] = {**SMALL, "metrics": {"enabled": False}, "wait": False}
@@ -59,27 +58,10 @@ CRD = {
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
-def run(
-    module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False
-) -> dict[str, t.Any]:
-    """The module's execute with options as Ansible would hand them over."""
-    return t.cast("dict[str, t.Any]", module.execute(context_of(module, cluster, params, check=check)))
-
-
-def context_of(
-    module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False
-) -> Context:
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(params))
-    assert not validated.error_messages
-    return Context(params=validated.validated_parameters, check=check, connect=lambda: cluster)
-
-
 def desired_nats(cluster: FakeCluster, params: dict[str, t.Any]) -> NatsCluster:
-    return nats_cluster.Life(context_of(nats_cluster, cluster, params)).desired("default")
-
-
-def actions(result: dict[str, t.Any]) -> dict[str, str]:
-    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+    return nats_cluster.Life(
+        Context(params=options(nats_cluster, params), check=False, connect=lambda: cluster)
+    ).desired("default")
 
 
 def finish(cluster: FakeCluster) -> None:

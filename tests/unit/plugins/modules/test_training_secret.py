@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import copy
 import itertools
 import json
 import types
@@ -16,7 +15,6 @@ import typing as t
 from itertools import count
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography.hazmat.primitives import serialization as s
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
@@ -38,6 +36,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import FIE
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from ansible_collections.muster.ml.plugins.modules import training_secret, training_secret_info
 from ansible_collections.muster.ml.plugins.plugin_utils import _action
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, Request
 
 KEY, PHRASE = "studioml-runner-key-secret", "studioml-runner-passphrase-secret"
@@ -56,16 +55,10 @@ def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(cluster: FakeCluster, content: str = "decryption_key", *, check: bool = False, **params: t.Any) -> t.Any:
-    given = ArgumentSpecValidator(training_secret.ARGUMENT_SPEC, **training_secret.CONSTRAINTS).validate(
-        copy.deepcopy({"content": content, "namespace": "default", **params})
-    )
-    assert not given.error_messages
+    given = {"content": content, "namespace": "default", **params}
     told: list[str] = []
-    context = Context(
-        params=given.validated_parameters, check=check, connect=lambda: cluster, diff=True, warn=told.append,
-        progress=told.append,
-    )  # fmt: skip
-    return {**training_secret.execute(context), "_told": told}
+    said = {"warn": told.append, "progress": told.append}
+    return {**tasks.run(training_secret, cluster, given, check=check, diff=True, **said), "_told": told}
 
 
 def actions(result: dict[str, t.Any]) -> dict[str, str]:

@@ -11,10 +11,8 @@ import functools
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import KeepsFailing, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.pod_status import EndedRun, ended_runs
@@ -22,6 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._training import lifecyc
 from ansible_collections.muster.ml.plugins.module_utils._training.failing import RefusedImages, failed_in_a_row
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import persia_job
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster, Manifest
 from ansible_collections.muster.ml.tests.unit.fakes.pods import labels, pod
 
@@ -74,10 +73,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> None:
 
 
 def train(cluster: FakeCluster, **more: t.Any) -> None:
-    spec = {**OPTIONS, **more}
-    validated = ArgumentSpecValidator(persia_job.ARGUMENT_SPEC, **persia_job.CONSTRAINTS).validate(spec)
-    assert not validated.error_messages
-    persia_job.execute(Context(params=validated.validated_parameters, check=False, connect=lambda: cluster))
+    tasks.run(persia_job, cluster, {**OPTIONS, **more})
 
 
 def trainer(cluster: FakeCluster, began: float, seconds: float, code: int = 1) -> None:

@@ -6,17 +6,15 @@
 
 from __future__ import annotations
 
-import copy
 import types
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, NoRoom
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.modules import elastic_job, persia_job
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.gang import GPU, Things
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
@@ -45,18 +43,10 @@ class Said(t.NamedTuple):
 
 
 def run(cluster: FakeCluster, given: Manifest, module: types.ModuleType = elastic_job, *, check: bool = False) -> Said:
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(given))
-    assert not validated.error_messages
     warnings: list[str] = []
     progress: list[str] = []
-    context = Context(
-        params=validated.validated_parameters,
-        check=check,
-        connect=lambda: cluster,
-        warn=warnings.append,
-        progress=progress.append,
-    )
-    return Said(module.execute(context), warnings, progress)
+    found = tasks.run(module, cluster, given, check=check, warn=warnings.append, progress=progress.append)
+    return Said(found, warnings, progress)
 
 
 def elastic(cluster: FakeCluster, *, check: bool = False, **more: t.Any) -> Said:

@@ -15,7 +15,7 @@ import yaml
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import changed_keys
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator, spec
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import PersiaJob, from_params
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
@@ -55,7 +55,8 @@ def by_name(objects: list[dict[str, t.Any]]) -> dict[tuple[str, str], dict[str, 
 @pytest.fixture
 def program_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Golden files, and the hashes in them, do not change with the text of a program."""
-    monkeypatch.setattr(native, "program", lambda module: f"{module.__name__.rpartition('.')[2]}.py\n")
+    for place in (native, spec):
+        monkeypatch.setattr(place, "program", lambda module: f"{module.__name__.rpartition('.')[2]}.py\n")
 
 
 @pytest.mark.usefixtures("program_by_name")
@@ -63,6 +64,7 @@ def test_native(golden: Golden) -> None:
     golden("persia_job_native", native.manifests(job()))
 
 
+@pytest.mark.usefixtures("program_by_name")
 def test_operator(golden: Golden) -> None:
     golden("persia_job_operator", operator.manifests(job(backend="operator", image_pull_policy="IfNotPresent")))
 
@@ -269,7 +271,15 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
         ({"global_config_path": "/x"}, "either global_config or global_config_path"),
         ({"embedding_config": {"slots_config": {"age": {}}}}, "dim is missing"),
         ({"log_level": "loud"}, "log_level"),
-        ({"nats_url": "persia-nats-service:4222"}, "nats_url"),
+        (
+            {"env": [{"name": "PERSIA_NATS_URL", "value": "nats://a:1"}]},
+            "env of .*: PERSIA_NATS_URL is set by an option",
+        ),
+        ({"nn_worker": {"env": [{"name": "NPROC_PER_NODE", "value": "2"}]}}, "env of nn_worker: NPROC_PER_NODE"),
+        *(
+            ({"nats_url": url}, "nats_url: .* is not nats://HOST:PORT")
+            for url in ("queue:4222", "nats://", "nats://queue", "nats://a b:1")
+        ),
         ({"files": {"a/../b": "x"}}, "plain file name"),
         ({"files": {"train.py": "x" * 1048577}}, "a ConfigMap holds 1 MiB"),
         ({"backoff_limit": -1}, "backoff_limit"),
