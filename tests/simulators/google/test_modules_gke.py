@@ -723,4 +723,4 @@ def test_what_stays_in_a_network_is_named_with_who_made_it(run: Run, reader: Rea
     reader.write("POST", f"{COMPUTE}/global/firewalls", rule)
     kept = run("gcp_network", name="kept", state="absent", wait_timeout=1)
     assert "Google network kept is busy or still in use after 1 s" in kept["msg"]
-    assert "firewalls/k8s-fw-a1' (a Service, Ingress or Gateway made it on a cluster" in kept["msg"]
+    assert "firewalls/k8s-fw-a1' (a Service, Ingress or Gateway on a cluster made it" in kept["msg"]

@@ -493,6 +493,19 @@ def test_what_is_in_a_network_keeps_it_and_all_of_it_goes_in_order(
         assert changes(module, **{**options, "state": "absent"})["actions"][0].endswith("(delete)")
 
 
+def test_the_rules_of_a_network_and_an_owner_are_listed_as_patiently_as_anything_is_read(
+    google: Simulator, run: Run, rule: None
+) -> None:
+    run("gcp_firewall", **{**RULE, "name": "theirs", "owner": "other"})
+    google.fault("throttle", "compute.firewalls.list", times=5)
+    google.fault("throttle", "compute.firewalls.list", times=5, status=503)
+    found = run("gcp_firewall_info", network="n", owner="m")
+    assert ([one["name"] for one in found["firewalls"]], found["changed"]) == (["f"], False)
+    assert sorted(one["name"] for one in run("gcp_firewall_info", network="n")["firewalls"]) == ["f", "theirs"]
+    assert run("gcp_firewall_info", network="none")["firewalls"] == []
+    run("gcp_firewall", **{**RULE, "name": "theirs", "owner": "other", "state": "absent"})
+
+
 def test_a_plan_of_everything_needs_nothing_to_be_there(google: Simulator, run: Run) -> None:
     """Also when not even the API is enabled: the task that enables it would have run before."""
     google.reset()

@@ -119,13 +119,14 @@ def test_what_is_not_ours_is_refused_and_stays(play: Play, google: Simulator, re
 def test_a_bucket_of_another_project_is_named_and_the_teardown_goes_on(
     play: Play, google: Simulator, reader: Reader
 ) -> None:
-    """What a run has made before it was refused the name goes."""
+    """What a run has made before it was refused the name goes; and Google may be too busy for a listing for a while."""
     google.reset()
     google.enable()
     account = {"description": f"(muster-owner=muster--{REGION})"}
     made = reader.write("POST", IAM, {"accountId": "muster-storage", "serviceAccount": account})
     reader.get(f"{IAM}/{made['email']}")  # the first look does not see it yet
     google.clear()
+    google.fault("throttle", "compute.firewalls.list", status=503)
     buckets = [{"name": "training-data", "readers": ["group:ops@example.com"], "writers": ["group:ml@example.com"]}]
     gone = play("gke_teardown", **DATA_TOO, muster_systems=["studioml"], gcs_buckets_buckets=buckets)
     assert gone.returncode == 0, failure(gone)

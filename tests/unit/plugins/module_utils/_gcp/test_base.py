@@ -482,7 +482,7 @@ def test_an_operation_that_ends_badly_fails_the_task_with_googles_reason_and_a_n
     assert failed.value.details["code"] == "QUOTA_EXCEEDED"
 
 
-SERVICES, GKES = r" \(a Service, Ingress or Gateway made it on a cluster.*?\)", r" \(GKE made it for a cluster.*?\)"
+SERVICES, GKES = r" \(a Service, Ingress or Gateway on a cluster made it.*?\)", r" \(GKE made it for a cluster.*?\)"
 
 
 @pytest.mark.parametrize(
