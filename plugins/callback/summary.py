@@ -21,8 +21,9 @@ description:
     of an AWS account by their modules.
   - Systems report results through M(ansible.builtin.set_stats) with C(per_host), as C(muster_systems), a dictionary by name of the system.
     A run that installs systems reports it, be it empty.
-  - Write requests are counted in the audit log of the local cluster, those of Muster only (by user agent). Dry runs are
-    counted separately. Both are V(null) if there is no readable audit log, which the line at the end says, too.
+  - Write requests of this run are counted in the audit log of the local cluster, by their user agent, which has a random identifier of
+    the run (in the environment variable E(MUSTER_RUN)). Dry runs are counted separately. Both are V(null) if there is no readable audit
+    log, or one without any request of this run because it is another cluster's. The line at the end says so, too.
   - In check mode the figures are printed, and a file is written only if O(path) is set.
 requirements:
   - enabled in C(ansible.cfg), with C(callbacks_enabled = muster.ml.summary)
@@ -61,11 +62,13 @@ options:
         key: audit_log
 """
 
+import collections
 import dataclasses
 import datetime as dt
 import json
 import os
 import pathlib
+import secrets
 import time
 import typing as t
 
@@ -76,24 +79,20 @@ from ansible_collections.muster.ml.plugins.plugin_utils._rows import parts, rows
 
 _TOLD = ("kind", "namespace", "name", "action")
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-_AGENT_MARK = b'"userAgent":"muster'
 DEFAULT_PATH = "build/run/summary.json"
 DEFAULT_AUDIT_LOG = "/var/log/muster/audit.log"
 
 
 class AuditLog:
-    """Entries of an API server's audit log from now on, including those in files that are rotated meanwhile."""
+    """An API server's audit log from now on, including files that are rotated meanwhile."""
 
     def __init__(self, path: pathlib.Path, *, started: float) -> None:
         self.path = path
         self._started = started
-        self._since = (
-            dt.datetime.fromtimestamp(started, dt.UTC).isoformat(timespec="microseconds").removesuffix("+00:00")
-        )
         self._offsets = {stat.st_ino: stat.st_size for _file, stat in self._files()}
 
     def whole(self) -> AuditLog:
-        """All entries of the log since the start of the run, selected by their times."""
+        """The same log from its beginning: its size at the start of the run is unknown."""
         self._offsets = {}
         return self
 
@@ -111,32 +110,25 @@ class AuditLog:
                 lines.seek(self._offsets.get(stat.st_ino, 0))
                 yield from (line for line in lines if line.endswith(b"\n"))
 
-    def writes(self) -> tuple[int, int] | None:
-        """Count Muster's write requests and dry runs since the start. None if the log cannot be read."""
-        if not self.path.exists():
-            return None
-        real = dry = 0
+    def writes(self, run: str) -> tuple[int, int] | None:
+        """Count the write requests and dry runs of a run. None if the log cannot be read, or has no request of the run."""
+        kinds: collections.Counter[str] = collections.Counter()
         try:
-            for line in self.lines():
-                kind = _write_of(line, self._since)
-                real += kind == "write"
-                dry += kind == "dry run"
+            # Nearly all lines are of other clients. Skip them before the costly parse.
+            kinds.update(_kind_of(line) for line in self.lines() if b'"userAgent":"muster/%b"' % run.encode() in line)
         except OSError:
             return None
-        return real, dry
+        return (kinds["write"], kinds["dry run"]) if kinds else None
 
 
-def _write_of(line: bytes, since: str = "") -> t.Literal["write", "dry run"] | None:
-    """Tell whether a line of the audit log is a write request or a dry run of Muster."""
-    # Nearly all lines are reads of other clients. Skip them before the costly parse.
-    if b'"ResponseComplete"' not in line or _AGENT_MARK not in line:
-        return None
+def _kind_of(line: bytes) -> t.Literal["write", "dry run", "read"]:
+    """Tell whether a line of the audit log is a write request, a dry run or neither."""
     try:
         event = json.loads(line)
     except ValueError:  # a killed API server leaves half a line, and the next one appends to it
-        return None
-    if event.get("verb") not in WRITE_VERBS or event.get("requestReceivedTimestamp", since) < since:
-        return None
+        return "read"
+    if event.get("verb") not in WRITE_VERBS or event.get("stage") != "ResponseComplete":
+        return "read"
     return "dry run" if "dryRun=All" in event.get("requestURI", "") else "write"
 
 
@@ -201,6 +193,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._clusters: dict[str, Cluster] = {}
         self._playbook = ""
         self._audit: AuditLog | None = None
+        # Processes of tasks inherit it; see _kube/client.py.
+        self._run = os.environ["MUSTER_RUN"] = secrets.token_hex(6)
 
     def v2_playbook_on_start(self, playbook: t.Any) -> None:
         self._playbook = pathlib.Path(playbook._file_name).name
@@ -250,7 +244,11 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             return
         summary = self._summary(cluster, stats, told)
         writes = summary["write_requests"]
-        counted = ", write requests not counted (no audit log)" if writes is None else f", {writes} write requests"
+        counted = (
+            ", write requests not counted (no audit log of the cluster)"
+            if writes is None
+            else f", {writes} write requests"
+        )
         asked = self.get_option("path")
         path = cluster.path(asked or DEFAULT_PATH)
         where = f"; {self._write(summary, path)}" if asked or not summary["check"] else ""
@@ -260,18 +258,15 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         )
 
     def _writes(self, cluster: Cluster, told: str | None) -> tuple[int, int] | None:
-        """None without a log. Where the playbook reports that there is none, the default log is that of another cluster."""
+        """Count the write requests and dry runs on a cluster; None without an audit log of it."""
         if cluster.name:
-            return AuditLog(pathlib.Path(told), started=self._started).whole().writes() if told else None
-        if told == "" and not self.get_option("audit_log"):
-            return None
-        return self._audit_log(told).writes()
+            return AuditLog(pathlib.Path(told), started=self._started).whole().writes(self._run) if told else None
+        return self._audit_log(told).writes(self._run)
 
     def _audit_log(self, told: str | None) -> AuditLog:
         """Return the configured log, else the one that the playbook reported, else the default."""
         if self._audit and (self.get_option("audit_log") or not told or str(self._audit.path) == told):
             return self._audit
-        # The size of this log at the start is unknown, so entries are selected by their times.
         return AuditLog(pathlib.Path(told or DEFAULT_AUDIT_LOG), started=self._started).whole()
 
     def _summary(self, cluster: Cluster, stats: t.Any, told: dict[str, t.Any]) -> dict[str, t.Any]:

@@ -131,13 +131,11 @@ members:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import servers
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import (
     EtcdCluster,
@@ -148,78 +146,53 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests 
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "etcd"},
-    "namespace": {"type": "str"},
     **with_defaults(EtcdCluster, size="int", enable_v2="bool", storage_size="str"),
-    **groups.POD,
+    **servers.OPTIONS,
+    **servers.CLAIMS,
     "image": {"type": "str", "default": "quay.io/coreos/etcd:v3.5.35"},
     "peer_tls": {"type": "bool"},
     "client_tls": {"type": "bool"},
-    "storage_class_name": {"type": "str"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
-    "delete_data": {"type": "bool", "default": False},
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
-_PLAIN = ("name", "size", "enable_v2", "overrides", *groups.NETWORK)
 
+class Life(servers.LifeWithClaims[EtcdCluster]):
+    """The life of etcd members."""
 
-def desired(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> EtcdCluster:
-    """The cluster that the options describe. Omitted options keep the value of LIVE."""
-    tls = tls_of(live) if live else {}
-    tls |= {key: params[key] for key in ("peer_tls", "client_tls") if params[key] is not None}
-    return EtcdCluster(
-        **tls,
-        namespace=namespace,
-        pod=PodSettings.from_params(params),
-        storage_size=params["storage_size"] or None,
-        storage_class_name=params["storage_class_name"] or None,
-        **{key: params[key] for key in _PLAIN},
-    )
+    kind = EtcdCluster
+
+    def desired(self, namespace: str) -> EtcdCluster:
+        tls = tls_of(self.live) if self.live else {}
+        tls |= {key: self.params[key] for key in ("peer_tls", "client_tls") if self.params[key] is not None}
+        claim = {key: self.params[key] or None for key in ("storage_size", "storage_class_name")}
+        return EtcdCluster(**self.fields(namespace, "size", "enable_v2"), **tls, **claim)
+
+    def manifests(self) -> list[Manifest]:
+        return manifests(self.server)
+
+    def check_live(self, live: Manifest) -> None:
+        if not self.server.client_tls and self.params["client_tls"] is None:
+            self.ctx.warn(
+                f"{self.server} was made without TLS for its clients and stays so. client_tls: true encrypts what they say, and "
+                "they then need the certificate; client_tls: false leaves it without this warning."
+            )
+        check_live(self.server, live)
+
+    def generated(self, once: MadeOnce) -> list[Manifest]:
+        return members.certificates(once, self.server, in_use=self.live is not None)
+
+    def wait(self) -> dict[str, t.Any]:
+        views = members.wait(self.ctx.cluster, self.server, **self.waiting)
+        return {"members": [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]}
+
+    def result(self) -> dict[str, t.Any]:
+        return {"url": self.server.url}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the members."""
-    params = ctx.params
-    if params["state"] == "present":
-        # Invalid input fails before any request to the cluster.
-        manifests(desired(params, params["namespace"] or "default"))
-    namespace = groups.namespace_of(ctx)
-    owner = owner_of("etcd_cluster", namespace, params["name"])
-    if params["state"] == "absent":
-        return ctx.result(groups.delete_servers(ctx, members.claims(desired(params, namespace)), owner))
-    live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", params["name"], namespace))
-    return _present(ctx, desired(params, namespace, live), live, owner)
-
-
-def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: str) -> dict[str, t.Any]:
-    params = ctx.params
-    if live:
-        if not cluster.client_tls and params["client_tls"] is None:
-            ctx.warn(
-                f"etcd {cluster.namespace}/{cluster.name} was made without TLS for its clients and stays so. client_tls: true "
-                "encrypts what they say, and they then need the certificate; client_tls: false leaves it without this warning."
-            )
-        check_live(cluster, live)
-    elif not ctx.check:
-        members.check_storage(ctx.cluster, cluster)
-
-    def make(once: MadeOnce) -> tuple[list[Manifest], None]:
-        return [*members.certificates(once, cluster, in_use=live is not None), *manifests(cluster)], None
-
-    report, _none = groups.apply_made_once(ctx, make, owner, wait=False)
-    report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
-    result = {"url": cluster.url}
-    if params["wait"] and not ctx.check:
-        views = members.wait(ctx.cluster, cluster, timeout=params["wait_timeout"], progress=ctx.progress)
-        rows = [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]
-        return ctx.result(report, members=rows, **result)
-    return ctx.result(report, **result)
+    return Life(ctx).execute()
 
 
 def main() -> None:

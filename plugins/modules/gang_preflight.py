@@ -57,7 +57,7 @@ options:
   definition:
     description:
       - Objects that make pods, added to O(groups). These are Pod, ReplicaSet, Deployment, StatefulSet, Job, and the kinds of the
-        collection's trainings (JobSet, PyTorchJob, PersiaJob). Other objects of Kubernetes are passed over, pods of other kinds not judged.
+        collection's trainings. Other objects of Kubernetes are passed over, pods of other kinds not judged.
     type: list
     elements: dict
     default: []

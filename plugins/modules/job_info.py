@@ -11,8 +11,7 @@ short_description: Report the state of a training, rank by rank
 version_added: 0.1.0
 description:
   - Returns the state of a training with its reason, and the same for each of its groups and ranks.
-  - Supports trainings of M(muster.ml.persia_job) on both backends, those of M(muster.ml.elastic_job) with their world size and step, those
-    of M(muster.ml.jobset), each slice a group, and groups of M(muster.ml.training_statefulset).
+  - A training is one of any module for trainings, which O(kind) names. Each slice of a M(muster.ml.jobset) is a group.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -92,7 +91,7 @@ world:
       type: str
       returned: for elastic jobs
 summary:
-  description: Key figures of the training, as in M(muster.ml.persia_job), M(muster.ml.elastic_job) and M(muster.ml.jobset).
+  description: Key figures of the training, as in the module that created it.
   returned: success
   type: dict
   sample: {ok: true, state: Running, job: ml/adult, pods: 4, backend: native}

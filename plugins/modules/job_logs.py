@@ -11,8 +11,7 @@ short_description: Read the logs of all ranks of a training
 version_added: 0.1.0
 description:
   - Returns the logs of all ranks of a training, each line prefixed with its rank, and the matches of a pattern in them.
-  - Supports trainings of M(muster.ml.persia_job) on both backends, of M(muster.ml.elastic_job) and of M(muster.ml.jobset),
-    and groups of M(muster.ml.training_statefulset).
+  - A training is one of any module for trainings, which O(kind) names.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth

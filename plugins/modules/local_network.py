@@ -58,7 +58,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 CONSTRAINTS: dict[str, t.Any] = {}
 
 
-def steps(cluster: LocalCluster, desired: bool) -> list[network.Step]:
+def steps(cluster: LocalCluster, desired: bool) -> list[network.Command]:
     if desired:
         return network.missing_steps(cluster.spec, egress=cluster.options["egress"])
     return network.removal_steps(cluster.spec)

@@ -106,7 +106,7 @@ owners:
       elements: str
       returned: always
 trainings:
-  description: Trainings of M(muster.ml.persia_job), M(muster.ml.elastic_job) and M(muster.ml.jobset), for M(muster.ml.job_info).
+  description: Trainings, whichever module created them, for M(muster.ml.job_info).
   returned: always
   type: list
   elements: dict

@@ -187,15 +187,11 @@ servers:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core.clock import Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import servers
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
     NatsCluster,
@@ -206,27 +202,19 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests 
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "persia-nats-service"},
-    "namespace": {"type": "str"},
     "backend": {"type": "str", "choices": ["statefulset", "operator"], "default": NatsCluster.backend},
     **with_defaults(NatsCluster, size="int"),
-    **groups.POD,
+    **servers.OPTIONS,
     "image": {"type": "str", "default": "nats:2.14.2"},
     **with_defaults(NatsCluster, max_payload="int", debug="bool", anti_affinity="bool", pod_disruption_budget="bool"),
     "max_connections": {"type": "int"},
     "write_deadline": {"type": "str"},
     "wait_for": {"type": "str", "choices": ["connected", "running"], "default": "connected"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
 _PLAIN = (
-    "name",
     "backend",
     "size",
     "max_payload",
@@ -235,59 +223,56 @@ _PLAIN = (
     "debug",
     "anti_affinity",
     "pod_disruption_budget",
-    "overrides",
-    *groups.NETWORK,
 )
 
 
-def desired(params: dict[str, t.Any], namespace: str) -> NatsCluster:
-    """The cluster that the options describe."""
-    return NatsCluster(namespace=namespace, pod=PodSettings.from_params(params), **{key: params[key] for key in _PLAIN})
+class Life(servers.Life[NatsCluster]):
+    """The life of NATS servers."""
+
+    kind = NatsCluster
+
+    def desired(self, namespace: str) -> NatsCluster:
+        return NatsCluster(**self.fields(namespace, *_PLAIN))
+
+    def manifests(self) -> list[Manifest]:
+        return manifests(self.server)
+
+    def waits_for_objects(self) -> bool:
+        """A NatsCluster has no status that shows whether its servers run."""
+        return self.server.backend != "operator"
+
+    def check(self) -> None:
+        """Refuse backend operator without the operator."""
+        if (known := advice(self.server)) is not None:
+            self.ctx.warn(known)
+        if self.server.backend != "operator" or self.ctx.check:
+            return
+        if self.ctx.cluster.resource("nats.io/v1alpha2", "NatsCluster") is None:
+            raise MissingKind(
+                "backend operator: this cluster does not serve NatsCluster (nats.io/v1alpha2).",
+                hint="Install nats-operator (role muster.ml.nats_operator), or use backend: statefulset.",
+            )
+
+    def unwanted(self) -> list[Ref]:
+        server = self.server
+        wants_none = server.backend != "operator" and (server.size == 1 or not server.pod_disruption_budget)
+        budget = Ref("policy/v1", "PodDisruptionBudget", server.name, server.namespace)
+        return [*super().unwanted(), *([budget] if wants_none else [])]
+
+    def wait(self) -> dict[str, t.Any]:
+        """Wait as option wait_for says."""
+        wait = nats.replace_outdated if self.server.backend == "operator" else nats.wait
+        if self.params["wait_for"] == "running":
+            nats.wait_for_pods(self.ctx.cluster, self.server, **self.waiting)
+            return {}
+        views = wait(self.ctx.cluster, self.server, **self.waiting)
+        return {"servers": [_row(view) for view in views]}
+
+    def result(self) -> dict[str, t.Any]:
+        return {"url": self.server.url, "servers": []}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, update or delete the servers."""
-    params = ctx.params
-    namespace = groups.namespace_of(ctx)
-    owner = owner_of("nats_cluster", namespace, params["name"])
-    if params["state"] == "absent":
-        return ctx.result(groups.delete_group(ctx, namespace, owner))
-    cluster = desired(params, namespace)
-    objects = manifests(cluster)
-    if (known := advice(cluster)) is not None:
-        ctx.warn(known)
-    return _present(ctx, cluster, objects, owner)
-
-
-def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner: str) -> dict[str, t.Any]:
-    params = ctx.params
-    operator = cluster.backend == "operator"
-    if operator and not ctx.check and ctx.cluster.resource("nats.io/v1alpha2", "NatsCluster") is None:
-        raise MissingKind(
-            "backend operator: this cluster does not serve NatsCluster (nats.io/v1alpha2).",
-            hint="Install nats-operator (role muster.ml.nats_operator), or use backend: statefulset.",
-        )
-    deadline = Deadline(params["wait_timeout"])
-    # A NatsCluster has no status that shows whether its servers run.
-    report = groups.apply_group(ctx, objects, owner, wait=params["wait"] and not operator)
-    budget = Ref("policy/v1", "PodDisruptionBudget", cluster.name, cluster.namespace)
-    wants_none = not operator and (cluster.size == 1 or not cluster.pod_disruption_budget)
-    report.merge(delete_unwanted(ctx.cluster, [budget] if wants_none else [], owner, check=ctx.check))
-    report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
-    waits = params["wait"] and not ctx.check
-    servers = _wait(ctx, cluster, deadline.answer_timeout) if waits else []
-    return ctx.result(report, url=cluster.url, servers=[_server(view) for view in servers])
-
-
-def _wait(ctx: Context, cluster: NatsCluster, timeout: float) -> list[ServerView]:
-    if ctx.params["wait_for"] == "running":
-        nats.wait_for_pods(ctx.cluster, cluster, timeout=timeout, progress=ctx.progress)
-        return []
-    wait = nats.replace_outdated if cluster.backend == "operator" else nats.wait
-    return wait(ctx.cluster, cluster, timeout=timeout, progress=ctx.progress)
-
-
-def _server(view: ServerView) -> dict[str, t.Any]:
+def _row(view: ServerView) -> dict[str, t.Any]:
     varz = view.varz or {}
     return {
         "pod": view.pod,
@@ -295,6 +280,11 @@ def _server(view: ServerView) -> dict[str, t.Any]:
         "peers": view.peers,
         "max_payload": varz.get("max_payload"),
     }
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Create, update or delete the servers."""
+    return Life(ctx).execute()
 
 
 def main() -> None:

@@ -110,13 +110,11 @@ created_buckets:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import servers
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import (
     ObjectStore,
@@ -126,82 +124,74 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.ma
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "store"},
-    "namespace": {"type": "str"},
     "buckets": {"type": "list", "elements": "str", "default": []},
     **with_defaults(ObjectStore, storage_size="str"),
-    **groups.POD,
+    **servers.OPTIONS,
+    **servers.CLAIMS,
     "image": {"type": "str", "default": "ghcr.io/versity/versitygw:v1.8.0"},
-    "storage_class_name": {"type": "str"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
-    "delete_data": {"type": "bool", "default": False},
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
-_PLAIN = ("name", "storage_size", "overrides", *groups.NETWORK)
+
+class Life(servers.LifeWithClaims[ObjectStore]):
+    """The life of a store."""
+
+    kind = ObjectStore
+    login: store.Login
+
+    @property
+    def buckets(self) -> list[str]:
+        """The names of the desired buckets."""
+        return check_buckets(self.params["buckets"])
+
+    def desired(self, namespace: str) -> ObjectStore:
+        storage_class = self.params["storage_class_name"] or None
+        return ObjectStore(storage_class_name=storage_class, **self.fields(namespace, "storage_size"))
+
+    def manifests(self) -> list[Manifest]:
+        return manifests(self.server)
+
+    def check_options(self) -> None:
+        super().check_options()
+        if self.buckets and not self.params["wait"]:
+            raise InvalidInput("buckets: they are created when the store answers.", "Set wait to true.")
+
+    def generated(self, once: MadeOnce) -> list[Manifest]:
+        self.login = store.login_of(once, self.server, runs=self.live is not None)
+        return [store.secret_of(self.server, self.login)]
+
+    def waits_for_objects(self) -> bool:
+        return True
+
+    def wait(self) -> dict[str, t.Any]:
+        """Wait until the store answers, and create the missing buckets."""
+        return _row(store.wait(self.ctx.cluster, self.server, self.login, self.buckets, **self.waiting))
+
+    def result(self) -> dict[str, t.Any]:
+        planned = self._planned() if self.ctx.check and self.params["wait"] else {}
+        return {"endpoint": self.server.endpoint, "login_secret": self.server.login, **planned}
+
+    def _planned(self) -> dict[str, t.Any]:
+        """The buckets that a run would create."""
+        if not self.live:
+            return _row(store.Buckets(sorted(self.buckets), self.buckets))
+        try:
+            return _row(store.sync(self.ctx.cluster, self.server, self.login, self.buckets, check=True))
+        except Unreachable as exc:
+            # What check mode was asked about may be the very change that makes it answer again.
+            self.ctx.warn(f"Which buckets are missing is not known: {exc.message}")
+            return {}
 
 
-def desired(params: dict[str, t.Any], namespace: str) -> ObjectStore:
-    """The store that the options describe."""
-    return ObjectStore(
-        namespace=namespace,
-        pod=PodSettings.from_params(params),
-        storage_class_name=params["storage_class_name"] or None,
-        **{key: params[key] for key in _PLAIN},
-    )
+def _row(found: store.Buckets) -> dict[str, t.Any]:
+    changed = {"changed": True} if found.missing else {}
+    return {"buckets": found.names, "created_buckets": found.missing, **changed}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the store."""
-    params = ctx.params
-    if params["state"] == "present":
-        # Invalid input fails before any request to the cluster.
-        manifests(desired(params, params["namespace"] or "default"))
-        if check_buckets(params["buckets"]) and not params["wait"]:
-            raise InvalidInput("buckets: they are created when the store answers.", "Set wait to true.")
-    wanted = desired(params, groups.namespace_of(ctx))
-    owner = owner_of("object_store", wanted.namespace, wanted.name)
-    if params["state"] == "absent":
-        return ctx.result(groups.delete_servers(ctx, store.claims(wanted), owner))
-    return _present(ctx, wanted, owner)
-
-
-def _present(ctx: Context, wanted: ObjectStore, owner: str) -> dict[str, t.Any]:
-    runs = ctx.cluster.get(Ref("apps/v1", "StatefulSet", wanted.name, wanted.namespace)) is not None
-    if not runs and not ctx.check:
-        store.check_storage(ctx.cluster, wanted)
-
-    def make(once: MadeOnce) -> tuple[list[Manifest], store.Login]:
-        login = store.login_of(once, wanted, runs=runs)
-        return [store.secret_of(wanted, login), *manifests(wanted)], login
-
-    report, login = groups.apply_made_once(ctx, make, owner, wait=ctx.params["wait"])
-    report.merge(groups.delete_unwanted_policy(ctx, wanted.name, wanted.namespace, owner))
-    found = _buckets(ctx, wanted, login, runs=runs) if ctx.params["wait"] else None
-    result: dict[str, t.Any] = {"endpoint": wanted.endpoint, "login_secret": wanted.login}
-    if found:
-        result |= {"buckets": found.names, "created_buckets": found.missing}
-        result |= {"changed": True} if found.missing else {}
-    return ctx.result(report, **result)
-
-
-def _buckets(ctx: Context, wanted: ObjectStore, login: store.Login, *, runs: bool) -> store.Buckets | None:
-    names = check_buckets(ctx.params["buckets"])
-    if ctx.check and not runs:
-        return store.Buckets(sorted(names), names)
-    if not ctx.check:
-        return store.wait(ctx.cluster, wanted, login, names, timeout=ctx.params["wait_timeout"], progress=ctx.progress)
-    try:
-        return store.sync(ctx.cluster, wanted, login, names, check=True)
-    except Unreachable as exc:
-        # What check mode was asked about may be the very change that makes it answer again.
-        ctx.warn(f"Which buckets are missing is not known: {exc.message}")
-        return None
+    return Life(ctx).execute()
 
 
 def main() -> None:

@@ -168,13 +168,11 @@ nodes:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import servers
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api import Login
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import (
@@ -186,80 +184,79 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manife
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "rabbitmq"},
-    "namespace": {"type": "str"},
     **with_defaults(RabbitmqCluster, size="int", memory_watermark="float", disk_free_limit="str", storage_size="str"),
-    **groups.POD,
+    **servers.OPTIONS,
+    **servers.CLAIMS,
     "image": {"type": "str", "default": "docker.io/library/rabbitmq:4.2.9"},
     "tls": {"type": "bool"},
     "admin_user": {"type": "str", "default": "admin"},
     "admin_password": {"type": "str", "no_log": True},
     "admin_secret": {"type": "str", "no_log": False},  # a name
-    "storage_class_name": {"type": "str"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
-    "delete_data": {"type": "bool", "default": False},
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {"mutually_exclusive": [("admin_password", "admin_secret")]}
 
-_PLAIN = ("name", "size", "memory_watermark", "disk_free_limit", "storage_size", "overrides", *groups.NETWORK)
 
+class Life(servers.LifeWithClaims[RabbitmqCluster]):
+    """The life of RabbitMQ's nodes."""
 
-def desired(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> RabbitmqCluster:
-    """The broker that the options describe. Without the option TLS stays as it is at LIVE."""
-    tls = params["tls"] if params["tls"] is not None else live is None or tls_of(live)
-    return RabbitmqCluster(
-        tls=tls,
-        namespace=namespace,
-        pod=PodSettings.from_params(params),
-        admin_secret=params["admin_secret"] or None,
-        storage_class_name=params["storage_class_name"] or None,
-        **{key: params[key] for key in _PLAIN},
-    )
+    kind = RabbitmqCluster
+    authority: str | None = None
+    """The certificate of the authority, where it is known."""
+
+    @property
+    def password(self) -> Sensitive | None:
+        """The password in the options."""
+        given = self.params["admin_password"]
+        return None if given is None else Sensitive(given)
+
+    def desired(self, namespace: str) -> RabbitmqCluster:
+        kept = self.live is None or tls_of(self.live)
+        return RabbitmqCluster(
+            tls=kept if self.params["tls"] is None else self.params["tls"],
+            admin_secret=self.params["admin_secret"] or None,
+            storage_class_name=self.params["storage_class_name"] or None,
+            **self.fields(namespace, "size", "memory_watermark", "disk_free_limit", "storage_size"),
+        )
+
+    def manifests(self) -> list[Manifest]:
+        return manifests(self.server)
+
+    def check_options(self) -> None:
+        super().check_options()
+        login = Login(self.params["admin_user"], self.password or Sensitive("x" * 8))
+        nodes.check_login(login, "admin_user and admin_password")
+
+    def check_live(self, live: Manifest) -> None:
+        check_live(self.server, live)
+
+    def generated(self, once: MadeOnce) -> list[Manifest]:
+        """The Secrets; a running broker gets another password before its Secret does."""
+        in_use = self.live is not None
+        have, login = nodes.login_of(once, self.server, self.params["admin_user"], self.password, in_use=in_use)
+        secrets = nodes.secret_manifests(once, self.server, login, in_use=in_use)
+        if in_use and not self.ctx.check:
+            nodes.change_password(self.ctx.cluster, self.server, have, login, warn=self.ctx.warn)
+        if in_use or not self.ctx.check:
+            self.authority = nodes.authority_of(secrets)
+        return secrets
+
+    def wait(self) -> dict[str, t.Any]:
+        found = nodes.wait(self.ctx.cluster, self.server, **self.waiting)
+        return {"version": found["version"], "nodes": found["nodes"]}
+
+    def result(self) -> dict[str, t.Any]:
+        return {
+            "amqp_url": self.server.amqp_url,
+            "management_url": self.server.management_url,
+            "admin_secret": self.server.admin,
+            "ca_cert": self.authority,
+        }
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the broker."""
-    params = ctx.params
-    password = None if params["admin_password"] is None else Sensitive(params["admin_password"])
-    if params["state"] == "present":
-        # Invalid input fails before any request to the cluster.
-        manifests(desired(params, params["namespace"] or "default"))
-        nodes.check_login(Login(params["admin_user"], password or Sensitive("x" * 8)), "admin_user and admin_password")
-    namespace = groups.namespace_of(ctx)
-    owner = owner_of("rabbitmq_cluster", namespace, params["name"])
-    if params["state"] == "absent":
-        return ctx.result(groups.delete_servers(ctx, nodes.claims(desired(params, namespace)), owner))
-    return _present(ctx, namespace, owner, password)
-
-
-def _present(ctx: Context, namespace: str, owner: str, password: Sensitive | None) -> dict[str, t.Any]:
-    def make(once: MadeOnce) -> tuple[list[Manifest], tuple[RabbitmqCluster, list[Manifest], Manifest | None]]:
-        # Before its Secrets, without which no run makes it.
-        live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", ctx.params["name"], namespace))
-        broker, in_use = desired(ctx.params, namespace, live), live is not None
-        have, login = nodes.login_of(once, broker, ctx.params["admin_user"], password, in_use=in_use)
-        secrets = nodes.secret_manifests(once, broker, login, in_use=in_use)
-        if live:
-            check_live(broker, live)
-            if not ctx.check:
-                nodes.change_password(ctx.cluster, broker, have, login, warn=ctx.warn)
-        elif not ctx.check:
-            nodes.check_storage(ctx.cluster, broker)
-        return [*secrets, *manifests(broker)], (broker, secrets, live)
-
-    report, (broker, secrets, live) = groups.apply_made_once(ctx, make, owner, wait=False)
-    report.merge(groups.delete_unwanted_policy(ctx, broker.name, broker.namespace, owner))
-    result = {"amqp_url": broker.amqp_url, "management_url": broker.management_url, "admin_secret": broker.admin}
-    result["ca_cert"] = nodes.authority_of(secrets) if live or not ctx.check else None
-    if ctx.params["wait"] and not ctx.check:
-        found = nodes.wait(ctx.cluster, broker, timeout=ctx.params["wait_timeout"], progress=ctx.progress)
-        result |= {"version": found["version"], "nodes": found["nodes"]}
-    return ctx.result(report, **result)
+    return Life(ctx).execute()
 
 
 def main() -> None:

@@ -262,13 +262,14 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.merge import apply_overrides
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest, owner_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import key_secrets, runners
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import (
@@ -319,90 +320,101 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ["amqp_url"])]}
 
 
-def desired(params: dict[str, t.Any], namespace: str) -> Runner:
-    """The runner that the options describe."""
-    fields = {field.name for field in dataclasses.fields(Runner)} - {"namespace", "amqp_url"}
-    given = {key: params[key] for key in fields & params.keys() if params[key] is not None}
-    url = Sensitive(params["amqp_url"] or "")
-    return Runner(namespace=namespace, pod=PodSettings.from_params(params), amqp_url=url, **given)
+class Life(servers.Life[Runner]):
+    """The life of runners, which are drained before their pods are stopped."""
+
+    kind = Runner
+    drained = False
+
+    def desired(self, namespace: str) -> Runner:
+        params = self.params
+        names = {field.name for field in dataclasses.fields(Runner)} - {"namespace", "amqp_url"}
+        given = {key: params[key] for key in names & params.keys() if params[key] is not None}
+        url = Sensitive(params["amqp_url"] or "")
+        return Runner(namespace=namespace, pod=PodSettings.from_params(params), amqp_url=url, **given)
+
+    def manifests(self) -> list[Manifest]:
+        return manifests(self.server)
+
+    def apply(self) -> Report:
+        """Apply what differs. What was planned is what is reported, because draining writes one object twice."""
+        cluster, runner = self.ctx.cluster, self.desired(self.namespace)
+        warnings = [] if self.ctx.check else runners.check_secrets(cluster, runner)
+        keys = key_secrets.runner_keys(cluster, runner.namespace, runner.key_secret, runner.passphrase_secret)
+        if keys is None and not self.ctx.check:
+            raise NotFound(
+                f"Secret {runner.namespace}/{runner.key_secret} or {runner.passphrase_secret} does not exist, and the runner mounts both.",
+                "Module training_secret makes them with content: decryption_key.",
+            )
+        self.server = dataclasses.replace(runner, keys=keys, monitor=groups.monitor_kind(self.ctx))
+        plan = self._plan(self.manifests(), prune=True)
+        if plan.changed and not self.ctx.check:
+            done = self._carry_out()
+            plan.objects, plan.warnings = done.objects, done.warnings
+        plan.warnings += warnings
+        return plan
+
+    def _carry_out(self) -> Report:
+        """Drain the pods that would be stopped, and apply."""
+        cluster, runner = self.ctx.cluster, self.server
+        stops = runners.is_disruptive(cluster, runner, self._is_changed)
+        if stops:
+            self._drain(runner)
+            groups.apply_group(self.ctx, manifests(runner, DRAINED), self.owner, wait=False)
+        if stops or runners.is_drained(cluster, runner):
+            # Also after a run that was killed before this: whoever takes work now must not be a pod that goes.
+            runners.wait_replaced(cluster, runner, timeout=self.params["wait_timeout"], on_progress=self.ctx.progress)
+        return groups.apply_group(self.ctx, self.manifests(), self.owner, wait=self.params["wait"], prune=True)
+
+    def _plan(self, objects: list[Manifest], *, prune: bool = False) -> Report:
+        options = {key: self.params[key] for key in APPLY}
+        return apply_objects(
+            self.ctx.cluster,
+            objects,
+            owner=self.owner,
+            check=True,
+            prune=prune,
+            on_progress=self.ctx.progress,
+            **options,
+        )
+
+    def _is_changed(self, replicas: int) -> bool:
+        """Whether the Deployment would be changed with so many replicas."""
+        runner = dataclasses.replace(self.server, replicas=replicas)
+        return self._plan([apply_overrides(deployment(runner), runner.overrides)]).changed
+
+    def _drain(self, runner: Runner) -> None:
+        if self.params["drain"]:
+            before = runners.ignored(self.ctx.cluster, runner)
+            groups.apply_group(self.ctx, [state_config_map(runner, DRAINED)], self.owner, wait=False)
+            timeout = self.params["drain_timeout"]
+            runners.wait_drained(self.ctx.cluster, runner, before, timeout=timeout, on_progress=self.ctx.progress)
+            self.drained = True
+
+    def unwanted(self) -> list[Ref]:
+        """Nothing beside what prune deletes."""
+        return []
+
+    def wait(self) -> dict[str, t.Any]:
+        timeout = self.params["wait_timeout"]
+        views = runners.wait_healthy(self.ctx.cluster, self.server, timeout=timeout, on_progress=self.ctx.progress)
+        return {"runners": [{"pod": v.pod, "state": v.state, "experiments": list(v.experiments)} for v in views]}
+
+    def result(self) -> dict[str, t.Any]:
+        broker = check(self.server)
+        return {"broker": f"{broker.host}:{broker.port}{broker.vhost}", "drained": self.drained}
+
+    def absent(self) -> dict[str, t.Any]:
+        runner = self.desired(self.namespace)
+        if not self.ctx.check and runners.is_ours(self.ctx.cluster, runner, self.owner):
+            self._drain(runner)
+        report = groups.delete_group(self.ctx, self.namespace, self.owner)
+        return self.ctx.result(report, drained=self.drained)
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the runner."""
-    params = ctx.params
-    if params["state"] == "absent":
-        return _absent(ctx)
-    # Invalid input fails before any request to the cluster.
-    broker = check(desired(params, params["namespace"] or "default"))
-    runner = desired(params, groups.namespace_of(ctx))
-    warnings = [] if ctx.check else runners.check_secrets(ctx.cluster, runner)
-    keys = key_secrets.runner_keys(ctx.cluster, runner.namespace, runner.key_secret, runner.passphrase_secret)
-    if keys is None and not ctx.check:
-        raise NotFound(
-            f"Secret {runner.namespace}/{runner.key_secret} or {runner.passphrase_secret} does not exist, and the runner mounts both.",
-            "Module training_secret makes them with content: decryption_key.",
-        )
-    report, drained = _present(ctx, dataclasses.replace(runner, keys=keys, monitor=groups.monitor_kind(ctx)))
-    report.warnings += warnings
-    found: dict[str, t.Any] = {"broker": f"{broker.host}:{broker.port}{broker.vhost}", "drained": drained}
-    if params["wait"] and not ctx.check:
-        views = runners.wait_healthy(ctx.cluster, runner, timeout=params["wait_timeout"], on_progress=ctx.progress)
-        found["runners"] = [{"pod": v.pod, "state": v.state, "experiments": list(v.experiments)} for v in views]
-    return ctx.result(report, **found)
-
-
-def _present(ctx: Context, runner: Runner) -> tuple[Report, bool]:
-    """Apply what differs. What was planned is what is reported, because draining writes one object twice."""
-    owner = owner_of("studioml_runner", runner.namespace, runner.name)
-    objects = manifests(runner)
-    plan = _plan(ctx, objects, owner, prune=True)
-    if ctx.check or not plan.changed:
-        return plan, False
-    drained = runners.is_disruptive(ctx.cluster, runner, _is_changed(ctx, runner, owner))
-    if drained:
-        _drain(ctx, runner, owner)
-        groups.apply_group(ctx, manifests(runner, DRAINED), owner, wait=False)
-    if drained or runners.is_drained(ctx.cluster, runner):
-        # Also after a run that was killed before this: whoever takes work now must not be a pod that goes.
-        runners.wait_replaced(ctx.cluster, runner, timeout=ctx.params["wait_timeout"], on_progress=ctx.progress)
-    done = groups.apply_group(ctx, objects, owner, wait=ctx.params["wait"], prune=True)
-    plan.objects, plan.warnings = done.objects, done.warnings
-    return plan, drained and ctx.params["drain"]
-
-
-def _plan(ctx: Context, objects: list[Manifest], owner: str, *, prune: bool = False) -> Report:
-    options = {key: ctx.params[key] for key in APPLY}
-    return apply_objects(
-        ctx.cluster, objects, owner=owner, check=True, prune=prune, on_progress=ctx.progress, **options
-    )
-
-
-def _is_changed(ctx: Context, runner: Runner, owner: str) -> t.Callable[[int], bool]:
-    """Whether the Deployment would be changed with so many replicas."""
-
-    def changed(replicas: int) -> bool:
-        same_size = apply_overrides(deployment(dataclasses.replace(runner, replicas=replicas)), runner.overrides)
-        return _plan(ctx, [same_size], owner).changed
-
-    return changed
-
-
-def _drain(ctx: Context, runner: Runner, owner: str) -> None:
-    if ctx.params["drain"]:
-        before = runners.ignored(ctx.cluster, runner)
-        groups.apply_group(ctx, [state_config_map(runner, DRAINED)], owner, wait=False)
-        timeout = ctx.params["drain_timeout"]
-        runners.wait_drained(ctx.cluster, runner, before, timeout=timeout, on_progress=ctx.progress)
-
-
-def _absent(ctx: Context) -> dict[str, t.Any]:
-    params, namespace = ctx.params, groups.namespace_of(ctx)
-    owner = owner_of("studioml_runner", namespace, params["name"])
-    runner = desired(params, namespace)
-    drained = not ctx.check and runners.is_ours(ctx.cluster, runner, owner)
-    if drained:
-        _drain(ctx, runner, owner)
-    return ctx.result(groups.delete_group(ctx, namespace, owner), drained=drained and params["drain"])
+    return Life(ctx).execute()
 
 
 def main() -> None:

@@ -270,15 +270,15 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.ready import exists
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Change, Report
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
@@ -295,7 +295,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server i
 WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "triton"},
-    "namespace": {"type": "str"},
     "model_repository": {"type": "str"},
     **groups.STORAGE,
     "credentials_secret": {"type": "str", "no_log": False},  # its name
@@ -314,10 +313,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
         },
     },
     "args": WORDS,
-    **groups.POD,
+    **servers.OPTIONS,
     "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
     **groups.MONITORING,
     "alerts": {
         "type": "dict",
@@ -325,10 +322,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     },
     **with_defaults(TritonServer, dashboard="bool"),
     "delete_data": {"type": "bool", "default": False},
-    **REMOVAL,
-    **STATE,
-    **APPLY,
-    **WAIT,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_repository",))]}
@@ -336,13 +329,8 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_re
 # A server without a model has no metric, and models may be uploaded only when it serves.
 _WITHOUT_MODELS = {(group_of(replicas.AUTOSCALER[0]), replicas.AUTOSCALER[1]): exists}
 _PLAIN = (
-    "name",
-    "args",
-    "shm_size",
-    "strict_readiness",
-    "startup_timeout",
-    "drain_timeout",
-    "exit_timeout",
+    *("args", "shm_size", "strict_readiness", "startup_timeout", "drain_timeout", "exit_timeout"),
+    *("dashboard", "service_account_annotations"),
 )
 _REPOSITORY = (
     "model_repository",
@@ -353,50 +341,78 @@ _REPOSITORY = (
 )
 
 
-def desired(params: dict[str, t.Any], namespace: str) -> TritonServer:
-    """The server that the options describe."""
-    alerts = Alerts(**params["alerts"]) if params["alerts"] else None
-    autoscaling = Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None
-    plain = (*_PLAIN, "dashboard", "service_account_annotations", "overrides", *groups.NETWORK)
-    # The flags are the server's own, beside those that the module gives it.
-    pod = PodSettings.from_params({key: value for key, value in params.items() if key not in ("args", "shm_size")})
-    storage = Storage.from_params(params["storage"])
-    repository = Repository(storage=storage, **{key: params[key] for key in _REPOSITORY})
-    return TritonServer(
-        namespace=namespace,
-        pod=pod,
-        repository=repository,
-        alerts=alerts,
-        autoscaling=autoscaling,
-        replicas=None if autoscaling else params["replicas"],
-        **{key: params[key] for key in plain},
-    )
+class Life(servers.Life[TritonServer]):
+    """The life of Triton's replicas."""
 
+    kind = TritonServer
 
-def _unwanted(server: TritonServer) -> list[Ref]:
-    """What an earlier run may have made for metrics, and this one has not."""
-    made = {ref_of(one) for one in manifests(server)}
-    kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
-    refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
-    refs.append(Ref("v1", "ConfigMap", f"{server.name}-dashboard", server.namespace))
-    return [ref for ref in refs if ref not in made]
+    def desired(self, namespace: str) -> TritonServer:
+        params = self.params
+        storage = Storage.from_params(params["storage"])
+        # The flags are the server's own, beside those that the module gives it.
+        of_pod = {key: value for key, value in params.items() if key not in ("args", "shm_size")}
+        return TritonServer(
+            **{**self.fields(namespace, *_PLAIN), "pod": PodSettings.from_params(of_pod)},
+            repository=Repository(storage=storage, **{key: params[key] for key in _REPOSITORY}),
+            alerts=Alerts(**params["alerts"]) if params["alerts"] else None,
+            autoscaling=Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None,
+            replicas=None if params["autoscaling"] else params["replicas"],
+        )
 
+    def manifests(self) -> list[Manifest]:
+        return manifests(self.server)
 
-def _scaled(
-    ctx: Context, server: TritonServer, owner: str
-) -> tuple[TritonServer, Report, dict[Ref, t.Collection[str]] | None]:
-    """Give the number of replicas to the autoscaler, or take it back: the server to apply, what was done, and what may be overwritten."""
-    ref = Ref(*DEPLOYMENT, server.name, server.namespace)
-    if server.autoscaling:
-        replicas.check_only_autoscaler(ctx.cluster, ref, owner)
-        number = replicas.hand_over(ctx.cluster, ref, owner, server.autoscaling.bounds, check=ctx.check)
-        # A dry run cannot hand over first, and would show the default of the API server.
-        return dataclasses.replace(server, replicas=number if ctx.check else None), Report(), None
-    # Before the number is changed, because it would change it again.
-    autoscaler = Ref(*replicas.AUTOSCALER, server.name, server.namespace)
-    gone = delete_unwanted(ctx.cluster, [autoscaler], owner, check=ctx.check)
-    left = replicas.is_left_over(ctx.cluster, ref, owner)
-    return server, gone, {ref: [replicas.FIELD]} if left else None
+    def waits_for_objects(self) -> bool:
+        return True
+
+    def apply(self) -> Report:
+        """Apply, and leave the number of replicas to the autoscaler, if there is one."""
+        desired = self.desired(self.namespace)
+        self.server = dataclasses.replace(desired, monitor=groups.monitor_kind(self.ctx))
+        for text in self.server.repository.warnings:
+            self.ctx.warn(text)
+        scaled, gone, overwrite = self._scaled()
+        wait = self.params["wait"]
+        try:
+            report = groups.apply_group(
+                self.ctx, manifests(scaled), self.owner, wait=wait, overwrite=overwrite, predicates=_WITHOUT_MODELS
+            )
+        except WaitTimeout as exc:
+            exc.message += failing.explained(self.ctx.cluster, self.server)
+            raise
+        if scaled.autoscaling and scaled.replicas is not None:
+            report.changes = [_as_handed_over(change) for change in report.changes]
+        return report.merge(gone)
+
+    def _scaled(self) -> tuple[TritonServer, Report, dict[Ref, t.Collection[str]] | None]:
+        """Give the number of replicas to the autoscaler, or take it back.
+
+        Returns the server to apply, what was done, and which fields may be overwritten.
+        """
+        cluster, server, check = self.ctx.cluster, self.server, self.ctx.check
+        ref = Ref(*DEPLOYMENT, server.name, server.namespace)
+        if server.autoscaling:
+            replicas.check_only_autoscaler(cluster, ref, self.owner)
+            number = replicas.hand_over(cluster, ref, self.owner, server.autoscaling.bounds, check=check)
+            # A dry run cannot hand over first, and would show the default of the API server.
+            return dataclasses.replace(server, replicas=number if check else None), Report(), None
+        # Before the number is changed, because it would change it again.
+        autoscaler = Ref(*replicas.AUTOSCALER, server.name, server.namespace)
+        gone = delete_unwanted(cluster, [autoscaler], self.owner, check=check)
+        left = replicas.is_left_over(cluster, ref, self.owner)
+        return server, gone, {ref: [replicas.FIELD]} if left else None
+
+    def unwanted(self) -> list[Ref]:
+        """What an earlier run may have made for metrics, and the account: its pods have gone, if that was waited for."""
+        server, made = self.server, {ref_of(one) for one in self.manifests()}
+        kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
+        refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
+        refs.append(Ref("v1", "ConfigMap", f"{server.name}-dashboard", server.namespace))
+        refs.append(Ref("v1", "ServiceAccount", server.name, server.namespace))
+        return [*super().unwanted(), *(ref for ref in refs if ref not in made)]
+
+    def result(self) -> dict[str, t.Any]:
+        return {"endpoints": self.server.endpoints}
 
 
 def _as_handed_over(change: Change) -> Change:
@@ -408,34 +424,7 @@ def _as_handed_over(change: Change) -> Change:
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the server."""
-    params = ctx.params
-    if params["state"] == "absent":
-        namespace = groups.namespace_of(ctx)
-        owner = owner_of("triton_server", namespace, params["name"])
-        return ctx.result(groups.delete_group(ctx, namespace, owner))
-    # Invalid input fails before any request to the cluster.
-    manifests(desired(params, params["namespace"] or "default"))
-    wanted = dataclasses.replace(desired(params, groups.namespace_of(ctx)), monitor=groups.monitor_kind(ctx))
-    owner = owner_of("triton_server", wanted.namespace, wanted.name)
-    for text in wanted.repository.warnings:
-        ctx.warn(text)
-    scaled, gone, overwrite = _scaled(ctx, wanted, owner)
-    try:
-        report = groups.apply_group(
-            ctx, manifests(scaled), owner, wait=params["wait"], overwrite=overwrite, predicates=_WITHOUT_MODELS
-        )
-    except WaitTimeout as exc:
-        exc.message += failing.explained(ctx.cluster, wanted)
-        raise
-    if scaled.autoscaling and scaled.replicas is not None:
-        report.changes = [_as_handed_over(change) for change in report.changes]
-    report.merge(gone)
-    report.merge(groups.delete_unwanted_policy(ctx, wanted.name, wanted.namespace, owner))
-    report.merge(delete_unwanted(ctx.cluster, _unwanted(wanted), owner, check=ctx.check))
-    # After the pods that still ran as the account of before have gone, if that was waited for.
-    account = [Ref("v1", "ServiceAccount", wanted.name, wanted.namespace)] if wanted.pod.service_account_name else []
-    report.merge(delete_unwanted(ctx.cluster, account, owner, check=ctx.check))
-    return ctx.result(report, endpoints=wanted.endpoints)
+    return Life(ctx).execute()
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 import importlib
+import os
 import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -57,7 +58,9 @@ class ControllerAction(ActionBase, abc.ABC):
         return {**result, **remove_values(found, checked._no_log_values)}
 
     def _run_elsewhere(self, task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
-        """Run the ordinary module where the task runs."""
+        """Run the ordinary module where the task runs. It needs the identifier of the run for its requests to the API server."""
+        if run := os.environ.get("MUSTER_RUN"):
+            self._task.environment = [*(self._task.environment or []), {"MUSTER_RUN": run}]
         return t.cast(
             "dict[str, t.Any]", self._execute_module(task_vars=task_vars, wrap_async=bool(self._task.async_val))
         )

@@ -27,7 +27,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     Listing,
     Manifest,
     Ref,
-    Resource,
+    ServedKind,
     labels_of,
     name_and_home,
     owner_on,
@@ -81,7 +81,7 @@ class World(FakeCluster):
         stale = [
             f"{group}/v1" for group in sorted(self.hidden) if group != "x.io"
         ]  # of x.io nobody says that it is missing
-        return Kinds([*seen, (*MIRROR, Resource("projects", False))], stale)
+        return Kinds([*seen, (*MIRROR, ServedKind("projects", False))], stale)
 
     # The mirror: Projects are the Namespaces
 
@@ -414,7 +414,7 @@ class Shared(FakeCluster):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kinds_served |= {QUEUES: Resource("localqueues", True), PERSIA: Resource("persiajobs", True)}
+        self.kinds_served |= {QUEUES: ServedKind("localqueues", True), PERSIA: ServedKind("persiajobs", True)}
         self.users: dict[Ref, tuple[str, str]] = {}
         self.over: set[Ref] = set()
         self.blind: set[str] = set()

@@ -27,7 +27,7 @@ from cryptography.x509.oid import NameOID
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, MusterError, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 Body = dict[str, Any]
@@ -249,7 +249,7 @@ def _asked(cluster: FakeCluster, verb: str, ref: Ref, query: dict[str, str], bod
 
 def _discovery(cluster: FakeCluster, parts: list[str], accept: str) -> Body | None:
     """Its version, and the kinds that it serves: all of them for who accepts the aggregated form, and in that of old."""
-    served: dict[str, dict[str, Resource]] = {}
+    served: dict[str, dict[str, ServedKind]] = {}
     for (version, kind), resource in cluster.kinds_served.items():
         served.setdefault(version, {})[kind] = resource
     if parts == ["version"]:
@@ -284,7 +284,7 @@ def _group(api_version: str) -> Body:
     return {"name": group, "versions": [row], "preferredVersion": row}
 
 
-def _aggregated(api_version: str, kinds: dict[str, Resource]) -> Body:
+def _aggregated(api_version: str, kinds: dict[str, ServedKind]) -> Body:
     group, _slash, version = api_version.rpartition("/")
     rows = [
         {

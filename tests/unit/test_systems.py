@@ -13,6 +13,10 @@ import pytest
 from support.reading import load, parse
 from systems.sample import ENTRY, FILES, NAME
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS
+from ansible_collections.muster.ml.plugins.module_utils._kube.order import BUILT_IN_GROUPS
+from ansible_collections.muster.ml.plugins.module_utils._kube.uses import TRAININGS
+
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "playbooks" / "vars" / "systems.yml"
 KNOWN: list[dict[str, Any]] = load(LIST)["__systems_known"]
@@ -66,6 +70,14 @@ def test_the_sample_has_the_parts_of_a_system() -> None:
     parts = {re.sub(r"(?<!/tasks)/[^/]+\.py$", "", name) for name in FILES}
     assert {"plugins/module_utils/_systems/sample", "playbooks/sample.yml", f"docs/systems/{NAME}.md"} <= parts
     assert {f"roles/sample/tasks/{entry}.yml" for entry in ENTRY_POINTS} <= parts
+
+
+def test_every_workload_of_a_training_counts_as_one_that_uses_things() -> None:
+    """Deletion asks what trainings use, and whether they have ended, also for those of other tools."""
+    workloads = [w for kind in KINDS.values() for backend in kind.backends for w in backend.workloads]
+    custom = {w.group_kind for w in workloads if w.group_kind[0] not in BUILT_IN_GROUPS}
+    assert custom <= TRAININGS.keys(), "add the kind to TRAININGS in plugins/module_utils/_kube/uses.py"
+    assert all(workload.pod_sets for workload in workloads if workload.group_kind in custom)
 
 
 @pytest.mark.parametrize("path", [p for p in COMMON if p != LIST and p.stem not in NAMES], ids=name_of)

@@ -17,10 +17,9 @@ from .._core.waiting import Observe, fixed_interval, wait_for
 from .._kube import made_once
 from .._kube.engine import apply_objects
 from .._kube.objects import Manifest, Ref
-from .._kube.removal import delete_objects, delete_unwanted
+from .._kube.removal import delete_objects
 from .._kube.report import Change, Report
 from .._kube.wait import Predicates
-from .._manifests import network_policy
 from .._manifests.meta import owners
 from .._manifests.monitoring import MONITORS
 from .._manifests.storage import Storage
@@ -144,17 +143,6 @@ def apply_group(
     )  # fmt: skip
 
 
-def apply_made_once(
-    ctx: Context, make: t.Callable[[made_once.MadeOnce], tuple[t.Sequence[Manifest], T]], owner: str, *, wait: bool
-) -> tuple[Report, T]:
-    """As apply_group, of objects among which are generated ones; see made_once.py."""
-
-    def apply(objects: t.Sequence[Manifest], made_of: made_once.MadeOf) -> Report:
-        return apply_group(ctx, objects, owner, wait=wait, made_of=made_of)
-
-    return made_once.apply_made_once(ctx.cluster, make, apply)
-
-
 def delete_group(ctx: Context, namespace: str, owner: str) -> Report:
     """Delete everything of an owner, but data only with the option delete_data."""
     options = {key: ctx.params[key] for key in ("delete_data", *WAIT) if key in ctx.params}
@@ -178,10 +166,3 @@ def delete_servers(ctx: Context, claims: Claims, owner: str) -> Report:
         return report
     report.merge(claims.delete(ctx.cluster, marked, owner, check=ctx.check, delete_data=ctx.params["delete_data"]))
     return report
-
-
-def delete_unwanted_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:
-    """Delete the NetworkPolicy of an earlier run, if this one has none."""
-    policy = Ref(network_policy.API_VERSION, network_policy.KIND, name, namespace)
-    unwanted = [] if ctx.params["network_policy"] else [policy]
-    return delete_unwanted(ctx.cluster, unwanted, owned_by, check=ctx.check)

@@ -20,6 +20,7 @@ import http.client
 import io
 import json
 import math
+import os
 import queue
 import re
 import socket
@@ -35,7 +36,7 @@ from .._core.sensitive import Sensitive
 from . import answers, headers, kinds, redact, tls, tunnel
 from .credentials import RequestAuth
 from .kubeconfig import Connection, Params, load
-from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
+from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind
 
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -134,6 +135,9 @@ class Transport:
         self.connection = connection
         self.limits = limits or Limits()
         self._base = _base(connection)
+        run = os.environ.get("MUSTER_RUN", "")
+        self._agent = f"muster/{run}" if run.isalnum() else "muster"
+        """The user agent, with the identifier of the run by which callback summary counts requests."""
         self._idle: queue.LifoQueue[_Wire] = queue.LifoQueue()
         self._clock = clock
         self._bucket = TokenBucket(_RATE, _BURST, clock)
@@ -331,7 +335,7 @@ class Transport:
 
     def _headers(self, accept: str, content_type: str | None, auth: RequestAuth) -> t.Any:
         """The headers as they are sent; only here are secrets revealed. Invalid values are refused before http.client prints them."""
-        given: list[tuple[str, t.Any]] = [*self.connection.headers, ("Accept", accept), ("User-Agent", "muster")]
+        given: list[tuple[str, t.Any]] = [*self.connection.headers, ("Accept", accept), ("User-Agent", self._agent)]
         if content_type:
             given.append(("Content-Type", content_type))
         if auth.authorization:
@@ -440,7 +444,7 @@ class HttpCluster:
 
     def __init__(self, transport: Transport) -> None:
         self._http = transport
-        self._resources: dict[str, dict[str, Resource]] = {}
+        self._resources: dict[str, dict[str, ServedKind]] = {}
 
     @property
     def server(self) -> str:
@@ -456,7 +460,7 @@ class HttpCluster:
     def close(self) -> None:
         self._http.close()
 
-    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
+    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> ServedKind | None:
         known = kinds.BUILT_IN.get((api_version, kind))
         if known:
             return known
@@ -662,7 +666,7 @@ class HttpCluster:
         answer = self._http.call(method, path, query, body, content_type=content_type)
         return self._checked(answer, verb=verb, ref=ref, what=str(ref), sent=body)
 
-    def _served(self, api_version: str, kind: str) -> Resource:
+    def _served(self, api_version: str, kind: str) -> ServedKind:
         # Ask once more: a definition may be established a moment before discovery lists it.
         resource = self.resource(api_version, kind) or self.resource(api_version, kind, refresh=True)
         if resource is None:
@@ -701,7 +705,7 @@ def _group_path(api_version: str) -> str:
     return f"/apis/{quoted}" if "/" in api_version else f"/api/{quoted}"
 
 
-def _path(api_version: str, resource: Resource, namespace: str | None = None, name: str | None = None,
+def _path(api_version: str, resource: ServedKind, namespace: str | None = None, name: str | None = None,
           subresource: str | None = None) -> str:  # fmt: skip
     parts = [_group_path(api_version)]
     if resource.namespaced and namespace:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import typing as t
 
 from .kinds import Kinds
-from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
+from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind
 
 if t.TYPE_CHECKING:
     from .tunnel import Tunnel
@@ -45,7 +45,7 @@ class Cluster(t.Protocol):
     def close(self) -> None:
         """Close the connections. A later call opens new ones."""
 
-    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
+    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> ServedKind | None:
         """Return how the kind is served, or None if the cluster does not know it. ``refresh`` repeats discovery."""
 
     def get(self, ref: Ref) -> Manifest | None:

@@ -36,7 +36,7 @@ from .objects import (
 )
 from .order import wave_of, waves
 from .owned import owned_objects
-from .plan import ApplyOptions, Step, make_plan, raise_overtaken
+from .plan import ApplyOptions, PlannedObject, make_plan, raise_overtaken
 from .prepare import with_annotation
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
 from .removal import Deletion, by_ref, shared_namespaces
@@ -153,7 +153,7 @@ class _Run:
                         list(self._delete_late_prune_record(refs))
                 raise
 
-    def carry_out(self, steps: list[Step], lease: Lease | None) -> Report:
+    def carry_out(self, steps: list[PlannedObject], lease: Lease | None) -> Report:
         """Rehearse, write, prune. With a Lease no other run of the owner prunes meanwhile."""
         report, refs = Report(warnings=lease.warnings if lease else []), [step.ref for step in steps]
         recorded = self.prune and has_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
@@ -195,13 +195,13 @@ class _Run:
         else:
             self._delete_prune_record(refs)
 
-    def _is_new_for_owner(self, step: Step) -> bool:
+    def _is_new_for_owner(self, step: PlannedObject) -> bool:
         """Whether the owner gets an object that it does not have yet."""
         if step.verdict == "unchanged" or not step.ours:
             return False
         return step.live is None or owner_on(step.live) != self.options.owner
 
-    def _leftovers(self, steps: list[Step]) -> tuple[dict[Ref, Manifest], list[str]]:
+    def _leftovers(self, steps: list[PlannedObject]) -> tuple[dict[Ref, Manifest], list[str]]:
         """Objects that have our label and are not among the steps."""
         desired = {step.ref.identity for step in steps}
         namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.options.namespace}
@@ -220,7 +220,7 @@ class _Run:
         }
         return left, warnings
 
-    def _prune(self, steps: list[Step], report: Report, lease: Lease | None) -> None:
+    def _prune(self, steps: list[PlannedObject], report: Report, lease: Lease | None) -> None:
         """Delete objects that have our label and are no longer desired, last wave first; record it if nothing is left over."""
         refs, uids = [step.ref for step in steps], _uids(steps) | _uids_of(report.objects.values())
         found, warnings = self._leftovers(steps)
@@ -243,7 +243,7 @@ class _Run:
         return None
 
 
-def _fenced(steps: list[Step], lease: Lease) -> list[Step]:
+def _fenced(steps: list[PlannedObject], lease: Lease) -> list[PlannedObject]:
     """The steps. Where the run before this one did not end, one that is unchanged is written, too, with the Lease's uid.
 
     That run may be about to delete the object, as it was when it looked: it then has another version, and the API server refuses.
@@ -259,7 +259,7 @@ def _fenced(steps: list[Step], lease: Lease) -> list[Step]:
     ]  # fmt: skip
 
 
-def _uids(steps: list[Step]) -> set[str]:
+def _uids(steps: list[PlannedObject]) -> set[str]:
     return _uids_of(step.live for step in steps if step.live)
 
 
@@ -267,7 +267,9 @@ def _uids_of(objects: t.Iterable[Manifest]) -> set[str]:
     return {item["metadata"]["uid"] for item in objects if item["metadata"].get("uid")}
 
 
-def _wait_ready(run: _Run, steps: list[Step], report: Report, timeout: float, predicates: Predicates | None) -> None:
+def _wait_ready(
+    run: _Run, steps: list[PlannedObject], report: Report, timeout: float, predicates: Predicates | None
+) -> None:
     """Wait; an error also contains what was applied before."""
     refs = [step.ref for step in steps]
     # An object that is not ours lacks our label, so a list by that label would miss it.
@@ -286,7 +288,7 @@ def _wait_ready(run: _Run, steps: list[Step], report: Report, timeout: float, pr
 
 def _write(
     writer: Writer,
-    steps: list[Step],
+    steps: list[PlannedObject],
     report: Report,
     options: ApplyOptions,
     on_progress: OnProgress | None,
@@ -298,7 +300,7 @@ def _write(
     progress, total = Progress(on_progress, clock), len(steps)
     outcomes: dict[Ref, Change] = {}
 
-    def carry_out(step: Step) -> tuple[Change, Manifest | None]:
+    def carry_out(step: PlannedObject) -> tuple[Change, Manifest | None]:
         outcome = writer.carry_out(step)
         outcomes[step.ref] = outcome[0]
         progress.report(f"{len(outcomes)} of {total} objects applied")
@@ -324,7 +326,7 @@ def _write(
 
 
 def _until_one_fails(
-    carry_out: t.Callable[[Step], tuple[Change, Manifest | None]], steps: list[Step]
+    carry_out: t.Callable[[PlannedObject], tuple[Change, Manifest | None]], steps: list[PlannedObject]
 ) -> tuple[list[tuple[Change, Manifest | None]], list[MusterError]]:
     """Carry out the steps one after the other: what belongs together is written in order, so that a later run can complete it."""
     done: list[tuple[Change, Manifest | None]] = []
@@ -336,7 +338,7 @@ def _until_one_fails(
     return done, []
 
 
-def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
+def _rehearse(writer: Writer, steps: list[PlannedObject], options: ApplyOptions) -> None:
     """Rehearse all writes as dry runs, so that invalid fields, conflicts and quotas are refused before anything is changed.
 
     Impossible for objects whose namespace or kind this run creates, and unnecessary for a single write.
@@ -346,7 +348,7 @@ def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
         return
     first = min(wave_of(step.ref.group_kind) for step in writes)
 
-    def rehearse(step: Step) -> None:
+    def rehearse(step: PlannedObject) -> None:
         writer.rehearse(step, later=wave_of(step.ref.group_kind) > first)
 
     failures = run_all(rehearse, [step for step in writes if not step.deferred], parallel=options.parallel)[1]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import typing as t
 
-from .objects import GroupKind, Manifest, Resource, group_of
+from .objects import GroupKind, Manifest, ServedKind, group_of
 from .order import BUILT_IN_GROUPS
 
 _NAMESPACED = {
@@ -43,17 +43,17 @@ _CLUSTER_WIDE = {
 }
 
 
-def _table() -> dict[tuple[str, str], Resource]:
+def _table() -> dict[tuple[str, str], ServedKind]:
     found = {}
     for rows, namespaced in ((_NAMESPACED, True), (_CLUSTER_WIDE, False)):
         for api_version, pairs in rows.items():
             for pair in pairs.split():
                 kind, plural = pair.split(":")
-                found[api_version, kind] = Resource(plural, namespaced)
+                found[api_version, kind] = ServedKind(plural, namespaced)
     return found
 
 
-BUILT_IN: dict[tuple[str, str], Resource] = _table()
+BUILT_IN: dict[tuple[str, str], ServedKind] = _table()
 
 # Created by controllers, never by us (except simulated nodes), and expensive to list in a big cluster.
 NEVER_OURS: frozenset[GroupKind] = frozenset({
@@ -88,10 +88,10 @@ _NEAR = 0.75
 """Least likeness of two names of kinds, as difflib counts it, of which one may be meant by the other."""
 
 
-class Kinds(list[tuple[str, str, Resource]]):
+class Kinds(list[tuple[str, str, ServedKind]]):
     """The (apiVersion, kind, resource) that can be listed and deleted. ``unknown``: API groups and versions whose discovery failed."""
 
-    def __init__(self, found: t.Iterable[tuple[str, str, Resource]] = (), unknown: t.Iterable[str] = ()) -> None:
+    def __init__(self, found: t.Iterable[tuple[str, str, ServedKind]] = (), unknown: t.Iterable[str] = ()) -> None:
         super().__init__(found)
         self.unknown = list(unknown)
 
@@ -100,13 +100,13 @@ class Kinds(list[tuple[str, str, Resource]]):
         return [(api, kind) for api, kind, resource in self if f"{resource.plural}.{group_of(api)}" == name]
 
 
-def nearest(known: t.Iterable[tuple[str, str, Resource]], api_version: str, kind: str) -> str:
+def nearest(known: t.Iterable[tuple[str, str, ServedKind]], api_version: str, kind: str) -> str:
     """The kind that is probably meant, as ``Secret (v1)``: one with that name in another group or version, or with one like it.
 
     Empty where none is near.
     """
 
-    def likeness(found: tuple[str, str, Resource]) -> float:
+    def likeness(found: tuple[str, str, ServedKind]) -> float:
         asked = "".join(kind.split()).casefold()
         name = max(_ratio(asked, found[1].casefold()), _ratio(asked, found[2].plural))
         return name + (0.1 if group_of(found[0]) == group_of(api_version) else 0)
@@ -119,7 +119,7 @@ def _ratio(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other).ratio()
 
 
-def misspelt(known: t.Iterable[tuple[str, str, Resource]], api_version: str, kind: str) -> bool:
+def misspelt(known: t.Iterable[tuple[str, str, ServedKind]], api_version: str, kind: str) -> bool:
     """Whether an unknown kind is one that is served, but for its version, for upper and lower case, or for one letter.
 
     Only the same API group counts, of which the definition of one kind may be gone while those of others stay; and where that is one of
@@ -144,16 +144,16 @@ def _is_one_slip(one: str, other: str) -> bool:
     return short == long[1:] or short[1:] == long[1:] or short[1::-1] + short[2:] == long
 
 
-def resources_of(listing: Manifest) -> dict[str, Resource]:
+def resources_of(listing: Manifest) -> dict[str, ServedKind]:
     """kind -> resource of an APIResourceList (``/apis/<group>/<version>``)."""
     return {
-        item["kind"]: Resource(item["name"], bool(item["namespaced"]), "patch" in (item.get("verbs") or ["patch"]))
+        item["kind"]: ServedKind(item["name"], bool(item["namespaced"]), "patch" in (item.get("verbs") or ["patch"]))
         for item in listing.get("resources") or []
         if "/" not in item["name"]
     }
 
 
-def discovered_kinds(aggregated: Manifest) -> t.Iterator[tuple[str, str, Resource]]:
+def discovered_kinds(aggregated: Manifest) -> t.Iterator[tuple[str, str, ServedKind]]:
     """(apiVersion, kind, resource) of an APIGroupDiscoveryList: what can be listed and deleted, preferred version first."""
     for group in aggregated.get("items") or []:
         name = (group.get("metadata") or {}).get("name") or ""
@@ -164,7 +164,7 @@ def discovered_kinds(aggregated: Manifest) -> t.Iterator[tuple[str, str, Resourc
                 kind = (item.get("responseKind") or {}).get("kind") or ""
                 if {"list", "delete"} <= set(item.get("verbs") or ()) and kind not in seen:
                     seen.add(kind)
-                    yield api_version, kind, Resource(item["resource"], item.get("scope") == "Namespaced")
+                    yield api_version, kind, ServedKind(item["resource"], item.get("scope") == "Namespaced")
 
 
 def unavailable_groups(aggregated: Manifest) -> list[str]:

@@ -29,7 +29,7 @@ from .objects import (
     GroupKind,
     Manifest,
     Ref,
-    Resource,
+    ServedKind,
     annotations_of,
     group_kind,
     group_of,
@@ -89,7 +89,7 @@ class Managed:
         }
 
 
-Kind = tuple[str, str, Resource]
+Kind = tuple[str, str, ServedKind]
 
 
 def _kinds(cluster: Cluster, *, namespaced_only: bool) -> list[Kind]:

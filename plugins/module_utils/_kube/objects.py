@@ -99,7 +99,7 @@ class Ref:
 
 
 @dataclasses.dataclass(frozen=True)
-class Resource:
+class ServedKind:
     """The resource that serves a kind. ``applied``: whether it can be patched, and so applied; reviews can only be created."""
 
     plural: str

@@ -22,7 +22,7 @@ from .managed import served_kinds
 from .objects import (
     NAMESPACE,
     Manifest,
-    Resource,
+    ServedKind,
     former_owner,
     group_kind,
     group_of,
@@ -78,14 +78,14 @@ def owned_objects(
 
 def _beside_controllers(
     cluster: Cluster,
-    kinds: t.Sequence[tuple[str, str, Resource]],
+    kinds: t.Sequence[tuple[str, str, ServedKind]],
     namespaces: t.Sequence[str],
     owner: str,
     parallel: int,
 ) -> list[Manifest]:
     """The owner's objects of kinds that are searched only in its own namespaces, whose deletion such an object would block."""
 
-    def look(where: tuple[tuple[str, str, Resource], str]) -> list[Manifest]:
+    def look(where: tuple[tuple[str, str, ServedKind], str]) -> list[Manifest]:
         (api_version, kind, _resource), namespace = where
         try:
             found = cluster.list_metadata(api_version, kind, namespace, owner_selector(owner))
@@ -99,7 +99,7 @@ def _beside_controllers(
 
 
 def _listed(
-    cluster: Cluster, found: tuple[str, str, Resource], *, owner: str, namespaces: t.Collection[str]
+    cluster: Cluster, found: tuple[str, str, ServedKind], *, owner: str, namespaces: t.Collection[str]
 ) -> tuple[list[Manifest], list[str]]:
     api_version, kind, resource = found
     selector = owner_selector(owner)

@@ -59,7 +59,7 @@ CHANGED = "changed: "
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class PlannedObject:
     """The planned action for one object.
 
     ``deferred``: the server cannot be asked yet, because this run creates its namespace or kind. ``takes``: field managers whose fields
@@ -114,7 +114,7 @@ class ApplyOptions:
         return owner_selector(self.owner)
 
 
-def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOptions) -> list[Step]:
+def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOptions) -> list[PlannedObject]:
     """A step for every object, or one error with all problems."""
     flat = flatten(objects)
     validate.check_objects(flat)
@@ -143,7 +143,9 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
 
 
-def _lost_tokens(cluster: Cluster, steps: list[Step], namespaces: _Namespaces, options: ApplyOptions) -> list[NotFound]:
+def _lost_tokens(
+    cluster: Cluster, steps: list[PlannedObject], namespaces: _Namespaces, options: ApplyOptions
+) -> list[NotFound]:
     """Return the problems of Secrets for tokens. A namespace that other tasks are yet to create may get more accounts with it."""
     if options.expected is None:
         return []
@@ -152,7 +154,7 @@ def _lost_tokens(cluster: Cluster, steps: list[Step], namespaces: _Namespaces, o
     return lost_tokens(cluster, created, coming, check=options.check, parallel=options.parallel)
 
 
-def _asked_again(cluster: Cluster, step: Step, options: ApplyOptions) -> Step:
+def _asked_again(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -> PlannedObject:
     """The step. Of an object that admission changed when it was written, a dry run tells whether it still would."""
     live, record = step.live, annotations_of(step.live or {}).get(ANNOTATION_NOT_KEPT, "")
     if live is None or step.verdict != "unchanged" or not step.ours or CHANGED not in record:
@@ -174,12 +176,12 @@ def without_bookkeeping(manifest: Manifest) -> Manifest:
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
 
 
-def _with_overwrites(step: Step, options: ApplyOptions) -> Step:
+def _with_overwrites(step: PlannedObject, options: ApplyOptions) -> PlannedObject:
     taken = (options.overwrite or {}).get(step.ref)
     return dataclasses.replace(step, overwrites=frozenset(taken)) if taken else step
 
 
-def _with_changing_kinds(steps: list[Step]) -> list[Step]:
+def _with_changing_kinds(steps: list[PlannedObject]) -> list[PlannedObject]:
     """The steps; an object whose definition this run changes is deferred, because only the new definition can judge it."""
     changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
     return [
@@ -287,7 +289,7 @@ def _step(
     namespaces: _Namespaces,
     unserved: set[Ref],
     options: ApplyOptions,
-) -> Step:
+) -> PlannedObject:
     ref = ref_of(desired)
     found = live.get(ref)
     pinned = ref in options.made_of
@@ -304,7 +306,7 @@ def _step(
                 f"Namespace {ref.namespace} does not exist.",
                 hint=f"Create it first, or put it into the same list of objects.{until if options.check else ''} Nothing was changed.",
             )
-        return Step(ref, desired, None, "create", deferred=absent or ref in unserved, pinned=pinned)
+        return PlannedObject(ref, desired, None, "create", deferred=absent or ref in unserved, pinned=pinned)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
@@ -332,7 +334,7 @@ def _held_by(live: Manifest) -> str:
     return f"It waits for its finalizers {', '.join(finalizers)}. " if finalizers else ""
 
 
-def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
+def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> PlannedObject:
     """Compare a live object with the desired one. fields.py says why this need not compare values."""
     ref, desired = ref_of(desired), _with_label_of_maker(desired, live, options)
     redact.seal_everything(live, like=desired)
@@ -343,7 +345,7 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
         if not (options.force_conflicts or owner == former):
             raise Conflict(f"{ref} belongs to {owner_text(owner)}, not to {owner_text(options.owner)}.", ref=ref, managers=[owner],
                            hint=_ways_to_have(owner, options.owner))  # fmt: skip
-        return Step(
+        return PlannedObject(
             ref,
             desired,
             live,
@@ -355,7 +357,7 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
         return _adopted(desired, live, options)
     takes = _former_managers(live, options)
     if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(desired)[ANNOTATION_APPLIED]:
-        return Step(ref, desired, live, "update", "the definition changed", takes=takes)
+        return PlannedObject(ref, desired, live, "update", "the definition changed", takes=takes)
     not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
     lost = [
         path
@@ -363,10 +365,10 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
         if path not in (not_kept or "").split("\n")
     ]
     if lost:
-        return Step(ref, _with_not_kept_record(desired, not_kept), live, "update", _drift(live, lost, options))
+        return PlannedObject(ref, _with_not_kept_record(desired, not_kept), live, "update", _drift(live, lost, options))
     if not redact.same_secrets(desired, live):
-        return Step(ref, desired, live, "update", "secret values changed")
-    return Step(ref, desired, live, "unchanged")
+        return PlannedObject(ref, desired, live, "update", "secret values changed")
+    return PlannedObject(ref, desired, live, "unchanged")
 
 
 def _with_label_of_maker(desired: Manifest, live: Manifest, options: ApplyOptions) -> Manifest:
@@ -401,19 +403,19 @@ def _former_managers(live: Manifest, options: ApplyOptions, *more: str) -> tuple
     return tuple(manager for manager in names if manager in there and manager != options.manager)
 
 
-def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
+def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> PlannedObject:
     """Use an object without our label as it is if it has all desired fields; take it over only with ``adopt``."""
     ref = ref_of(desired)
     if options.adopt:
         takes = _former_managers(live, options, *fields.makers(live))
         kept = fields.kept_by_others(live, {*takes, options.manager})
         more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
-        return Step(
+        return PlannedObject(
             ref, desired, live, "update", "; ".join(["existed already", "adopted", *kept[:_NAMED]]) + more, takes=takes
         )
     differ = list(fields.differing_paths(live, _asked_for(desired)))
     if not differ:
-        return Step(
+        return PlannedObject(
             ref,
             desired,
             live,
@@ -446,7 +448,7 @@ def _with_not_kept_record(desired: Manifest, not_kept: str | None) -> Manifest:
     return with_annotation(desired, ANNOTATION_NOT_KEPT, not_kept) if not_kept else desired
 
 
-def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> Step:
+def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> PlannedObject:
     """A namespace has one owner; another owner has labels and annotations on it under its own field manager."""
     ref, asked = ref_of(desired), _asked_for(desired)
     lost = fields.unowned_paths(asked, live, options.manager)
@@ -458,10 +460,10 @@ def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, option
     # On another owner's namespace we have no record of former values to compare with.
     changed = [path for path in fields.differing_paths(live, asked) if not path.startswith(tuple(lost))]
     if not lost and not surplus and not changed:
-        return Step(ref, asked, live, "unchanged", f"belongs to {owner}", ours=False)
+        return PlannedObject(ref, asked, live, "unchanged", f"belongs to {owner}", ours=False)
     changes = [*(f"{path} added" for path in lost), *(f"{path} changed" for path in changed)]
     changes += [f"{path} removed" for path in surplus]
-    return Step(ref, asked, live, "update", f"{', '.join(changes)}; belongs to {owner}", ours=False)
+    return PlannedObject(ref, asked, live, "update", f"{', '.join(changes)}; belongs to {owner}", ours=False)
 
 
 def _drift(live: Manifest, lost: list[str], options: ApplyOptions) -> str:

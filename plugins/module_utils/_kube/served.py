@@ -16,7 +16,7 @@ from .._core.errors import InvalidInput, MissingKind, MusterError
 from .._core.pool import PARALLEL, run_all_or_raise
 from .cluster import Cluster
 from .kinds import Kinds, misspelt, nearest
-from .objects import NAMESPACE, SERVICE_ACCOUNT, Manifest, Resource, group_kind
+from .objects import NAMESPACE, SERVICE_ACCOUNT, Manifest, ServedKind, group_kind
 from .order import kinds_of_definitions
 
 _Pair = tuple[str, str]
@@ -93,7 +93,7 @@ def refuse_misspelt_kinds(cluster: Cluster, objects: t.Sequence[Manifest], promi
 
 def _resources(
     cluster: Cluster, objects: t.Iterable[Manifest], parallel: int = PARALLEL
-) -> dict[_Pair, Resource | None]:
+) -> dict[_Pair, ServedKind | None]:
     pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
     return dict(
         zip(pairs, run_all_or_raise(lambda pair: cluster.resource(*pair), pairs, parallel=parallel), strict=True)

@@ -66,9 +66,8 @@ _MORE: dict[str, tuple[str, str]] = {
 """Built-in kinds without pods that name such things."""
 _ENDED: dict[GroupKind, set[str]] = {
     JOB: {"Complete", "Failed"},
-    ("kubeflow.org", "PyTorchJob"): {"Succeeded", "Failed"},
-    ("jobset.x-k8s.io", "JobSet"): {"Completed", "Failed"},
     ("kueue.x-k8s.io", "Workload"): {"Finished"},
+    **TRAININGS,
 }
 """Types of the conditions that say that an object has ended."""
 # PERSIA's operator (persia-k8s-utils 0.1.dev251) writes no status, and no owner references to the pods that it makes.

@@ -54,10 +54,12 @@ CLUSTER_WIDE: frozenset[GroupKind] = frozenset({
 })  # fmt: skip
 _WORDS_CLUSTER_WIDE = frozenset(word for _group, word in CLUSTER_WIDE)
 _NAMEABLE = frozenset({CONFIG_MAP, CLAIM, SECRET, SERVICE, SERVICE_ACCOUNT}) | CLUSTER_WIDE
-TRAININGS = frozenset({
-    ("persia.com", "PersiaJob"), ("kubeflow.org", "PyTorchJob"), ("jobset.x-k8s.io", "JobSet"),
-})  # fmt: skip
-"""Kinds of other projects that make the pods of a training."""
+TRAININGS: dict[GroupKind, set[str]] = {
+    ("persia.com", "PersiaJob"): set(),
+    ("kubeflow.org", "PyTorchJob"): {"Succeeded", "Failed"},
+    ("jobset.x-k8s.io", "JobSet"): {"Completed", "Failed"},
+}
+"""Kinds of other projects that make the pods of a training, with the types of the conditions that say that it has ended."""
 
 # The field that holds a name, or an object (or a list of them) with a name -> the kind that it names where it says none.
 _FIELDS = {

@@ -34,7 +34,7 @@ from .objects import (
     manager_of,
     ref_of,
 )
-from .plan import CHANGED, Step, overtaken, without_bookkeeping
+from .plan import CHANGED, PlannedObject, overtaken, without_bookkeeping
 from .ready import deletion_state
 from .report import Action, Change
 from .wait import wait_until
@@ -58,7 +58,7 @@ class Writer:
     recreate: bool = False
     adopt: bool = False
 
-    def carry_out(self, step: Step) -> tuple[Change, Manifest | None]:
+    def carry_out(self, step: PlannedObject) -> tuple[Change, Manifest | None]:
         """The change, and the object as it is (or would be) stored."""
         if step.verdict == "unchanged":
             return Change(step.ref, "unchanged", step.reason), step.live
@@ -83,7 +83,7 @@ class Writer:
             return Change(step.ref, "unchanged", step.reason), stored
         return self._change(step, stored), self._record_not_kept(step, stored)
 
-    def _undo_adoption(self, step: Step, stored: Manifest) -> None:
+    def _undo_adoption(self, step: PlannedObject, stored: Manifest) -> None:
         """Undo and report the adoption of an object that another client created since the plan: an apply cannot demand that none exists."""
         ours = manager_of(self.owner)
         others = sorted(fields.managers(stored) - {ours})
@@ -98,7 +98,7 @@ class Writer:
             ref=step.ref, managers=others, hint="Run again to compare it with the desired object.",
         )  # fmt: skip
 
-    def rehearse(self, step: Step, *, later: bool = False) -> None:
+    def rehearse(self, step: PlannedObject, *, later: bool = False) -> None:
         """Rehearse a write, so that the server refuses (a conflict, an immutable field) before anything is written.
 
         A reference to an object that this run has yet to create is no refusal. For ``later`` waves neither is that of a webhook, which may
@@ -114,7 +114,7 @@ class Writer:
             if not self._defaults(step, exc):
                 self._check_recreate(step, exc)
 
-    def _dry_run(self, step: Step) -> Manifest:
+    def _dry_run(self, step: PlannedObject) -> Manifest:
         """Return the object that an apply would store. A dry run cannot take over fields first, so a conflict about only those is none."""
         desired = _for_existing_only(step)
         try:
@@ -126,7 +126,7 @@ class Writer:
                 raise
         return self._sent(desired, step, dry_run=True, force=True)
 
-    def _sent(self, desired: Manifest, step: Step | None, *, dry_run: bool, force: bool) -> Manifest:
+    def _sent(self, desired: Manifest, step: PlannedObject | None, *, dry_run: bool, force: bool) -> Manifest:
         """The object as stored. One that is made of what was read is sent for that version only, or created where there was none."""
         manager = manager_of(self.owner)
         try:
@@ -148,7 +148,7 @@ class Writer:
                 return found
             raise
 
-    def _store(self, step: Step) -> Manifest:
+    def _store(self, step: PlannedObject) -> Manifest:
         """The object as an apply stores it. Defaults of the server that are in the way become ours first, and so go with the apply."""
         try:
             return self._apply(_for_existing_only(step), step)
@@ -162,7 +162,7 @@ class Writer:
         freed = dataclasses.replace(freed, desired=_without_nulls(freed.desired))
         return self._apply(_for_existing_only(freed), freed)
 
-    def _defaults(self, step: Step, refusal: Rejected) -> fields.Trie:
+    def _defaults(self, step: PlannedObject, refusal: Rejected) -> fields.Trie:
         """The defaults of the server that are the reason why it refuses a change; empty if it refuses the change without them, too."""
         refused = refusal.details.get("fields") or ()
         found = fields.defaults_in_the_way(step.desired, step.live, refused) if step.live else {}
@@ -174,7 +174,9 @@ class Writer:
                 return found if _is_inconclusive(exc) else {}
         return found
 
-    def _transfer_fields(self, step: Step, defaults: fields.Trie | None = None, tries: int = _TRIES) -> Step:
+    def _transfer_fields(
+        self, step: PlannedObject, defaults: fields.Trie | None = None, tries: int = _TRIES
+    ) -> PlannedObject:
         """Transfer the fields of the former managers to the owner; the step is then about the resulting version."""
         if not (step.live and (step.takes or defaults or fields.is_created_by(step.live, manager_of(self.owner)))):
             return step
@@ -201,7 +203,7 @@ class Writer:
         }
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
-    def _apply(self, desired: Manifest, step: Step | None = None) -> Manifest:
+    def _apply(self, desired: Manifest, step: PlannedObject | None = None) -> Manifest:
         backoff = Backoff(self.clock, first=0.5, factor=1)
 
         def send(force: bool = self.force_conflicts) -> Manifest:
@@ -214,7 +216,7 @@ class Writer:
 
         return with_retries(send, lambda exc: _is_transient(exc) and backoff.wait_for_retry(limit=_WEBHOOK_PATIENCE))
 
-    def _change(self, step: Step, stored: Manifest) -> Change:
+    def _change(self, step: PlannedObject, stored: Manifest) -> Change:
         if step.live is None:
             return Change(step.ref, "created", step.reason, after=displayed(step.desired))
         return Change(
@@ -225,14 +227,14 @@ class Writer:
             after=displayed(redact.seal_everything(stored)),
         )
 
-    def _predicted(self, step: Step, reason: str) -> Change:
+    def _predicted(self, step: PlannedObject, reason: str) -> Change:
         """The desired object, if the server cannot predict the result (a webhook without dry run, a missing reference)."""
         action: Action = "updated" if step.live else "created"
         return Change(
             step.ref, action, reason, before=displayed(step.live) if step.live else None, after=displayed(step.desired)
         )
 
-    def _record_not_kept(self, step: Step, stored: Manifest) -> Manifest:
+    def _record_not_kept(self, step: PlannedObject, stored: Manifest) -> Manifest:
         """Record fields that this server did not keep, or every run would apply them again, and those that admission changed."""
         desired = step.desired
         if self.check or not step.ours or "managedFields" not in stored["metadata"]:
@@ -249,7 +251,7 @@ class Writer:
         made = dataclasses.replace(step, live=stored)
         return self._apply(_for_existing_only(dataclasses.replace(made, desired={**desired, "metadata": noted})), made)
 
-    def _check_recreate(self, step: Step, refusal: Rejected) -> tuple[Manifest, Immutable]:
+    def _check_recreate(self, step: PlannedObject, refusal: Rejected) -> tuple[Manifest, Immutable]:
         """The object to replace, and why it has to be: the server would accept the new one, which it refuses as a change.
 
         What it would refuse of a new one as well is just wrong.
@@ -273,7 +275,7 @@ class Writer:
             raise InvalidInput(f"{step.ref} is never recreated ({why}): {immutable.message}", ref=step.ref) from refusal
         return step.live, immutable
 
-    def _dry_run_recreate(self, step: Step, refusal: Rejected) -> None:
+    def _dry_run_recreate(self, step: PlannedObject, refusal: Rejected) -> None:
         """Ask, under a free name, whether the new object would be accepted: else the old one could be deleted and never replaced."""
         name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
         tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": name}}
@@ -290,7 +292,7 @@ class Writer:
                 hint=exc.hint, ref=step.ref, details=exc.details,
             ) from refusal  # fmt: skip
 
-    def _recreate(self, step: Step, refusal: Rejected) -> tuple[Change, Manifest | None]:
+    def _recreate(self, step: PlannedObject, refusal: Rejected) -> tuple[Change, Manifest | None]:
         live, immutable = self._check_recreate(step, refusal)
         change = Change(step.ref, "recreated", immutable.message, before=displayed(live), after=displayed(step.desired))
         if self.check:
@@ -331,14 +333,14 @@ def _without_nulls(value: t.Any) -> t.Any:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _for_existing_only(step: Step) -> Manifest:
+def _for_existing_only(step: PlannedObject) -> Manifest:
     """The object as it is sent if it exists: the server refuses it if another one has taken its place meanwhile, or another version."""
     live = (step.live or {}).get("metadata", {})
     known = {key: live[key] for key in ("uid", *(["resourceVersion"] if step.pinned else [])) if key in live}
     return {**step.desired, "metadata": {**step.desired["metadata"], **known}} if known else step.desired
 
 
-def _overtaken(step: Step) -> Overtaken:
+def _overtaken(step: PlannedObject) -> Overtaken:
     return overtaken(step.ref, step.live["metadata"]["resourceVersion"] if step.live else None)
 
 

@@ -27,7 +27,7 @@ Runner = t.Callable[[t.Sequence[str]], str]
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class Command:
     """One command that is still needed, and why."""
 
     why: str
@@ -51,67 +51,69 @@ def is_up(link: t.Mapping[str, t.Any]) -> bool:
     return "UP" in link.get("flags", [])
 
 
-def bridge_steps(spec: ClusterSpec, found: t.Mapping[str, t.Any]) -> list[Step]:
+def bridge_steps(spec: ClusterSpec, found: t.Mapping[str, t.Any]) -> list[Command]:
     """Missing steps for the bridge on the host, given its links."""
     steps = []
     bridge = found.get(spec.bridge)
     address = f"{spec.gateway}/{spec.prefix_length}"
     if bridge is None:
-        steps.append(Step(f"bridge {spec.bridge}", ("ip", "link", "add", spec.bridge, "type", "bridge")))
+        steps.append(Command(f"bridge {spec.bridge}", ("ip", "link", "add", spec.bridge, "type", "bridge")))
     if bridge is None or address not in addresses(bridge):
-        steps.append(Step(f"address {address}", ("ip", "addr", "add", address, "dev", spec.bridge)))
+        steps.append(Command(f"address {address}", ("ip", "addr", "add", address, "dev", spec.bridge)))
     if bridge is None or not is_up(bridge):
-        steps.append(Step(f"{spec.bridge} up", ("ip", "link", "set", spec.bridge, "up")))
+        steps.append(Command(f"{spec.bridge} up", ("ip", "link", "set", spec.bridge, "up")))
     return steps
 
 
-def veth_steps(spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], *, has_netns: bool) -> list[Step]:
+def veth_steps(spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], *, has_netns: bool) -> list[Command]:
     """Missing steps that connect a node with the bridge."""
     steps = []
     if not has_netns:
-        steps.append(Step(f"network namespace {node.netns}", ("ip", "netns", "add", node.netns)))
+        steps.append(Command(f"network namespace {node.netns}", ("ip", "netns", "add", node.netns)))
     link = found.get(node.interface)
     if link is None or not has_netns:
         if link is not None:
-            steps.append(Step(f"stale {node.interface}", delete_link(node.interface)))
+            steps.append(Command(f"stale {node.interface}", delete_link(node.interface)))
         peer = ("type", "veth", "peer", "name", "eth0", "netns", node.netns)
-        steps.append(Step(f"veth {node.interface}", ("ip", "link", "add", node.interface, *peer)))
+        steps.append(Command(f"veth {node.interface}", ("ip", "link", "add", node.interface, *peer)))
         link = None
     if link is None or link.get("master") != spec.bridge:
         steps.append(
-            Step(f"{node.interface} on {spec.bridge}", ("ip", "link", "set", node.interface, "master", spec.bridge))
+            Command(f"{node.interface} on {spec.bridge}", ("ip", "link", "set", node.interface, "master", spec.bridge))
         )
     if link is None or not is_up(link):
-        steps.append(Step(f"{node.interface} up", ("ip", "link", "set", node.interface, "up")))
+        steps.append(Command(f"{node.interface} up", ("ip", "link", "set", node.interface, "up")))
     return steps
 
 
 def inside_steps(
     spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], routes: t.Collection[tuple[str, str]]
-) -> list[Step]:
+) -> list[Command]:
     """Missing steps for addresses and routes inside the node's namespace. ``routes`` are (destination, gateway) pairs."""
     ip = ("ip", "-n", node.netns)
     address = f"{node.address}/{node.prefix_length}"
     eth0 = found.get("eth0", {})
     steps = []
     if not is_up(found.get("lo", {})):
-        steps.append(Step(f"{node.name}: lo up", (*ip, "link", "set", "lo", "up")))
+        steps.append(Command(f"{node.name}: lo up", (*ip, "link", "set", "lo", "up")))
     if address not in addresses(eth0):
-        steps.append(Step(f"{node.name}: address {address}", (*ip, "addr", "add", address, "dev", "eth0")))
+        steps.append(Command(f"{node.name}: address {address}", (*ip, "addr", "add", address, "dev", "eth0")))
     if not is_up(eth0):
-        steps.append(Step(f"{node.name}: eth0 up", (*ip, "link", "set", "eth0", "up")))
+        steps.append(Command(f"{node.name}: eth0 up", (*ip, "link", "set", "eth0", "up")))
     desired = {("default", spec.gateway)}
     desired |= {(other.pod_cidr, other.address) for other in spec.all_nodes if other.index != node.index}
     for destination, gateway in sorted(desired - set(routes)):
-        steps.append(Step(f"{node.name}: route {destination}", (*ip, "route", "replace", destination, "via", gateway)))
+        steps.append(
+            Command(f"{node.name}: route {destination}", (*ip, "route", "replace", destination, "via", gateway))
+        )
     return steps
 
 
-def host_routes(spec: ClusterSpec, routes: t.Collection[tuple[str, str]]) -> list[Step]:
+def host_routes(spec: ClusterSpec, routes: t.Collection[tuple[str, str]]) -> list[Command]:
     """Routes from the host to the pods, without which no answer of the host or of the outside reaches them."""
     desired = {(node.pod_cidr, node.address) for node in spec.all_nodes}
     return [
-        Step(f"route {destination}", ("ip", "route", "replace", destination, "via", gateway, "dev", spec.bridge))
+        Command(f"route {destination}", ("ip", "route", "replace", destination, "via", gateway, "dev", spec.bridge))
         for destination, gateway in sorted(desired - set(routes))
     ]
 
@@ -124,7 +126,7 @@ def routes_in(netns: str | None, runner: Runner = run) -> set[tuple[str, str]]:
     return {(one["dst"], one["gateway"]) for one in found if one.get("gateway")}
 
 
-def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
+def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Command]:
     """Every step that a cluster's network still needs; all steps inside a namespace that does not exist yet."""
     host_links = read_links(runner)
     steps = bridge_steps(spec, host_links)
@@ -168,20 +170,20 @@ def has_egress(spec: ClusterSpec, runner: Runner = run) -> bool:
     return egress_table(spec) in read_tables(runner)
 
 
-def missing_steps(spec: ClusterSpec, *, egress: bool) -> list[Step]:
+def missing_steps(spec: ClusterSpec, *, egress: bool) -> list[Command]:
     """Every step that is missing for the desired network."""
     steps = plan(spec)
     if has_egress(spec) != egress:
         table = egress_table(spec)
         steps.append(
-            Step("address translation to the outside", ("nft", egress_rules(spec)))
+            Command("address translation to the outside", ("nft", egress_rules(spec)))
             if egress
-            else Step("no address translation to the outside", ("nft", "delete", "table", "ip", table))
+            else Command("no address translation to the outside", ("nft", "delete", "table", "ip", table))
         )
     if egress and FORWARDING.read_text(encoding="utf-8").strip() == "0":
         # Write the note first: without it, forwarding counts as switched on by the administrator, and stays on.
-        steps.append(Step("note about forwarding", ("touch", str(FORWARDING_NOTE))))
-        steps.append(Step("forwarding between interfaces", ("sysctl", "-q", "-w", "net.ipv4.ip_forward=1")))
+        steps.append(Command("note about forwarding", ("touch", str(FORWARDING_NOTE))))
+        steps.append(Command("forwarding between interfaces", ("sysctl", "-q", "-w", "net.ipv4.ip_forward=1")))
     return steps
 
 
@@ -190,20 +192,20 @@ def delete_link(name: str) -> tuple[str, ...]:
     return "sh", "-c", f"ip link delete {name} || ! [ -e /sys/class/net/{name} ]"
 
 
-def removal_steps(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
+def removal_steps(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Command]:
     """The steps that remove what exists of a cluster's network."""
     found = read_links(runner)
     steps = []
     for namespace in sorted(netns_dir.glob(f"muster-{spec.name}-*")) if netns_dir.is_dir() else []:
         if namespace.name.removeprefix(f"muster-{spec.name}-").isdigit():
-            steps.append(Step(f"network namespace {namespace.name}", ("ip", "netns", "delete", namespace.name)))
+            steps.append(Command(f"network namespace {namespace.name}", ("ip", "netns", "delete", namespace.name)))
     for name in found:
         if name == spec.bridge or name.removeprefix(f"{spec.bridge}-").isdigit():
-            steps.append(Step(f"interface {name}", delete_link(name)))
+            steps.append(Command(f"interface {name}", delete_link(name)))
     if has_egress(spec, runner):
-        steps.append(Step("nftables table", ("nft", "delete", "table", "ip", egress_table(spec))))
+        steps.append(Command("nftables table", ("nft", "delete", "table", "ip", egress_table(spec))))
     others = {name for name in read_tables(runner) if name.startswith("muster_")} - {egress_table(spec)}
     if FORWARDING_NOTE.exists() and not others:
-        steps.append(Step(OF_THE_HOST[0], ("sysctl", "-q", "-w", "net.ipv4.ip_forward=0")))
-        steps.append(Step(OF_THE_HOST[1], ("rm", str(FORWARDING_NOTE))))
+        steps.append(Command(OF_THE_HOST[0], ("sysctl", "-q", "-w", "net.ipv4.ip_forward=0")))
+        steps.append(Command(OF_THE_HOST[1], ("rm", str(FORWARDING_NOTE))))
     return steps

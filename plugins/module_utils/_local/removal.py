@@ -37,7 +37,7 @@ Progress = t.Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ClusterRemoval:
     """What a removal will do."""
 
     cluster: LocalCluster
@@ -61,13 +61,13 @@ class Plan:
         )
 
 
-def plan(asked: LocalCluster, *, delete_data: bool) -> Plan:
+def plan(asked: LocalCluster, *, delete_data: bool) -> ClusterRemoval:
     """Judge everything; refuse, before anything changes, what cannot be judged or holds data."""
     name, made = asked.spec.name, record.read(asked.spec.name)
     found = leftovers(asked.spec)
     if made is None:
         refuse_unrecorded(asked.spec, found)
-        return Plan(
+        return ClusterRemoval(
             asked, False, [one for one in found if one.startswith("folder ")], [], _strangers_kept(asked.spec), []
         )
     cluster = asked.as_recorded(made)
@@ -81,7 +81,7 @@ def plan(asked: LocalCluster, *, delete_data: bool) -> Plan:
         else:
             files.append(path)
     differs = [problem.what for problem in preflight.changed_immutable(asked, made)]
-    return Plan(cluster, True, found, files, kept, differs)
+    return ClusterRemoval(cluster, True, found, files, kept, differs)
 
 
 def _refuse(candidate: Candidate, hint: str, *, delete_data: bool = False) -> None:
@@ -211,7 +211,7 @@ def remove_tree(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def remove(planned: Plan, progress: Progress) -> tuple[list[str], list[str]]:
+def remove(planned: ClusterRemoval, progress: Progress) -> tuple[list[str], list[str]]:
     """Remove everything that was planned. Returns what is left because something holds it, and what else was kept."""
     cluster, spec, kept = planned.cluster, planned.cluster.spec, []
     for path in planned.files:

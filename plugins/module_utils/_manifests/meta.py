@@ -23,9 +23,6 @@ from .._core.quantity import parse, suggestion
 Manifest = dict[str, t.Any]
 
 LABEL_JOB = "muster.ml/job"
-# For trainings of elastic_job and jobset, because one of persia_job may have the same name.
-LABEL_ELASTIC_JOB = "muster.ml/elastic-job"
-LABEL_JOBSET = "muster.ml/jobset"
 LABEL_GROUP = "muster.ml/group"
 LABEL_ROLE = "muster.ml/role"
 # Those of Kueue, on what is to be queued.

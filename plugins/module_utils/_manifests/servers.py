@@ -2,13 +2,131 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The parts that every group of servers needs around its pods: Services, a disruption budget, nodes of their own."""
+"""The names and labels of servers, and the objects around their pods: Services, NetworkPolicy, claims, a disruption budget."""
 
 from __future__ import annotations
 
+import dataclasses
+import typing as t
 from collections.abc import Mapping, Sequence
 
+from . import storage
 from .meta import Manifest
+from .network_policy import EVERY_POD, Flow, labelled, network_policy
+from .pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Server:
+    """Servers of one kind that clients reach by one name."""
+
+    module: t.ClassVar[str]
+    """Name of the module that creates them."""
+    title: t.ClassVar[str]
+    """Name of the program, for messages."""
+    app: t.ClassVar[str]
+    """Value of the label app.kubernetes.io/name."""
+
+    name: str
+    namespace: str
+    pod: PodSettings
+    overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+
+    def __str__(self) -> str:
+        return f"{self.title} {self.namespace}/{self.name}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the pods, and of the claims."""
+        return {"app.kubernetes.io/name": self.app, "app.kubernetes.io/instance": self.name}
+
+    def metadata(self, name: str = "") -> Manifest:
+        """The metadata of an object. NAME: that of the servers if it is empty."""
+        return {"name": name or self.name, "namespace": self.namespace, "labels": self.labels}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServerGroup(Server):
+    """SIZE servers that find each other by the names of their pods."""
+
+    peers_end: t.ClassVar[str]
+    """End of the name of the headless Service."""
+
+    size: int = 1
+
+    @property
+    def peers(self) -> str:
+        """The name of the headless Service, which includes pods that are not ready."""
+        return f"{self.name}-{self.peers_end}"
+
+    @property
+    def domain(self) -> str:
+        """The domain of the pods' names."""
+        return f"{self.peers}.{self.namespace}.svc"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names that a certificate of the servers is valid for."""
+        ends = ("", f".{self.namespace}", f".{self.namespace}.svc", f".{self.namespace}.svc.cluster.local")
+        pods = [f"*.{self.peers}{end}" for end in ends if end != f".{self.namespace}"]
+        return ("localhost", "127.0.0.1", *(f"{self.name}{end}" for end in ends), *pods)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ports:
+    """Numbers of ports by their names, and who may connect."""
+
+    clients: Mapping[str, int]
+    """The ports of the Service for clients, open to pods of the namespace and to those that the options name."""
+    peers: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """The ports for servers of the same name only."""
+    metrics: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """The ports for every client, of metrics and probes, also where one is among those for clients."""
+    headless: Sequence[str] = ()
+    """Names of the ports of the Service by which servers find each other."""
+
+
+def around(
+    server: Server, ports: Ports, *, app_protocols: Mapping[str, str] | None = None, budget: bool = False
+) -> list[Manifest]:
+    """The objects around the pods: Services, NetworkPolicy, disruption budget."""
+    objects = [client_service(server.metadata(), server.labels, ports.clients, app_protocols)]
+    if isinstance(server, ServerGroup):
+        known = {**ports.clients, **ports.peers, **ports.metrics}
+        found = {name: known[name] for name in ports.headless}
+        objects.append(headless_service(server.metadata(server.peers), server.labels, found))
+    objects += policies(server, ports)
+    if budget:
+        objects.append(disruption_budget(server.metadata(), server.labels))
+    return objects
+
+
+def policies(server: Server, ports: Ports) -> list[Manifest]:
+    """The NetworkPolicy, unless it is switched off."""
+    admitted = [number for name, number in ports.clients.items() if name not in ports.metrics]
+    flows = [Flow([EVERY_POD, *server.network_policy_from], admitted)]
+    if ports.peers:
+        flows.append(Flow([labelled(server.labels)], list(ports.peers.values())))
+    if ports.metrics:
+        # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
+        flows.append(Flow(None, list(ports.metrics.values())))
+    return [network_policy(server.metadata(), server.labels, flows)] if server.network_policy else []
+
+
+def secured(pod: PodSettings) -> PodSettings:
+    """POD with a security context that the profile "restricted" admits, where it has none of its own."""
+    return dataclasses.replace(
+        pod,
+        security_context=READ_ONLY_CONTAINER if pod.security_context is None else pod.security_context,
+        pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
+    )
+
+
+def container_ports(ports: Mapping[str, int]) -> tuple[Manifest, ...]:
+    """The ports of a container. PORTS: name -> number."""
+    return tuple({"name": name, "container_port": number} for name, number in ports.items())
 
 
 def client_service(
@@ -48,24 +166,34 @@ def _service(
 
 
 def stateful_set(
-    metadata: Manifest,
-    selector: Mapping[str, str],
+    server: Server,
     template: Manifest,
     *,
     replicas: int,
     service: str,
-    claims: Sequence[Manifest] = (),
+    storage_size: str | None = None,
+    storage_class_name: str | None = None,
 ) -> Manifest:
-    """The pods, which start together: they meet while they start, and one that never got ready is replaced when its template changes."""
+    """The pods, which start together: they meet while they start, and one that never got ready is replaced when its template changes.
+
+    With STORAGE_SIZE each pod has a claim, called data.
+    """
     spec = {
         "replicas": replicas,
         "serviceName": service,
         "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": dict(selector)},
+        "selector": {"matchLabels": server.labels},
         "template": template,
-        **({"volumeClaimTemplates": list(claims)} if claims else {}),
     }
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+    if storage_size is not None:
+        data = storage.claim(
+            {"name": "data", "labels": server.labels},
+            size=storage_size,
+            storage_class_name=storage_class_name,
+            access_modes=["ReadWriteOnce"],
+        )
+        spec["volumeClaimTemplates"] = [data]
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": server.metadata(), "spec": spec}
 
 
 def disruption_budget(metadata: Manifest, selector: Mapping[str, str]) -> Manifest:

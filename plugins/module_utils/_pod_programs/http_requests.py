@@ -42,7 +42,7 @@ class Https(http.client.HTTPSConnection):
         self.sock = self._trusted.wrap_socket(self.sock, server_hostname=self._name)
 
 
-class Place:
+class HttpServer:
     """A server, asked over one connection."""
 
     def __init__(self, url: str, hostname: str | None, timeout: float, trusted: t.Callable[[], ssl.SSLContext]) -> None:
@@ -80,7 +80,7 @@ def trusted(authorities: str | None) -> ssl.SSLContext:
     return context
 
 
-def is_ready(place: Place, path: str) -> bool:
+def is_ready(place: HttpServer, path: str) -> bool:
     """Whether PATH answers 200."""
     try:
         return place.ask("GET", path)[0] == OK
@@ -88,7 +88,7 @@ def is_ready(place: Place, path: str) -> bool:
         return False
 
 
-def wait_until_ready(places: list[Place], path: str, seconds: float) -> None:
+def wait_until_ready(places: list[HttpServer], path: str, seconds: float) -> None:
     """Return when every place is ready, or after SECONDS."""
     end = time.monotonic() + seconds
     while not all(is_ready(place, path) for place in places) and time.monotonic() < end:
@@ -102,7 +102,7 @@ class Record:
         self.texts: dict[str, int] = {}
         self.places: list[dict[str, t.Any]] = []
 
-    def ask(self, place: Place, ready: str, requests: list[tuple[str, str, str | None, int]]) -> None:
+    def ask(self, place: HttpServer, ready: str, requests: list[tuple[str, str, str | None, int]]) -> None:
         """Note what a place says; one that is not ready, or does not answer, is asked no more."""
         answers: list[tuple[str, int, int, float]] = []
         noted: dict[str, t.Any] = {"answers": answers, "error": None}
@@ -126,7 +126,7 @@ def main() -> None:
     """Wait, ask, print."""
     task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     places = [
-        Place(url, task["hostname"], task["timeout"], lambda: trusted(task["authorities"])) for url in task["urls"]
+        HttpServer(url, task["hostname"], task["timeout"], lambda: trusted(task["authorities"])) for url in task["urls"]
     ]
     wait_until_ready(places, task["ready"], task["wait"])
     record = Record()

@@ -411,7 +411,7 @@ def escaped(text: str) -> str:
 # State
 
 
-class State:
+class RunnerState:
     """What the ConfigMap of all runners, and the one of this pod, say: the one that changed last."""
 
     def __init__(self) -> None:
@@ -530,7 +530,7 @@ def connected(where: Settings) -> t.Iterator[tuple[t.Any, t.Any]]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Artifact:
     """Where an artifact is stored."""
 
     group: str
@@ -558,7 +558,7 @@ class Place:
         )  # fmt: skip
 
 
-def places(request: t.Mapping[str, t.Any], *, env_secrets: bool) -> list[Place]:
+def places(request: t.Mapping[str, t.Any], *, env_secrets: bool) -> list[Artifact]:
     """The artifacts of a request that are stored somewhere."""
     config, found, authorities = request.get("config") or {}, [], store_authorities()
     env = config.get("env") or {}
@@ -578,7 +578,7 @@ def places(request: t.Mapping[str, t.Any], *, env_secrets: bool) -> list[Place]:
             raise Refused(f"artifact {group} has no credentials for its storage", hard=True)
         # TLS is for AWS, and for every store if there are authorities (internal/s3/s3.go:106 and 149).
         scheme = "https" if authorities or (qualified.hostname or "").endswith(".amazonaws.com") else "http"
-        place = Place(
+        place = Artifact(
             group, f"{scheme}://{qualified.netloc}", str(row.get("bucket") or bucket), str(row.get("key") or key),
             bool(row.get("mutable")), bool(row.get("unpack")), pair, str(env.get("AWS_DEFAULT_REGION") or "us-west-1"), authorities,
         )  # fmt: skip
@@ -587,7 +587,7 @@ def places(request: t.Mapping[str, t.Any], *, env_secrets: bool) -> list[Place]:
 
 
 @contextlib.contextmanager
-def stored(place: Place, doing: str) -> t.Iterator[None]:
+def stored(place: Artifact, doing: str) -> t.Iterator[None]:
     """Say what the store answered."""
     import botocore.exceptions
 
@@ -605,7 +605,7 @@ def stored(place: Place, doing: str) -> t.Iterator[None]:
         ) from None
 
 
-def check_bucket(place: Place) -> None:
+def check_bucket(place: Artifact) -> None:
     """Raise before an experiment whose result could not be stored."""
     import botocore.exceptions
 
@@ -618,7 +618,7 @@ def check_bucket(place: Place) -> None:
             raise
 
 
-def fetch(place: Place, folder: Path) -> None:
+def fetch(place: Artifact, folder: Path) -> None:
     """Have an artifact in FOLDER. A mutable one may not be there yet."""
     import botocore.exceptions
 
@@ -653,7 +653,7 @@ def unpack(tar: tarfile.TarFile, target: Path, group: str) -> None:
     tar.extractall(target)  # noqa: S202 - every member was checked
 
 
-def upload(place: Place, folder: Path) -> None:
+def upload(place: Artifact, folder: Path) -> None:
     """Store what is in a folder, as one tar file."""
     with tempfile.TemporaryFile() as file:
         with tarfile.open(fileobj=file, mode="w") as tar:
@@ -726,7 +726,7 @@ def ending(returncode: int) -> str:
     return f"{aborted}\nfailed when downloading user data\nexit status {returncode}\n"
 
 
-def leave(stores: t.Sequence[Place], folder: Path, text: str) -> None:
+def leave(stores: t.Sequence[Artifact], folder: Path, text: str) -> None:
     """Store the reason why an experiment did not begin, if that can be stored."""
     for place in stores:
         if place.group == "output":
@@ -742,7 +742,7 @@ class Runner:
     def __init__(self, where: Settings) -> None:
         self.where = where
         self.metrics = Metrics()
-        self.state = State()
+        self.state = RunnerState()
         self.key: t.Any = None
         self.rested: dict[str, float] = {}
         self.work = Path(setting("WORKING_DIR") or setting("TMPDIR", "/tmp")) / "gorun_standin"  # noqa: S108  # as upstream
@@ -829,7 +829,12 @@ class Runner:
             say("finished", "experiment completed", **told)
 
     def handle(
-        self, connection: t.Any, channel: t.Any, queue: str, request: t.Mapping[str, t.Any], stores: t.Sequence[Place]
+        self,
+        connection: t.Any,
+        channel: t.Any,
+        queue: str,
+        request: t.Mapping[str, t.Any],
+        stores: t.Sequence[Artifact],
     ) -> None:
         """Run in a folder of its own, store, answer."""
         name = str(request["experiment"].get("key", ""))
@@ -843,7 +848,7 @@ class Runner:
         said = {"success": "True"} if ended == 0 else {"success": "False", "error": f"exit status {ended}"}
         self.report(channel, queue, name, "stop", said)
 
-    def run(self, connection: t.Any, request: t.Mapping[str, t.Any], stores: t.Sequence[Place], folder: Path) -> int:
+    def run(self, connection: t.Any, request: t.Mapping[str, t.Any], stores: t.Sequence[Artifact], folder: Path) -> int:
         """Run an experiment in FOLDER, and store what it made. The broker is answered meanwhile."""
         try:
             for place in stores:

@@ -23,7 +23,9 @@ from .._kube import reasons
 from .._kube.cluster import Cluster
 from .._kube.objects import GroupKind, Manifest, Ref, group_kind, labels_of
 from .._kube.report import Report
+from .._manifests import network_policy
 from .._manifests.meta import LABEL_GROUP, owner_of
+from .._manifests.program_training import ProgramTraining
 from . import queued
 from .status import GroupStatus, JobStatus, Workload, group_status
 
@@ -105,6 +107,21 @@ class Desired:
     results_pattern: re.Pattern[str] | None = None
     made_once: Sequence[Ref] = ()
     """Objects with a generated value, which a training keeps as long as it lives: of two first runs at once, one makes them."""
+
+    @classmethod
+    def of_program(cls, kind: Kind, job: ProgramTraining, objects: Sequence[Manifest], **more: t.Any) -> Desired:
+        """The training JOB with these objects; MORE are further fields."""
+        policy = Ref(network_policy.API_VERSION, network_policy.KIND, job.objects_name, job.namespace)
+        return cls(
+            kind=kind,
+            name=job.name,
+            namespace=job.namespace,
+            objects=objects,
+            config=job.objects_name,
+            parts=job.parts,
+            unwanted=() if job.network_policy else (policy,),
+            **more,
+        )
 
     @property
     def owner(self) -> str:

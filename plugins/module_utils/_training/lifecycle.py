@@ -33,7 +33,6 @@ _NOT_YET: dict[Goal, str] = {
     "step": "makes no step",
     "completed": "has not ended",
 }
-_NO_STEPS = "Read its logs (job_logs). If its script reports no steps, use wait_for: running (role elastic: elastic_verify: false)."
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
@@ -214,7 +213,10 @@ def _wait_and_release(request: Request, desired: Desired, before: Observed, repo
             return desired.kind.pending_reason(desired, before, observed, goal)
         return None if goal == "running" and observed.status.state == "Running" else observed.status.line()
 
-    hint = _NO_STEPS if goal == "step" else None
+    role = desired.kind.role
+    of_role = f" (role {role}: {role}_verify: false)" if role else ""
+    no_steps = f"Read its logs (job_logs). If its script reports no steps, use wait_for: running{of_role}."
+    hint = no_steps if goal == "step" else None
     observed = _follow(request, desired, pending_reason, f"{desired} {_NOT_YET[goal]}", request.wait_timeout, hint)
     if observed.status.state == "Succeeded":
         report = _release_resources(request, desired, observed, report)

@@ -26,7 +26,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     Listing,
     Manifest,
     Ref,
-    Resource,
+    ServedKind,
     ref_of,
 )
 from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
@@ -34,35 +34,35 @@ from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
 ALWAYS_THERE = ("default", "kube-system")
 WRITES = ("apply", "create", "delete", "patch")
 
-KINDS: dict[tuple[str, str], Resource] = {
-    ("v1", "ConfigMap"): Resource("configmaps", True),
-    ("v1", "LimitRange"): Resource("limitranges", True),
-    ("v1", "Namespace"): Resource("namespaces", False),
-    ("v1", "Node"): Resource("nodes", False),
-    ("v1", "Event"): Resource("events", True),
-    ("v1", "PersistentVolume"): Resource("persistentvolumes", False),
-    ("v1", "PersistentVolumeClaim"): Resource("persistentvolumeclaims", True),
-    ("v1", "Pod"): Resource("pods", True),
-    ("v1", "ResourceQuota"): Resource("resourcequotas", True),
-    ("v1", "Secret"): Resource("secrets", True),
-    ("v1", "Service"): Resource("services", True),
-    ("v1", "ServiceAccount"): Resource("serviceaccounts", True),
-    ("apps/v1", "DaemonSet"): Resource("daemonsets", True),
-    ("apps/v1", "Deployment"): Resource("deployments", True),
-    ("apps/v1", "StatefulSet"): Resource("statefulsets", True),
-    ("apiregistration.k8s.io/v1", "APIService"): Resource("apiservices", False),
-    ("autoscaling/v2", "HorizontalPodAutoscaler"): Resource("horizontalpodautoscalers", True),
-    ("batch/v1", "Job"): Resource("jobs", True),
-    ("coordination.k8s.io/v1", "Lease"): Resource("leases", True),
-    ("networking.k8s.io/v1", "NetworkPolicy"): Resource("networkpolicies", True),
-    ("node.k8s.io/v1", "RuntimeClass"): Resource("runtimeclasses", False),
-    ("policy/v1", "PodDisruptionBudget"): Resource("poddisruptionbudgets", True),
-    ("storage.k8s.io/v1", "StorageClass"): Resource("storageclasses", False),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"): Resource("clusterroles", False),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): Resource("clusterrolebindings", False),
-    ("rbac.authorization.k8s.io/v1", "Role"): Resource("roles", True),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"): Resource("rolebindings", True),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): Resource("customresourcedefinitions", False),
+KINDS: dict[tuple[str, str], ServedKind] = {
+    ("v1", "ConfigMap"): ServedKind("configmaps", True),
+    ("v1", "LimitRange"): ServedKind("limitranges", True),
+    ("v1", "Namespace"): ServedKind("namespaces", False),
+    ("v1", "Node"): ServedKind("nodes", False),
+    ("v1", "Event"): ServedKind("events", True),
+    ("v1", "PersistentVolume"): ServedKind("persistentvolumes", False),
+    ("v1", "PersistentVolumeClaim"): ServedKind("persistentvolumeclaims", True),
+    ("v1", "Pod"): ServedKind("pods", True),
+    ("v1", "ResourceQuota"): ServedKind("resourcequotas", True),
+    ("v1", "Secret"): ServedKind("secrets", True),
+    ("v1", "Service"): ServedKind("services", True),
+    ("v1", "ServiceAccount"): ServedKind("serviceaccounts", True),
+    ("apps/v1", "DaemonSet"): ServedKind("daemonsets", True),
+    ("apps/v1", "Deployment"): ServedKind("deployments", True),
+    ("apps/v1", "StatefulSet"): ServedKind("statefulsets", True),
+    ("apiregistration.k8s.io/v1", "APIService"): ServedKind("apiservices", False),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): ServedKind("horizontalpodautoscalers", True),
+    ("batch/v1", "Job"): ServedKind("jobs", True),
+    ("coordination.k8s.io/v1", "Lease"): ServedKind("leases", True),
+    ("networking.k8s.io/v1", "NetworkPolicy"): ServedKind("networkpolicies", True),
+    ("node.k8s.io/v1", "RuntimeClass"): ServedKind("runtimeclasses", False),
+    ("policy/v1", "PodDisruptionBudget"): ServedKind("poddisruptionbudgets", True),
+    ("storage.k8s.io/v1", "StorageClass"): ServedKind("storageclasses", False),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): ServedKind("clusterroles", False),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): ServedKind("clusterrolebindings", False),
+    ("rbac.authorization.k8s.io/v1", "Role"): ServedKind("roles", True),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): ServedKind("rolebindings", True),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): ServedKind("customresourcedefinitions", False),
 }
 
 DEFINITION: Manifest = {
@@ -270,7 +270,7 @@ class FakeCluster:
     def close(self) -> None:
         """There are no connections."""
 
-    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
+    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> ServedKind | None:
         for definition in list(self.objects.values()):
             if definition["kind"] == "CustomResourceDefinition":
                 self._serve(definition)
@@ -486,7 +486,7 @@ class FakeCluster:
         spec = definition["spec"]
         for version in spec["versions"]:
             key = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
-            self.kinds_served[key] = Resource(spec["names"]["plural"], spec["scope"] == "Namespaced")
+            self.kinds_served[key] = ServedKind(spec["names"]["plural"], spec["scope"] == "Namespaced")
 
     def _has_namespace(self, namespace: str) -> bool:
         return namespace in ALWAYS_THERE or ("", "Namespace", "", namespace) in self.objects

@@ -34,11 +34,16 @@ def options(module: types.ModuleType, params: dict[str, t.Any]) -> dict[str, t.A
     return given.validated_parameters
 
 
-def run(
+def context(
     module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False, **more: t.Any
-) -> Result:
-    """The result of a task; MORE is for its Context."""
-    return module.execute(Context(params=options(module, params), check=check, connect=lambda: cluster, **more))
+) -> Context:
+    """What a module is called with."""
+    return Context(params=options(module, params), check=check, connect=lambda: cluster, **more)
+
+
+def run(module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], **more: t.Any) -> Result:
+    """The result of a task; MORE is for its Context, such as check."""
+    return module.execute(context(module, cluster, params, **more))
 
 
 def actions(result: Result) -> dict[str, str]:

@@ -10,19 +10,15 @@ Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest
 from __future__ import annotations
 
 import dataclasses
-import functools
-import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Manifest, compact, metadata, spec_hash
-from ..._manifests.network_policy import own_pods
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, Manifest, compact, metadata, spec_hash
 from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_template
 from ..._manifests.programs import program
 from ..._manifests.servers import headless_service
 from ..._manifests.shared import config_map, files_config_map, mounted
-from ..._manifests.storage import storage_claim
 from ..._pod_programs import dataset_fetch, elastic_launch
 from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
 from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
@@ -45,31 +41,20 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 
 def shared_objects(job: ElasticJob) -> list[Manifest]:
     """What the pods of either backend need: the launcher, the user's files, storage, the Service with their names, the NetworkPolicy."""
-    of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
-    config = config_map(of(job.objects_name), PROGRAMS)
-    # The record of the options is on this ConfigMap, because it must outlive the workload.
-    config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
-    files = [files_config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
-    claim = storage_claim(job.storage, job.namespace, job.labels)
-    policy = own_pods(of(job.objects_name), job.selector, job.network_policy_from)
-    service = headless_service(of(job.name), job.selector, {"c10d": C10D_PORT})
-    return [config, *files, *claim, service, *([policy] if job.network_policy else [])]
-
-
-def _files_name(objects_name: str) -> str:
-    return f"{objects_name}-files"
+    config = config_map(job.metadata(job.objects_name), PROGRAMS)
+    files = [files_config_map(job.metadata(job.files_name), job.files)] if job.files else []
+    service = headless_service(job.metadata(job.name), job.selector, {"c10d": C10D_PORT})
+    return [*job.shared_objects(config), *files, service]
 
 
 def launcher_env(job: ElasticJob) -> dict[str, str]:
     """The variables of the launcher and the script, besides those of the rendezvous."""
-    values = {
+    return {
         "PET_MONITOR_INTERVAL": f"{job.monitor_interval:g}",
         "MUSTER_SERVICE": job.name,
         "MUSTER_WARM_START": str(int(job.warm_start)),
+        **job.run_dir,
     }
-    if job.storage:
-        values["MUSTER_RUN_DIR"] = f"{job.storage.mount_path}/{job.name}"
-    return values
 
 
 def torchrun_env(job: ElasticJob) -> list[Manifest]:
@@ -96,7 +81,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
     """The pod template: the user's settings with what torchrun needs; the backend determines the names of container and port."""
     maps = {"config": (job.objects_name, CONFIG_PATH)}
     if job.files:
-        maps["files"] = (_files_name(job.objects_name), job.files_path)
+        maps["files"] = (job.files_name, job.files_path)
     volumes, mounts = mounted("muster", maps, job.storage, job.files)
     first: list[Mapping[str, t.Any]] = []
     if job.is_remote:

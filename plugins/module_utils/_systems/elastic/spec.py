@@ -10,21 +10,12 @@ import dataclasses
 import functools
 import posixpath
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ..._core.errors import InvalidInput
-from ..._manifests.meta import (
-    LABEL_ELASTIC_JOB,
-    LABEL_GROUP,
-    LABEL_ROLE,
-    check_count,
-    check_name,
-    check_port,
-    hashes,
-)
-from ..._manifests.pods import PodSettings
-from ..._manifests.shared import File, check_files
-from ..._manifests.storage import Storage
+from ..._manifests.meta import check_count, check_name, check_port
+from ..._manifests.program_training import ProgramTraining
+from ..._manifests.shared import File
 from .attachments import with_dataset, with_etcd
 
 FETCHED_PATH = "/run/muster/script"
@@ -35,12 +26,12 @@ REMOTE = ("s3://", "gs://")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ElasticJob:
+class ElasticJob(ProgramTraining):
     """What torchrun runs, on how many pods, and how they meet."""
 
-    name: str
-    namespace: str
-    pod: PodSettings
+    app, label, group = "elastic", "muster.ml/elastic-job", GROUP
+    changeable = ProgramTraining.changeable | {"replicas"}
+
     script: str
     script_endpoint_url: str | None = None
     script_credentials_secret: str | None = None
@@ -57,21 +48,14 @@ class ElasticJob:
     keep_alive_interval: int = 5
     keep_alive_max_attempt: int = 3
     monitor_interval: float = 0.5
-    max_restarts: int = 3
     warm_start: bool = True
-    files: Mapping[str, File] = dataclasses.field(default_factory=dict)
-    files_path: str = "/workspace/scripts"
-    storage: Storage | None = None
     backoff_limit: int = 6
     unreachable_toleration_seconds: int = 30
-    ttl_seconds_after_finished: int | None = None
     active_deadline_seconds: int | None = None
-    overrides: Mapping[str, t.Any] | None = None
-    network_policy: bool = True
-    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     def __post_init__(self) -> None:
         """Refuse every option that is known not to work."""
+        super().__post_init__()
         check_name(self.name, "name", limit=NAME_MAX, service=True)
         check_count(self.min_replicas, "min_replicas", minimum=1)
         if not self.min_replicas <= self.replicas <= self.max_replicas:
@@ -82,11 +66,10 @@ class ElasticJob:
             )
         for name in ("join_timeout", "keep_alive_interval", "keep_alive_max_attempt"):
             check_count(getattr(self, name), name, minimum=1)
-        for name in ("last_call_timeout", "max_restarts", "backoff_limit", "unreachable_toleration_seconds"):
+        for name in ("last_call_timeout", "backoff_limit", "unreachable_toleration_seconds"):
             check_count(getattr(self, name), name)
-        for name in ("ttl_seconds_after_finished", "active_deadline_seconds"):
-            if getattr(self, name) is not None:
-                check_count(getattr(self, name), name)
+        if self.active_deadline_seconds is not None:
+            check_count(self.active_deadline_seconds, "active_deadline_seconds")
         _check_nproc(self.nproc_per_node)
         _check_endpoint(self.rdzv_backend, self.rdzv_endpoint or "")
         _check_script(self.script, self.files)
@@ -95,25 +78,13 @@ class ElasticJob:
                 raise InvalidInput(
                     f"{name}: '{self.script}' is in no bucket.", "Leave it out, or give s3://... or gs://..."
                 )
-        check_files(self.files)
         if self.backend == "pytorchjob":
             _check_pytorchjob(self.name, self.max_replicas, self.backoff_limit)
 
-    @functools.cached_property
-    def selector(self) -> dict[str, str]:
-        """The labels that select the job's pods."""
-        return {LABEL_ELASTIC_JOB: self.name, LABEL_GROUP: GROUP}
-
-    @functools.cached_property
-    def labels(self) -> dict[str, str]:
-        """The labels of every object and pod of the job."""
-        more = {"app.kubernetes.io/name": "elastic", "app.kubernetes.io/instance": self.name, LABEL_ROLE: GROUP}
-        return {**self.selector, **more}
-
-    @functools.cached_property
-    def objects_name(self) -> str:
-        """The name of the launcher's ConfigMap and of the NetworkPolicy; the name of the ConfigMap with the user's files begins with it."""
-        return f"{self.name}-elastic"
+    @property
+    def files_name(self) -> str:
+        """The name of the ConfigMap with the user's files."""
+        return f"{self.objects_name}-files"
 
     @functools.cached_property
     def is_remote(self) -> bool:
@@ -138,17 +109,6 @@ class ElasticJob:
             **self.rdzv_conf,
         }
 
-    @functools.cached_property
-    def parts(self) -> dict[str, str]:
-        """A hash per option, without replicas, which may change while it runs."""
-        spec = dataclasses.asdict(self)
-        # The NetworkPolicy does not affect the training.
-        del spec["replicas"], spec["network_policy"], spec["network_policy_from"]
-        if self.backend == "native":
-            del spec["backend"]  # missing in jobs of earlier versions
-        pod = spec.pop("pod")
-        return hashes({**spec, **pod})
-
 
 def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
     """The job that module options describe."""
@@ -156,14 +116,9 @@ def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
         params = with_etcd(params, etcd)
     if dataset := params.get("dataset"):
         params = with_dataset(params, dataset)
-    names = {field.name for field in dataclasses.fields(ElasticJob)} - {"pod", "storage"}
-    plain = {key: value for key, value in params.items() if key in names and value is not None}
-    replicas = plain.get("replicas")
-    return ElasticJob(
-        **{"min_replicas": replicas, "max_replicas": replicas, **plain},
-        pod=PodSettings.from_params(params),
-        storage=Storage.from_params(params.get("storage")),
-    )
+    given = {key: value for key, value in params.items() if value is not None}
+    replicas = given.get("replicas")
+    return ElasticJob.from_params({"min_replicas": replicas, "max_replicas": replicas, **given})
 
 
 def _check_nproc(nproc: str) -> None:

@@ -16,13 +16,11 @@ from collections.abc import Mapping, Sequence
 from ..._core.brief import Missing
 from ..._kube.cluster import Cluster
 from ..._kube.objects import Manifest, Ref, group_kind
-from ..._manifests import network_policy
-from ..._manifests.meta import LABEL_ELASTIC_JOB
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.logs import read_logs
 from ..._training.status import JOB, JobStatus, Rank, Workload
-from . import native, pytorch_job, results
-from .spec import from_params
+from . import native, pytorch_job
+from .spec import ElasticJob, from_params
 from .world import World, world
 
 # Lines of a log, more than are written between two repetitions of the round; see the launcher.
@@ -38,17 +36,12 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
     job = from_params(params)
     # A new run must not use what an old one has left in etcd.
     run_id = f"{job.name}-{uuid.uuid4().hex[:12]}"
-    policy = Ref(network_policy.API_VERSION, network_policy.KIND, job.objects_name, job.namespace)
-    return Desired(
-        kind=KIND,
+    return Desired.of_program(
+        KIND,
+        job,
+        native.manifests(job) if job.backend == "native" else pytorch_job.manifests(job, run_id),
         backend=KIND.backend(job.backend),
-        name=job.name,
-        namespace=job.namespace,
-        objects=native.manifests(job) if job.backend == "native" else pytorch_job.manifests(job, run_id),
         made_once=(Ref(pytorch_job.API_VERSION, pytorch_job.KIND, job.name, job.namespace),),
-        config=job.objects_name,
-        parts=job.parts,
-        unwanted=() if job.network_policy else (policy,),
         size=job.replicas,
         least=job.min_replicas,
     )
@@ -96,8 +89,27 @@ def _scaling_pending_reason(desired: Desired, before: Observed, observed: Observ
 
 
 def _results(observed: Observed) -> dict[str, t.Any]:
-    summary = results.summary(observed.status, _world(observed), _rendezvous(observed.workloads))
-    return {"world": _world(observed).result(), "summary": summary, "table": results.table(summary)}
+    """The results as values and as lines. Logs vanish with their pods, so a later run may know less than the one that trained."""
+    world = _world(observed)
+    summary = {
+        **observed.status.summary(),
+        "accuracy": world.accuracy,
+        "nodes": world.nodes,
+        "world_size": world.world_size,
+        "epochs": None if world.epoch is None else world.epoch + 1,
+        "rounds": None if world.round is None else world.round + 1,
+        "steps": world.step,
+        "backend": _rendezvous(observed.workloads),
+    }
+    shown = {key: "?" if value in (None, "") else value for key, value in summary.items()}
+    accuracy = "" if world.accuracy is None else f", accuracy {world.accuracy} on held-out data"
+    table = [
+        f"{KIND.title} {shown['job']}: {shown['state']}{accuracy}",
+        f"world: {shown['world_size']} processes in {shown['nodes']} pods; "
+        f"rounds of the rendezvous by {shown['backend']}: {shown['rounds']}",
+        f"trained: {shown['epochs']} epochs, {shown['steps']} steps",
+    ]
+    return {"world": world.result(), "summary": summary, "table": table}
 
 
 def _world(observed: Observed) -> World:
@@ -134,12 +146,12 @@ KIND = Kind(
     name="elastic_job",
     title="Elastic PyTorch",
     role="elastic",
-    label=LABEL_ELASTIC_JOB,
+    label=ElasticJob.label,
     backends=(
-        Backend(name="native", label=LABEL_ELASTIC_JOB, workloads=(JOB,), immutable_because=_UNCHANGEABLE),
+        Backend(name="native", label=ElasticJob.label, workloads=(JOB,), immutable_because=_UNCHANGEABLE),
         Backend(
             name="pytorchjob",
-            label=LABEL_ELASTIC_JOB,
+            label=ElasticJob.label,
             workloads=(_PYTORCH_JOB,),
             installed_by="training-operator (role muster.ml.training_operator)",
             immutable_because=_UNCHANGEABLE,

@@ -9,11 +9,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
-from ..._manifests import servers, storage
+from ..._manifests import servers
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
@@ -24,12 +23,17 @@ from ..._manifests.meta import (
     quantity,
     spec_hash,
 )
-from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
-from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template
+from ..._manifests.pods import PodSettings, field_env, pod_template
 
 CLIENT_PORT = 2379
 PEER_PORT = 2380
 METRICS_PORT = 2381
+PORTS = servers.Ports(
+    clients={"client": CLIENT_PORT},
+    peers={"peer": PEER_PORT},
+    metrics={"metrics": METRICS_PORT},
+    headless=("client", "peer"),
+)
 
 _DATA = "/var/lib/etcd"
 _TLS = "/etc/etcd-tls"
@@ -44,31 +48,16 @@ _METRIC = re.compile(r"^(etcd_\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EtcdCluster:
+class EtcdCluster(servers.ServerGroup):
     """SIZE members that know each other from the start."""
 
-    name: str
-    namespace: str
-    pod: PodSettings
-    size: int = 1
+    module, title, app, peers_end = "etcd_cluster", "etcd", "etcd", "peers"
+
     enable_v2: bool = False
     peer_tls: bool = True
     client_tls: bool = True
     storage_size: str | None = "1Gi"
     storage_class_name: str | None = None
-    overrides: Mapping[str, t.Any] | None = None
-    network_policy: bool = True
-    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels of the members' pods and claims."""
-        return {"app.kubernetes.io/name": "etcd", "app.kubernetes.io/instance": self.name}
-
-    @property
-    def peers(self) -> str:
-        """The name of the headless Service, which includes members that are not ready."""
-        return f"{self.name}-peers"
 
     @property
     def client_scheme(self) -> str:
@@ -80,29 +69,12 @@ class EtcdCluster:
         """The address for clients in the same namespace."""
         return f"{self.client_scheme}://{self.name}:{CLIENT_PORT}"
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The names that certificates of members are valid for."""
-        domain = f"{self.namespace}.svc"
-        ends = (domain, f"{domain}.cluster.local")
-        members = [f"*.{self.peers}{end}" for end in ("", *(f".{end}" for end in ends))]
-        return ("localhost", "127.0.0.1", self.name, f"{self.name}.{self.namespace}", *(
-            f"{self.name}.{end}" for end in ends), *members)  # fmt: skip
-
 
 def manifests(cluster: EtcdCluster) -> list[Manifest]:
     """The objects of CLUSTER, without the Secrets of its certificates."""
     check(cluster)
-    objects = [
-        client_service(cluster),
-        peer_service(cluster),
-        apply_overrides(stateful_set(cluster), cluster.overrides),
-    ]
-    if cluster.size > 1:
-        objects.append(servers.disruption_budget(_metadata(cluster, cluster.name), cluster.labels))
-    if cluster.network_policy:
-        objects.append(ingress(cluster))
-    return objects
+    objects = servers.around(cluster, PORTS, budget=cluster.size > 1)
+    return [*objects, apply_overrides(stateful_set(cluster), cluster.overrides)]
 
 
 def check(cluster: EtcdCluster) -> None:
@@ -132,44 +104,18 @@ def _check_image(cluster: EtcdCluster) -> None:
         )
 
 
-def _metadata(cluster: EtcdCluster, name: str) -> Manifest:
-    return {"name": name, "namespace": cluster.namespace, "labels": cluster.labels}
-
-
-def client_service(cluster: EtcdCluster) -> Manifest:
-    """The Service for clients: members that have a leader."""
-    return servers.client_service(_metadata(cluster, cluster.name), cluster.labels, {"client": CLIENT_PORT})
-
-
-def peer_service(cluster: EtcdCluster) -> Manifest:
-    """The Service by which members find each other, ready or not."""
-    ports = {"client": CLIENT_PORT, "peer": PEER_PORT}
-    return servers.headless_service(_metadata(cluster, cluster.peers), cluster.labels, ports)
-
-
-def ingress(cluster: EtcdCluster) -> Manifest:
-    """Who may connect."""
-    flows = [
-        Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
-        Flow([labelled(cluster.labels)], [PEER_PORT]),
-        # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
-        Flow(None, [METRICS_PORT]),
-    ]
-    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
-
-
 def initial_cluster(cluster: EtcdCluster) -> str:
     """Names and addresses of all members, which etcd reads only at its first start."""
-    scheme, domain = "https" if cluster.peer_tls else "http", f"{cluster.peers}.{cluster.namespace}.svc"
+    scheme = "https" if cluster.peer_tls else "http"
     return ",".join(
-        f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{domain}:{PEER_PORT}" for i in range(cluster.size)
+        f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{cluster.domain}:{PEER_PORT}" for i in range(cluster.size)
     )
 
 
 def arguments(cluster: EtcdCluster) -> list[str]:
     """The arguments, the same for every member, which takes its own name from the environment."""
     peer = "https" if cluster.peer_tls else "http"
-    own = f"$(POD_NAME).{cluster.peers}.{cluster.namespace}.svc"
+    own = f"$(POD_NAME).{cluster.domain}"
     args = [
         "--name=$(POD_NAME)",
         f"--data-dir={_DATA}/data",
@@ -221,25 +167,18 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
     if cluster.storage_size is None:
         volumes.append({"name": "data", "emptyDir": {}})
     mounts = [{"name": f"{n}-tls", "mountPath": f"{_TLS}/{n}", "readOnly": True} for n in secured]
-    pod = cluster.pod
+    pod = servers.secured(cluster.pod)
     return dataclasses.replace(
         pod,
         # The published image has no entrypoint.
         command=("/usr/local/bin/etcd",),
         args=tuple(arguments(cluster)),
-        ports=tuple(
-            {"name": name, "container_port": port}
-            for name, port in (("client", CLIENT_PORT), ("peer", PEER_PORT), ("metrics", METRICS_PORT))
-        ),
+        ports=servers.container_ports({**PORTS.clients, **PORTS.peers, **PORTS.metrics}),
         volumes=(*pod.volumes, *volumes),
         volume_mounts=(*pod.volume_mounts, {"name": "data", "mountPath": _DATA}, *mounts),
         startup_probe={**alive, "periodSeconds": 2, "failureThreshold": 90, "timeoutSeconds": 5},
         readiness_probe={**serves, "periodSeconds": 5, "failureThreshold": 2, "timeoutSeconds": 5},
         liveness_probe={**alive, "periodSeconds": 10, "failureThreshold": 6, "timeoutSeconds": 10},
-        security_context={**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
-        if pod.security_context is None
-        else pod.security_context,
-        pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
         affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.size > 1 else None),
     )
 
@@ -255,22 +194,13 @@ def stateful_set(cluster: EtcdCluster) -> Manifest:
         annotations={ANNOTATION_CONFIG_HASH: spec_hash(arguments(cluster))},
         claims=("data",),
     )
-    claims = []
-    if cluster.storage_size is not None:
-        data = storage.claim(
-            {"name": "data", "labels": cluster.labels},
-            size=cluster.storage_size,
-            storage_class_name=cluster.storage_class_name,
-            access_modes=["ReadWriteOnce"],
-        )
-        claims.append(data)
     return servers.stateful_set(
-        _metadata(cluster, cluster.name),
-        cluster.labels,
+        cluster,
         template,
         replicas=cluster.size,
         service=cluster.peers,
-        claims=claims,
+        storage_size=cluster.storage_size,
+        storage_class_name=cluster.storage_class_name,
     )
 
 
@@ -291,7 +221,7 @@ def check_live(cluster: EtcdCluster, live: Manifest) -> None:
     was, desired = _argument(live, "--initial-cluster"), initial_cluster(cluster)
     if was is not None and was != desired:
         raise InvalidInput(
-            f"etcd {cluster.namespace}/{cluster.name} was made with the members {was} and cannot be changed to {desired}.",
+            f"{cluster} was made with the members {was} and cannot be changed to {desired}.",
             "Keep size and peer_tls as they were, or remove it with state: absent and delete_data: true and create it again.",
         )
 

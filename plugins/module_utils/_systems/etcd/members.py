@@ -14,12 +14,12 @@ import typing as t
 from ..._core.brief import listed
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import PARALLEL, run_all
-from ..._kube import reasons, storage, watching
+from ..._kube import reasons, servers, storage
 from ..._kube.certificates import Leaf, secrets
-from ..._kube.claims import Claims
 from ..._kube.made_once import MadeOnce
-from ..._kube.objects import Manifest, Ref, selector_of
+from ..._kube.objects import Manifest, Ref
 from ..._kube.ready import stateful_set
+from ..._kube.servers import claims_of
 from ..._training.status import rank_of
 from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, with_mutual_connections
 
@@ -27,8 +27,6 @@ if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
 
 _TIMEOUT = 5.0
-LABEL_CLAIM = "muster.ml/etcd-cluster"
-"""Set on the members' claims when the cluster is removed, so that they can be recognised later; the value is the cluster's name."""
 # etcd's message to a member that starts without data under a name that was used before.
 _LOST = "has already been bootstrapped"
 
@@ -46,12 +44,6 @@ def certificates(once: MadeOnce, etcd: EtcdCluster, *, in_use: bool) -> list[Man
     return secrets(once, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels, in_use=in_use)
 
 
-def check_storage(cluster: Cluster, etcd: EtcdCluster) -> None:
-    """Refuse claims that could never be bound."""
-    if etcd.storage_size is not None:
-        claims(etcd).check_storage(cluster, size=etcd.storage_size, storage_class=etcd.storage_class_name)
-
-
 def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
     """Refuse to wait for a member with a new, empty volume, which would only fail again and again."""
     for previous in (False, True):
@@ -61,7 +53,7 @@ def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
             continue
         if _LOST in log:
             raise Failed(
-                f"etcd {etcd.namespace}/{etcd.name}: member {pod} has lost its data, {claims(etcd).of_pod(pod)} is new and empty. "
+                f"{etcd}: member {pod} has lost its data, {claims_of(etcd).of_pod(pod)} is new and empty. "
                 "The other members list it and do not accept it as a new one.",
                 ref=Ref("v1", "Pod", pod, etcd.namespace),
                 hint="If the data are not needed after a training, remove the cluster with its data (state: absent, "
@@ -75,7 +67,7 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
     if rank.restarts and not rank.ready:
         _refuse_lost(cluster, etcd, name)
     if rank.phase == "Pending":
-        unbound = storage.why_unbound(cluster, claims(etcd).of_pod(name)) if etcd.storage_size else ""
+        unbound = storage.why_unbound(cluster, claims_of(etcd).of_pod(name)) if etcd.storage_size else ""
         return MemberView(name, error=unbound or rank.reason or rank.phase)
     if rank.phase != "Running" or rank.reason:
         return MemberView(name, error=rank.reason or rank.phase)
@@ -91,34 +83,24 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
 
 def wait(cluster: Cluster, etcd: EtcdCluster, *, timeout: float, progress: t.Callable[[str], None]) -> list[MemberView]:
     """Wait until every member is healthy and connected to every other one, and one of them leads."""
-    labels = selector_of(etcd.labels)
 
     def observe_once(cluster: Cluster) -> tuple[list[MemberView], str | None]:
-        pods = [
-            p for p in cluster.list("v1", "Pod", etcd.namespace, labels) if not p["metadata"].get("deletionTimestamp")
-        ]
+        pods = servers.pods_of(cluster, etcd)
         seen, failures = run_all(lambda pod: _view(cluster, etcd, pod), pods, parallel=PARALLEL)
-        if failures:
+        if failures:  # one of them as it is, which may pass
             raise failures[0]
         views = with_mutual_connections(seen)
         return views, listed(_pending_reasons(cluster, etcd, views))
 
-    goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
-    changes = watching.Changes.of_pods(etcd.namespace, labels)
-    return watching.watch_until(cluster, changes, observe_once, goal=goal, timeout=timeout, progress=progress)
+    return servers.watch(cluster, etcd, observe_once, goal="is not healthy", timeout=timeout, progress=progress)
 
 
 def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
     """What is not as desired. Healthy members are not enough after a change: all of them must be restarted with it."""
     missing = problems(etcd.size, views)
-    members = cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
+    members = cluster.get(servers.stateful_set_of(etcd))
     if not missing:
         missing.append(stateful_set(members).reason)
     elif members and len(views) < etcd.size:
         missing.append(reasons.why_no_pods(cluster, members))
     return list(filter(None, missing))
-
-
-def claims(of: EtcdCluster) -> Claims:
-    """The claims of the members."""
-    return Claims(Ref("apps/v1", "StatefulSet", of.name, of.namespace), of.labels, LABEL_CLAIM)

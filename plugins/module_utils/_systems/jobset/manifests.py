@@ -7,15 +7,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import json
 
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_SPEC_PARTS, LABEL_QUEUE, LABEL_QUEUE_PRIORITY, Manifest, compact, metadata
-from ..._manifests.network_policy import own_pods
+from ..._manifests.meta import LABEL_QUEUE, LABEL_QUEUE_PRIORITY, Manifest, compact, metadata
 from ..._manifests.pods import field_env, pod_template, text
 from ..._manifests.shared import files_config_map, mounted
-from ..._manifests.storage import storage_claim
 from .spec import GROUP, JobSet
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
@@ -28,14 +24,8 @@ LABEL_RESTARTS = "jobset.sigs.k8s.io/restart-attempt"
 
 def manifests(job: JobSet) -> list[Manifest]:
     """All objects of JOB."""
-    of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
-    config = files_config_map(of(job.objects_name), job.files)
-    # The record of the options is on this ConfigMap, because it must outlive the JobSet.
-    config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
-    claim = storage_claim(job.storage, job.namespace, job.labels)
-    policy = own_pods(of(job.objects_name), job.selector, job.network_policy_from)
-    job_set = apply_overrides(_job_set(job), job.overrides)
-    return [config, *claim, job_set, *([policy] if job.network_policy else [])]
+    config = files_config_map(job.metadata(job.objects_name), job.files)
+    return [*job.shared_objects(config), apply_overrides(_job_set(job), job.overrides)]
 
 
 def _job_set(job: JobSet) -> Manifest:
@@ -101,9 +91,8 @@ def _env(job: JobSet) -> list[Manifest]:
         # The DNS name of the first pod of the first slice, which it keeps when the JobSet is restarted.
         "MUSTER_COORDINATOR": f"{job.name}-{GROUP}-0-0.{job.name}.{job.namespace}.svc:{job.coordinator_port}",
         "PYTHONUNBUFFERED": "1",
+        **job.run_dir,
     }
-    if job.storage:
-        values["MUSTER_RUN_DIR"] = f"{job.storage.mount_path}/{job.name}"
     return [
         field_env("MUSTER_SLICE", f"metadata.labels['{LABEL_JOB_INDEX}']"),
         field_env("MUSTER_RESTARTS", f"metadata.labels['{LABEL_RESTARTS}']"),

@@ -16,13 +16,12 @@ from collections.abc import Mapping, Sequence
 from ..._core.brief import plural
 from ..._core.conditions import condition, is_true
 from ..._gang.groups import PodSet, at_once
-from ..._kube.objects import Manifest, Ref, annotations_of, labels_of
-from ..._manifests import network_policy
-from ..._manifests.meta import LABEL_JOBSET, LABEL_ROLE
+from ..._kube.objects import Manifest, annotations_of, labels_of
+from ..._manifests.meta import LABEL_ROLE
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.status import GroupStatus, Workload, judge_group, ranks_of
 from .manifests import ANNOTATION_EXCLUSIVE, API_VERSION, JOB_SET, LABEL_JOB_INDEX, LABEL_REPLICATED_JOB, manifests
-from .spec import from_params
+from .spec import JobSet, from_params
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -44,18 +43,7 @@ _FORM = Workload(API_VERSION, JOB_SET, ends=True, pod_sets=pod_sets)
 def desired(params: Mapping[str, t.Any]) -> Desired:
     """The training that module options describe."""
     job = from_params(params)
-    policy = Ref(network_policy.API_VERSION, network_policy.KIND, job.objects_name, job.namespace)
-    return Desired(
-        kind=KIND,
-        backend=KIND.backends[0],
-        name=job.name,
-        namespace=job.namespace,
-        objects=manifests(job),
-        config=job.objects_name,
-        parts=job.parts,
-        unwanted=() if job.network_policy else (policy,),
-        suspended=bool(job.suspend),
-    )
+    return Desired.of_program(KIND, job, manifests(job), backend=KIND.backends[0], suspended=bool(job.suspend))
 
 
 def groups(live: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
@@ -118,11 +106,11 @@ def _results(observed: Observed) -> dict[str, t.Any]:
 KIND = Kind(
     name="jobset",
     title="JobSet",
-    label=LABEL_JOBSET,
+    label=JobSet.label,
     backends=(
         Backend(
             name="",
-            label=LABEL_JOBSET,
+            label=JobSet.label,
             workloads=(_FORM,),
             installed_by="JobSet (role muster.ml.jobset)",
             immutable_because="the Jobs of a JobSet cannot change",

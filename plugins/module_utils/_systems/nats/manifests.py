@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ..._core.brief import Missing, listed
 from ..._core.errors import InvalidInput
@@ -28,12 +28,18 @@ from ..._manifests.meta import (
     compact,
     spec_hash,
 )
-from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
-from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
+from ..._manifests.pods import PodSettings, field_env, pod_template, resources
 
 CLIENT_PORT = 4222
 CLUSTER_PORT = 6222
 MONITOR_PORT = 8222
+# Who connects matters, because the servers authenticate neither clients nor each other.
+PORTS = servers.Ports(
+    clients={"client": CLIENT_PORT},
+    peers={"cluster": CLUSTER_PORT},
+    metrics={"monitor": MONITOR_PORT},
+    headless=("cluster", "monitor"),
+)
 
 # A server connects to these, learns from them of all others, and those connect to it. If each named all others, it would look up and try
 # those that have no pod yet every second, and two connections would be made for each pair, of which one is closed again.
@@ -47,12 +53,11 @@ MAX_PENDING = 64 * 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NatsCluster:
+class NatsCluster(servers.ServerGroup):
     """SIZE connected servers, and what a client may send them."""
 
-    name: str
-    namespace: str
-    pod: PodSettings
+    module, title, app, peers_end = "nats_cluster", "NATS cluster", "nats", "mgmt"
+
     size: int = 3
     backend: t.Literal["operator", "statefulset"] = "statefulset"
     max_payload: int = 1024 * 1024
@@ -61,19 +66,15 @@ class NatsCluster:
     debug: bool = False
     anti_affinity: bool = False
     pod_disruption_budget: bool = True
-    overrides: Mapping[str, t.Any] | None = None
-    network_policy: bool = True
-    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     @property
     def labels(self) -> dict[str, str]:
         """The labels of the servers' pods. They are those of nats-operator for both backends, so that tools need one selector."""
         return {"app": "nats", "nats_cluster": self.name}
 
-    @property
-    def management(self) -> str:
-        """The name of the headless Service for routes and monitoring."""
-        return f"{self.name}-mgmt"
+    def metadata(self, name: str = "") -> Manifest:
+        """The metadata of an object: the common labels, and those of the pods."""
+        return {**super().metadata(name), "labels": {**_labels(self), **self.labels}}
 
     @property
     def url(self) -> str:
@@ -84,16 +85,12 @@ class NatsCluster:
 def manifests(cluster: NatsCluster) -> list[Manifest]:
     """The objects of CLUSTER."""
     check(cluster)
-    policy = [ingress(cluster)] if cluster.network_policy else []
     if cluster.backend == "operator":
-        return [*policy, apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
-    config = config_map(cluster)
+        return [*servers.policies(cluster, PORTS), apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
+    objects = servers.around(cluster, PORTS, budget=cluster.pod_disruption_budget and cluster.size > 1)
     # The hash leaves out the routes: a new server announces itself, so another size is no reason to restart the others.
     workload = apply_overrides(stateful_set(cluster, spec_hash(_settings(cluster))), cluster.overrides)
-    objects = [config, client_service(cluster), management_service(cluster), *policy, workload]
-    if cluster.pod_disruption_budget and cluster.size > 1:
-        objects.append(servers.disruption_budget(_metadata(cluster, cluster.name), cluster.labels))
-    return objects
+    return [config_map(cluster), *objects, workload]
 
 
 def check(cluster: NatsCluster) -> None:
@@ -210,11 +207,7 @@ def nats_cluster_resource(cluster: NatsCluster) -> Manifest:
 
 
 def _labels(cluster: NatsCluster) -> dict[str, str]:
-    return {"app.kubernetes.io/name": "nats", "app.kubernetes.io/instance": cluster.name}
-
-
-def _metadata(cluster: NatsCluster, name: str) -> Manifest:
-    return {"name": name, "namespace": cluster.namespace, "labels": {**_labels(cluster), **cluster.labels}}
+    return {"app.kubernetes.io/name": cluster.app, "app.kubernetes.io/instance": cluster.name}
 
 
 def server_config(cluster: NatsCluster) -> str:
@@ -224,7 +217,7 @@ def server_config(cluster: NatsCluster) -> str:
 
 def _routes(cluster: NatsCluster) -> list[str]:
     # The shortest name that DNS knows: a longer one that is not complete is first looked up with every search domain.
-    seeds = [f"{cluster.name}-{i}.{cluster.management}" for i in range(min(cluster.size, _SEEDS))]
+    seeds = [f"{cluster.name}-{i}.{cluster.peers}" for i in range(min(cluster.size, _SEEDS))]
     routes = [f'    "nats://{seed}:{CLUSTER_PORT}"' for seed in seeds]
     return [
         "cluster {",
@@ -261,29 +254,7 @@ def _settings(cluster: NatsCluster) -> list[str]:
 
 def config_map(cluster: NatsCluster) -> Manifest:
     """The servers' configuration file."""
-    return shared.config_map(_metadata(cluster, f"{cluster.name}-config"), {"nats.conf": server_config(cluster)})
-
-
-def client_service(cluster: NatsCluster) -> Manifest:
-    """The Service for clients."""
-    return servers.client_service(_metadata(cluster, cluster.name), cluster.labels, {"client": CLIENT_PORT})
-
-
-def management_service(cluster: NatsCluster) -> Manifest:
-    """The Service by which servers find each other, ready or not."""
-    ports = {"cluster": CLUSTER_PORT, "monitor": MONITOR_PORT}
-    return servers.headless_service(_metadata(cluster, cluster.management), cluster.labels, ports)
-
-
-def ingress(cluster: NatsCluster) -> Manifest:
-    """Who may connect, because the servers authenticate neither clients nor each other."""
-    flows = [
-        Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
-        Flow([labelled(cluster.labels)], [CLUSTER_PORT]),
-        # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
-        Flow(None, [MONITOR_PORT]),
-    ]
-    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
+    return shared.config_map(cluster.metadata(f"{cluster.name}-config"), {"nats.conf": server_config(cluster)})
 
 
 def _server_pod(cluster: NatsCluster) -> PodSettings:
@@ -291,13 +262,10 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
     health = {"httpGet": {"path": "/healthz", "port": MONITOR_PORT}, "timeoutSeconds": 5}
     config = {"name": "config", "configMap": {"name": f"{cluster.name}-config"}}
     return dataclasses.replace(
-        cluster.pod,
+        servers.secured(cluster.pod),
         # No command, because the published images differ in the path of the binary, but all have an entrypoint that takes flags.
         args=("-c", "/etc/nats-config/nats.conf"),
-        ports=tuple(
-            {"name": name, "container_port": port}
-            for name, port in (("client", CLIENT_PORT), ("cluster", CLUSTER_PORT), ("monitor", MONITOR_PORT))
-        ),
+        ports=servers.container_ports({**PORTS.clients, **PORTS.peers, **PORTS.metrics}),
         volumes=(*cluster.pod.volumes, config),
         volume_mounts=(
             *cluster.pod.volume_mounts,
@@ -308,17 +276,9 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
         startup_probe={**health, "periodSeconds": 2, "failureThreshold": 150},
         readiness_probe={**health, "periodSeconds": 5, "failureThreshold": 3},
         liveness_probe={**health, "periodSeconds": 30, "failureThreshold": 10},
-        security_context=_secured(
-            cluster.pod.security_context, {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
-        ),
-        pod_security_context=_secured(cluster.pod.pod_security_context, RESTRICTED_POD),
         topology_spread_constraints=cluster.pod.topology_spread_constraints or _spread(cluster),
         affinity=cluster.pod.affinity or (servers.require_own_nodes(cluster.labels) if cluster.anti_affinity else None),
     )
-
-
-def _secured(given: Mapping[str, t.Any] | None, default: Manifest) -> Mapping[str, t.Any]:
-    return default if given is None else given
 
 
 def _spread(cluster: NatsCluster) -> tuple[Manifest, ...]:
@@ -338,13 +298,7 @@ def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
         env=[field_env("POD_NAME", "metadata.name")],
         annotations={ANNOTATION_CONFIG_HASH: config_hash},
     )
-    return servers.stateful_set(
-        _metadata(cluster, cluster.name),
-        cluster.labels,
-        template,
-        replicas=cluster.size,
-        service=cluster.management,
-    )
+    return servers.stateful_set(cluster, template, replicas=cluster.size, service=cluster.peers)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,8 +15,8 @@ import typing as t
 from ..._core.clock import Deadline
 from ..._core.errors import MusterError, Unreachable
 from ..._core.pool import PARALLEL, run_all_or_raise
-from ..._kube import watching
-from ..._kube.objects import Manifest, Ref, selector_of
+from ..._kube.objects import Manifest, Ref
+from ..._kube.servers import pods_of, watch
 from ..._training.status import rank_of
 from .manifests import MONITOR_PORT, NatsCluster, ServerView, advice, is_stale, missing
 
@@ -30,12 +30,6 @@ OPERATOR_HINT = (
     "Is nats-operator running and watching this namespace? After the loss of a pod, nats-operator 0.8.3 may wait forever; "
     "then restart it: delete its pod."
 )
-
-
-def pods(cluster: Cluster, nats: NatsCluster) -> list[Manifest]:
-    """The servers' pods, without those that are being deleted."""
-    found = cluster.list("v1", "Pod", nats.namespace, selector_of(nats.labels))
-    return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
 
 def views(cluster: Cluster, servers: list[Manifest]) -> list[ServerView]:
@@ -73,7 +67,7 @@ def wait_for_pods(cluster: Cluster, nats: NatsCluster, *, timeout: float, progre
     """Wait until the pods of all servers run, without querying the servers."""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
-        found = {pod["metadata"]["name"]: _pending_reason(pod) for pod in pods(cluster, nats)}
+        found = {pod["metadata"]["name"]: _pending_reason(pod) for pod in pods_of(cluster, nats)}
         pending = [f"{name}: {reason}" for name, reason in found.items() if reason]
         running = len(found) - len(pending)
         if running == len(found) == nats.size:
@@ -87,7 +81,7 @@ def wait(cluster: Cluster, nats: NatsCluster, *, timeout: float, progress: t.Cal
     """Wait until every server has a route to every other one and max_payload is in force."""
 
     def observe_once(cluster: Cluster) -> tuple[list[ServerView], str | None]:
-        found = views(cluster, pods(cluster, nats))
+        found = views(cluster, pods_of(cluster, nats))
         return found, missing(nats, found)
 
     return _watch(cluster, nats, observe_once, goal="is not as desired", timeout=timeout, progress=progress)
@@ -103,15 +97,8 @@ def _watch(
     progress: t.Callable[[str], None],
 ) -> T:
     """Observe whenever a pod of a server changes, until nothing is missing."""
-    return watching.watch_until(
-        cluster,
-        watching.Changes.of_pods(nats.namespace, selector_of(nats.labels)),
-        observe,
-        goal=f"NATS cluster {nats.namespace}/{nats.name} {goal}",
-        timeout=timeout,
-        progress=progress,
-        hint=" ".join(filter(None, [OPERATOR_HINT, advice(nats)])) if nats.backend == "operator" else None,
-    )
+    hint = " ".join(filter(None, [OPERATOR_HINT, advice(nats)])) if nats.backend == "operator" else None
+    return watch(cluster, nats, observe, goal=goal, timeout=timeout, progress=progress, hint=hint)
 
 
 def replace_outdated(
@@ -145,7 +132,7 @@ def _outdated(
 ) -> tuple[Manifest | None, list[ServerView]]:
     """The metadata of the first server with an older configuration that was not replaced yet, and the reports of all servers."""
     asked = cluster.within(deadline.answer_timeout)
-    found = pods(asked, nats)
+    found = pods_of(asked, nats)
     said = views(asked, found)
     for pod, view in zip(found, said, strict=True):
         if is_stale(nats, pod, (view.varz or {}).get("max_payload")) and pod["metadata"]["uid"] not in replaced:
@@ -159,7 +146,7 @@ def _wait_for_successor(
     """Wait until the replaced server has a successor that all others know; their max_payload does not matter yet."""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
-        found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
+        found = [pod for pod in pods_of(cluster, nats) if pod["metadata"]["uid"] not in replaced]
         return None, missing(nats, views(cluster, found), payload=False)
 
     _watch(cluster, nats, observe_once, goal="did not get its server back", timeout=timeout, progress=progress)

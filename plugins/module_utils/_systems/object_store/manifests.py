@@ -20,16 +20,14 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import re
-import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._kube.objects import ANNOTATION_GENERATED
-from ..._manifests import servers, storage
+from ..._manifests import servers
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity
-from ..._manifests.network_policy import EVERY_POD, Flow, network_policy
-from ..._manifests.pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template
+from ..._manifests.pods import PodSettings, pod_template
 
 PORT = 7070
 REGION = "us-east-1"
@@ -50,22 +48,13 @@ _RESERVED = ("xn--", "sthree-", "amzn-s3-demo-"), ("-s3alias", "--ol-s3", ".mrap
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ObjectStore:
+class ObjectStore(servers.Server):
     """One pod with one claim."""
 
-    name: str
-    namespace: str
-    pod: PodSettings
+    module, title, app = "object_store", "Object store", "object-store"
+
     storage_size: str = "20Gi"
     storage_class_name: str | None = None
-    overrides: Mapping[str, t.Any] | None = None
-    network_policy: bool = True
-    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels of the pod and its claim."""
-        return {"app.kubernetes.io/name": "object-store", "app.kubernetes.io/instance": self.name}
 
     @property
     def login(self) -> str:
@@ -88,15 +77,11 @@ def manifests(store: ObjectStore) -> list[Manifest]:
     check_name(store.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
     quantity(store.storage_size, "storage_size")
     pinned_tag(store.pod.image, "Give it a version, such as ghcr.io/versity/versitygw:v1.8.0, or a digest.")
-    objects = [
-        servers.client_service(_metadata(store, store.name), store.labels, {"s3": PORT}),
+    # What comes by port-forwarding comes from inside of the pod, and no policy counts for it.
+    return [
+        *servers.around(store, servers.Ports(clients={"s3": PORT})),
         apply_overrides(stateful_set(store), store.overrides),
     ]
-    if store.network_policy:
-        # What comes by port-forwarding comes from inside of the pod, and no policy counts for it.
-        flows = [Flow([EVERY_POD, *store.network_policy_from], [PORT])]
-        objects.append(network_policy(_metadata(store, store.name), store.labels, flows))
-    return objects
 
 
 def check_buckets(names: Sequence[str]) -> list[str]:
@@ -126,18 +111,14 @@ def _bad_name(name: str) -> str:
     return "is an IP address"
 
 
-def _metadata(store: ObjectStore, name: str) -> Manifest:
-    return {"name": name, "namespace": store.namespace, "labels": store.labels}
-
-
 def login_secret(store: ObjectStore, data: Mapping[str, str]) -> Manifest:
     """The Secret with the login. DATA: base64."""
-    metadata = {**_metadata(store, store.login), "annotations": {ANNOTATION_GENERATED: "login"}}
+    metadata = {**store.metadata(store.login), "annotations": {ANNOTATION_GENERATED: "login"}}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": dict(data)}
 
 
 def _settings(store: ObjectStore) -> PodSettings:
-    pod = store.pod
+    pod = servers.secured(store.pod)
     probe = {"httpGet": {"path": _HEALTH, "port": PORT}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     return dataclasses.replace(
         pod,
@@ -146,8 +127,6 @@ def _settings(store: ObjectStore) -> PodSettings:
         volumes=(*pod.volumes, {"name": "tmp", "emptyDir": {}}),
         volume_mounts=({"name": "data", "mountPath": _DATA}, {"name": "tmp", "mountPath": "/tmp"}),  # noqa: S108
         readiness_probe=probe,
-        security_context=READ_ONLY_CONTAINER if pod.security_context is None else pod.security_context,
-        pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
     )
 
 
@@ -168,12 +147,11 @@ def stateful_set(store: ObjectStore) -> Manifest:
         ],
         claims=("data",),
     )
-    data = storage.claim(
-        {"name": "data", "labels": store.labels},
-        size=store.storage_size,
-        storage_class_name=store.storage_class_name,
-        access_modes=["ReadWriteOnce"],
-    )
     return servers.stateful_set(
-        _metadata(store, store.name), store.labels, template, replicas=1, service=store.name, claims=[data]
+        store,
+        template,
+        replicas=1,
+        service=store.name,
+        storage_size=store.storage_size,
+        storage_class_name=store.storage_class_name,
     )

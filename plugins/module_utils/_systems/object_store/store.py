@@ -20,10 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..._core import s3
 from ..._core.errors import Failed, MusterError, NotFound, Unauthorized, Unreachable
 from ..._core.sensitive import Sensitive
-from ..._kube import forward, watching
-from ..._kube.claims import Claims
+from ..._kube import forward, servers
 from ..._kube.made_once import MadeOnce
-from ..._kube.objects import Manifest, Ref, selector_of
+from ..._kube.objects import Manifest, Ref
 from ..._kube.secret_text import encoded, needed_text
 from ..._manifests.pods import PodSettings
 from .manifests import ACCESS_KEY, PORT, REGION, SECRET_KEY, ObjectStore, login_secret
@@ -38,8 +37,6 @@ STORE_KUBERNETES: dict[str, t.Any] = {
     "context": {"type": "str"},
 }
 """The options that name a store in a cluster."""
-LABEL_CLAIM = "muster.ml/object-store"
-"""Set on the claim when the store is removed, so that it can be recognised later; the value is the store's name."""
 _TELLS_WHY = "Module object_store with wait: true says why."
 _OWN = ("BucketAlreadyOwnedByYou",)
 
@@ -85,7 +82,7 @@ def login_of(once: MadeOnce, store: ObjectStore, *, runs: bool) -> Login:
     found = stored(once, store)
     if found:
         return found
-    claim = claims(store).of_pod(store.pod_name)
+    claim = servers.claims_of(store).of_pod(store.pod_name)
     if runs or once.get(claim):
         there = f"the object store {store.namespace}/{store.name} does" if runs else f"{claim} with its objects does"
         raise Failed(
@@ -99,16 +96,6 @@ def login_of(once: MadeOnce, store: ObjectStore, *, runs: bool) -> Login:
 def secret_of(store: ObjectStore, login: Login) -> Manifest:
     """The Secret with LOGIN."""
     return login_secret(store, encoded({ACCESS_KEY: login.access_key, SECRET_KEY: login.secret_key}))
-
-
-def claims(of: ObjectStore) -> Claims:
-    """The claim of the store."""
-    return Claims(Ref("apps/v1", "StatefulSet", of.name, of.namespace), of.labels, LABEL_CLAIM)
-
-
-def check_storage(cluster: Cluster, store: ObjectStore) -> None:
-    """Refuse a claim that could never be bound."""
-    claims(store).check_storage(cluster, size=store.storage_size, storage_class=store.storage_class_name)
 
 
 def forwarded(cluster: Cluster, store: ObjectStore) -> contextlib.AbstractContextManager[forward.Forward]:
@@ -166,9 +153,7 @@ def wait(
     def observe(cluster: Cluster) -> tuple[Buckets, str | None]:
         return sync(cluster, store, login, desired, check=False), None
 
-    goal = f"Object store {store.namespace}/{store.name} does not answer"
-    changes = watching.Changes.of_pods(store.namespace, selector_of(store.labels))
-    return watching.watch_until(cluster, changes, observe, goal=goal, timeout=timeout, progress=progress)
+    return servers.watch(cluster, store, observe, goal="does not answer", timeout=timeout, progress=progress)
 
 
 class _AlreadyThere(MusterError):
@@ -176,21 +161,19 @@ class _AlreadyThere(MusterError):
 
 
 def _errors(store: ObjectStore, way: forward.Forward, doing: str) -> contextlib.AbstractContextManager[None]:
-    name = f"Object store {store.namespace}/{store.name}"
-
     def refused(answer: Mapping[str, t.Any]) -> MusterError:
         code, said, status = s3.code_of(answer)
         if code in _OWN:
-            return _AlreadyThere(f"{name}: {said}.")
+            return _AlreadyThere(f"{store}: {said}.")
         if code in s3.BAD_LOGIN:
             return Unauthorized(
-                f"{name} does not take the login of Secret {store.namespace}/{store.login} ({code}).",
+                f"{store} does not take the login of Secret {store.namespace}/{store.login} ({code}).",
                 f"The pod reads it when it starts: if the Secret was changed since, delete pod {store.pod_name}.",
                 details={"code": code},
             )
-        return Failed(f"{name} refuses to {doing}: {said or code} (status {status}).", details={"code": code})
+        return Failed(f"{store} refuses to {doing}: {said or code} (status {status}).", details={"code": code})
 
     def unreachable(reason: str) -> MusterError:
-        return way.trouble or Unreachable(f"{name} gives no answer: {reason}.", _TELLS_WHY)
+        return way.trouble or Unreachable(f"{store} gives no answer: {reason}.", _TELLS_WHY)
 
     return s3.errors(refused, unreachable)

@@ -22,7 +22,7 @@ from ..._core.sensitive import printable
 from ..._core.waiting import growing_interval, wait_for
 from .api import ManagementApi
 from .document import KINDS, VHOST_LIMITS, Document, live_row, references
-from .plan import DATA_OPTION, NOT_EMPTY, Plan, Step, Wanted, plan, vhost_data
+from .plan import DATA_OPTION, NOT_EMPTY, ApiRequest, RequestPlan, Wanted, plan, vhost_data
 
 _SETTLES = 10.0
 """Seconds that the broker may take until it shows what it accepted (a vhost starts its message stores)."""
@@ -96,7 +96,7 @@ def _log_in(api: ManagementApi, wanted: Wanted) -> None:
             raise exc from None
 
 
-def _find(api: ManagementApi, wanted: Wanted, live: Document, made: Plan, *, check: bool, warn: Warn) -> None:
+def _find(api: ManagementApi, wanted: Wanted, live: Document, made: RequestPlan, *, check: bool, warn: Warn) -> None:
     """Refuse a plan that needs an object which does not exist, before anything is written.
 
     In check mode it is a warning: an earlier task of the same run may be about to create the object.
@@ -115,7 +115,7 @@ def _find(api: ManagementApi, wanted: Wanted, live: Document, made: Plan, *, che
         warn(f"There is no {label} at {api.address} yet; a run needs it.")
 
 
-def _sent(api: ManagementApi, made: Plan) -> Plan:
+def _sent(api: ManagementApi, made: RequestPlan) -> RequestPlan:
     """Send the requests; the plan as it was carried out, without deletions that the broker refused in favour of data."""
     done = dataclasses.replace(made, steps=[])
     for step in made.steps:
@@ -128,7 +128,7 @@ def _sent(api: ManagementApi, made: Plan) -> Plan:
     return done
 
 
-def _refusal(api: ManagementApi, step: Step) -> str:
+def _refusal(api: ManagementApi, step: ApiRequest) -> str:
     """Send one request; why the object of a deletion is kept, empty otherwise."""
     if step.label and step.path[0] == "vhosts":
         # Again: the plan expects that queues before it were deleted, and the broker may have kept one.

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import typing as t
-from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from ..._core.errors import InvalidInput
 from ..._core.quantity import parse
-from ..._manifests import servers, shared, storage
+from ..._manifests import servers, shared
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
@@ -25,8 +23,7 @@ from ..._manifests.meta import (
     quantity,
     spec_hash,
 )
-from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
-from ..._manifests.pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
+from ..._manifests.pods import PodSettings, field_env, pod_template, resources
 
 AMQP_PORTS = {False: 5672, True: 5671}
 """By whether there is TLS. The management API is 10000 above: StudioML's runner derives one of the other."""
@@ -63,13 +60,11 @@ printf 'default_user = %s\\ndefault_pass = %s\\n' \\
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RabbitmqCluster:
+class RabbitmqCluster(servers.ServerGroup):
     """SIZE nodes that know each other by the names of their pods."""
 
-    name: str
-    namespace: str
-    pod: PodSettings
-    size: int = 1
+    module, title, app, peers_end = "rabbitmq_cluster", "RabbitMQ", "rabbitmq", "nodes"
+
     tls: bool = True
     admin_secret: str | None = None
     """The Secret of the user with name and password of the administrator; None: one of our own."""
@@ -77,19 +72,6 @@ class RabbitmqCluster:
     disk_free_limit: str = "2GB"
     storage_size: str = "10Gi"
     storage_class_name: str | None = None
-    overrides: Mapping[str, t.Any] | None = None
-    network_policy: bool = True
-    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels of the nodes' pods and claims."""
-        return {"app.kubernetes.io/name": "rabbitmq", "app.kubernetes.io/instance": self.name}
-
-    @property
-    def peers(self) -> str:
-        """The name of the headless Service, which includes nodes that are not ready."""
-        return f"{self.name}-nodes"
 
     @property
     def admin(self) -> str:
@@ -121,35 +103,12 @@ class RabbitmqCluster:
         """The address of the management API."""
         return f"{'https' if self.tls else 'http'}://{self.host}:{MANAGEMENT_PORTS[self.tls]}"
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The names that the certificate of the nodes is valid for."""
-        domain = f"{self.namespace}.svc"
-        ends = ("", f".{domain}", f".{domain}.cluster.local")
-        nodes = [f"*.{self.peers}{end}" for end in ends]
-        return (
-            "localhost",
-            "127.0.0.1",
-            f"{self.name}.{self.namespace}",
-            *(f"{self.name}{end}" for end in ends),
-            *nodes,
-        )
-
 
 def manifests(cluster: RabbitmqCluster) -> list[Manifest]:
     """The objects of CLUSTER, without its Secrets."""
     check(cluster)
-    objects = [
-        config_map(cluster),
-        client_service(cluster),
-        peer_service(cluster),
-        apply_overrides(stateful_set(cluster), cluster.overrides),
-    ]
-    if cluster.size > 1:
-        objects.append(servers.disruption_budget(_metadata(cluster, cluster.name), cluster.labels))
-    if cluster.network_policy:
-        objects.append(ingress(cluster))
-    return objects
+    objects = servers.around(cluster, _ports(cluster), budget=cluster.size > 1)
+    return [config_map(cluster), *objects, apply_overrides(stateful_set(cluster), cluster.overrides)]
 
 
 def check(cluster: RabbitmqCluster) -> None:
@@ -191,36 +150,15 @@ def _check_image(cluster: RabbitmqCluster) -> None:
         )
 
 
-def _metadata(cluster: RabbitmqCluster, name: str) -> Manifest:
-    return {"name": name, "namespace": cluster.namespace, "labels": cluster.labels}
-
-
-def _client_ports(cluster: RabbitmqCluster) -> dict[str, int]:
-    names = ("amqps", "https") if cluster.tls else ("amqp", "http")
-    return dict(zip(names, (AMQP_PORTS[cluster.tls], MANAGEMENT_PORTS[cluster.tls]), strict=True))
-
-
-def client_service(cluster: RabbitmqCluster) -> Manifest:
-    """The Service for clients: nodes that take connections."""
-    ports = {**_client_ports(cluster), "metrics": METRICS_PORT}
-    return servers.client_service(_metadata(cluster, cluster.name), cluster.labels, ports)
-
-
-def peer_service(cluster: RabbitmqCluster) -> Manifest:
-    """The Service that gives nodes their names, ready or not: a node looks its own up before it starts."""
-    ports = {"epmd": EPMD_PORT, "distribution": DISTRIBUTION_PORT}
-    return servers.headless_service(_metadata(cluster, cluster.peers), cluster.labels, ports)
-
-
-def ingress(cluster: RabbitmqCluster) -> Manifest:
-    """Who may connect. What comes by port-forwarding comes from inside of the pod, and no policy counts for it."""
-    flows = [
-        Flow([EVERY_POD, *cluster.network_policy_from], list(_client_ports(cluster).values())),
-        Flow([labelled(cluster.labels)], [EPMD_PORT, DISTRIBUTION_PORT]),
-        # Prometheus scrapes from anywhere; there are numbers and names of queues only.
-        Flow(None, [METRICS_PORT]),
-    ]
-    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
+def _ports(cluster: RabbitmqCluster) -> servers.Ports:
+    amqp, management = ("amqps", "https") if cluster.tls else ("amqp", "http")
+    metrics = {"metrics": METRICS_PORT}  # numbers and names of queues only
+    return servers.Ports(
+        clients={amqp: AMQP_PORTS[cluster.tls], management: MANAGEMENT_PORTS[cluster.tls], **metrics},
+        peers={"epmd": EPMD_PORT, "distribution": DISTRIBUTION_PORT},
+        metrics=metrics,
+        headless=("epmd", "distribution"),
+    )
 
 
 def plugins(cluster: RabbitmqCluster) -> list[str]:
@@ -276,12 +214,12 @@ def _files(cluster: RabbitmqCluster) -> dict[str, str]:
 
 def config_map(cluster: RabbitmqCluster) -> Manifest:
     """The configuration, without secrets. It takes the place of the image's own."""
-    return shared.config_map(_metadata(cluster, cluster.name), _files(cluster))
+    return shared.config_map(cluster.metadata(), _files(cluster))
 
 
 def authority_map(cluster: RabbitmqCluster, certificate: str) -> Manifest:
     """The certificate of the authority, for pods of clients: the Secrets that have it hold keys, too."""
-    return shared.config_map(_metadata(cluster, f"{cluster.name}-ca"), {"ca.crt": certificate})
+    return shared.config_map(cluster.metadata(f"{cluster.name}-ca"), {"ca.crt": certificate})
 
 
 def _volumes(cluster: RabbitmqCluster) -> list[Manifest]:
@@ -298,7 +236,7 @@ def _volumes(cluster: RabbitmqCluster) -> list[Manifest]:
     return volumes
 
 
-def _setup(pod: PodSettings, security_context: Mapping[str, t.Any]) -> Manifest:
+def _setup(pod: PodSettings) -> Manifest:
     """The container that gives a node its cookie and its first administrator, in files that only the node can read."""
     return {
         "name": "setup",
@@ -306,7 +244,7 @@ def _setup(pod: PodSettings, security_context: Mapping[str, t.Any]) -> Manifest:
         "imagePullPolicy": pod.image_pull_policy,
         "command": ["/bin/sh", "-c", _SETUP],
         "resources": resources(pod.resources, "resources"),
-        "securityContext": dict(security_context),
+        "securityContext": dict(pod.security_context or {}),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "cookie", "mountPath": f"{_SECRETS}/node", "readOnly": True},
@@ -317,8 +255,7 @@ def _setup(pod: PodSettings, security_context: Mapping[str, t.Any]) -> Manifest:
 
 
 def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
-    pod = cluster.pod
-    context = READ_ONLY_CONTAINER if pod.security_context is None else pod.security_context
+    pod, ports = servers.secured(cluster.pod), _ports(cluster)
     mounts = {"config": _CONFIG, "run": _RUN, "logs": _LOGS, "tmp": "/tmp", "data": _DATA}  # noqa: S108
     if cluster.tls:
         mounts["tls"] = _TLS
@@ -335,35 +272,24 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
     return dataclasses.replace(
         pod,
         command=("rabbitmq-server",),
-        ports=tuple(
-            {"name": name, "container_port": port}
-            for name, port in {
-                **_client_ports(cluster),
-                "metrics": METRICS_PORT,
-                "epmd": EPMD_PORT,
-                "distribution": DISTRIBUTION_PORT,
-            }.items()
-        ),
-        init_containers=(_setup(pod, context),),
+        ports=servers.container_ports({**ports.clients, **ports.peers}),
+        init_containers=(_setup(pod),),
         volumes=(*pod.volumes, *_volumes(cluster)),
         volume_mounts=tuple(
             {"name": name, "mountPath": path, **({"readOnly": True} if name in read_only else {})}
             for name, path in mounts.items()
         ),
         readiness_probe=opens,
-        security_context=context,
-        pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
         termination_grace_period_seconds=_GRACE_S if grace is None else grace,
         affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.size > 1 else None),
     )
 
 
 def _environment(cluster: RabbitmqCluster) -> list[Manifest]:
-    domain = f"{cluster.peers}.{cluster.namespace}.svc"
     plain = {
         "RABBITMQ_USE_LONGNAME": "true",
         # The data's folder is called after the node, so the name must not change.
-        "RABBITMQ_NODENAME": f"rabbit@$(POD_NAME).{domain}",
+        "RABBITMQ_NODENAME": f"rabbit@$(POD_NAME).{cluster.domain}",
         "RABBITMQ_CONFIG_FILES": f"{_RUN}/conf.d",
         "RABBITMQ_MNESIA_BASE": f"{_DATA}/mnesia",
         "HOME": _RUN,
@@ -384,19 +310,13 @@ def stateful_set(cluster: RabbitmqCluster) -> Manifest:
         annotations={ANNOTATION_CONFIG_HASH: spec_hash(_files(cluster))},
         claims=("data",),
     )
-    data = storage.claim(
-        {"name": "data", "labels": cluster.labels},
-        size=cluster.storage_size,
-        storage_class_name=cluster.storage_class_name,
-        access_modes=["ReadWriteOnce"],
-    )
     return servers.stateful_set(
-        _metadata(cluster, cluster.name),
-        cluster.labels,
+        cluster,
         template,
         replicas=cluster.size,
         service=cluster.peers,
-        claims=[data],
+        storage_size=cluster.storage_size,
+        storage_class_name=cluster.storage_class_name,
     )
 
 
@@ -425,6 +345,6 @@ def check_live(cluster: RabbitmqCluster, live: Manifest) -> None:
     was = (live.get("spec") or {}).get("replicas", 1)
     if was != cluster.size:
         raise InvalidInput(
-            f"size: RabbitMQ {cluster.namespace}/{cluster.name} has {was} nodes and cannot be changed to {cluster.size}.",
+            f"size: {cluster} has {was} nodes and cannot be changed to {cluster.size}.",
             "Keep the size, or remove it with state: absent and delete_data: true and create it again.",
         )

@@ -16,10 +16,9 @@ import typing as t
 from ..._core.brief import listed
 from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unauthorized
 from ..._core.sensitive import Sensitive
-from ..._kube import certificates, reasons, storage, watching
-from ..._kube.claims import Claims
+from ..._kube import certificates, reasons, servers, storage
 from ..._kube.made_once import MadeOnce
-from ..._kube.objects import ANNOTATION_GENERATED, CONFIG_MAP, Manifest, Ref, group_kind, selector_of
+from ..._kube.objects import ANNOTATION_GENERATED, CONFIG_MAP, Manifest, Ref, group_kind
 from ..._kube.ready import stateful_set
 from ..._kube.secret_text import encoded, needed_text
 from ..._training.status import rank_of
@@ -34,8 +33,6 @@ from .plan import Wanted
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster, Reads
 
-LABEL_CLAIM = "muster.ml/rabbitmq-cluster"
-"""Set on the nodes' claims when the cluster is removed, so that they can be recognised later; the value is the cluster's name."""
 _SURVEY_S = 5.0
 # rabbitmq.conf has a comment from # on, variables with $ and quotes; a user with a colon cannot log in by HTTP.
 _USER = re.compile(r"[A-Za-z0-9._@-]+")
@@ -82,7 +79,7 @@ def login_of(
         )
     if have and have.user != user:
         raise InvalidInput(
-            f"admin_user: RabbitMQ {broker.namespace}/{broker.name} was made with {have.user}, and {user} is another one.",
+            f"admin_user: {broker} was made with {have.user}, and {user} is another one.",
             "Keep it; module rabbitmq_definitions makes further administrators.",
         )
     return have, Login(user, password or (have.password if have else once.text(24)))
@@ -147,21 +144,11 @@ def change_password(
         converge(Wanted(present=parse({"users": [user]}), absent=parse({})), api, check=False, warn=warn)
 
 
-def check_storage(cluster: Cluster, broker: RabbitmqCluster) -> None:
-    """Refuse claims that could never be bound."""
-    claims(broker).check_storage(cluster, size=broker.storage_size, storage_class=broker.storage_class_name)
-
-
 def wait(cluster: Cluster, broker: RabbitmqCluster, *, timeout: float, progress: t.Callable[[str], None]) -> health.Row:
     """Wait until every node runs, knows the others and has no alarm; what the broker reports."""
 
     def observe_once(cluster: Cluster) -> tuple[health.Row, str | None]:
-        pods = [
-            pod
-            for pod in cluster.list("v1", "Pod", broker.namespace, selector_of(broker.labels))
-            if not pod["metadata"].get("deletionTimestamp")
-        ]
-        missing = _missing(cluster, broker, pods)
+        missing = _missing(cluster, broker, servers.pods_of(cluster, broker))
         if missing:
             return {}, listed(missing)
         try:
@@ -176,9 +163,7 @@ def wait(cluster: Cluster, broker: RabbitmqCluster, *, timeout: float, progress:
             return {}, exc.message
         return found, listed(_unhealthy(broker, found))
 
-    goal = f"RabbitMQ {broker.namespace}/{broker.name} is not healthy"
-    changes = watching.Changes.of_pods(broker.namespace, selector_of(broker.labels))
-    return watching.watch_until(cluster, changes, observe_once, goal=goal, timeout=timeout, progress=progress)
+    return servers.watch(cluster, broker, observe_once, goal="is not healthy", timeout=timeout, progress=progress)
 
 
 def _unhealthy(broker: RabbitmqCluster, found: health.Row) -> list[str]:
@@ -189,7 +174,7 @@ def _unhealthy(broker: RabbitmqCluster, found: health.Row) -> list[str]:
 
 def _missing(cluster: Cluster, broker: RabbitmqCluster, pods: list[Manifest]) -> list[str]:
     """What keeps the pods from being ready with the present template, one line for each; empty if they are."""
-    live = cluster.get(Ref("apps/v1", "StatefulSet", broker.name, broker.namespace))
+    live = cluster.get(servers.stateful_set_of(broker))
     found = [f"{pod['metadata']['name']}: {why}" for pod in pods if (why := _trouble(cluster, broker, pod))]
     if len(pods) < broker.size and live:
         found.append(reasons.why_no_pods(cluster, live) or f"{len(pods)} of {broker.size} nodes have a pod")
@@ -200,11 +185,6 @@ def _trouble(cluster: Cluster, broker: RabbitmqCluster, pod: Manifest) -> str:
     rank = rank_of(pod)
     if rank.ready:
         return ""
-    claim = claims(broker).of_pod(pod["metadata"]["name"])
+    claim = servers.claims_of(broker).of_pod(pod["metadata"]["name"])
     unbound = storage.why_unbound(cluster, claim) if rank.phase == "Pending" else ""
     return unbound or rank.reason or ("has not started yet" if rank.phase == "Running" else rank.phase)
-
-
-def claims(of: RabbitmqCluster) -> Claims:
-    """The claims of the nodes."""
-    return Claims(Ref("apps/v1", "StatefulSet", of.name, of.namespace), of.labels, LABEL_CLAIM)

@@ -45,7 +45,7 @@ class Wanted:
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class ApiRequest:
     """One request that changes something; ``says`` describes it to users."""
 
     method: t.Literal["PUT", "POST", "DELETE"]
@@ -64,19 +64,19 @@ class Step:
 
 
 @dataclasses.dataclass
-class Plan:
+class RequestPlan:
     """The requests, the fields that they change, by object, and the reasons for which objects are kept.
 
     A new object is only in ``after``, a deleted one only in ``before``.
     """
 
-    steps: list[Step] = dataclasses.field(default_factory=list)
+    steps: list[ApiRequest] = dataclasses.field(default_factory=list)
     before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     kept: list[str] = dataclasses.field(default_factory=list)
 
 
-def plan(wanted: Wanted, live: Document, user: str) -> Plan:
+def plan(wanted: Wanted, live: Document, user: str) -> RequestPlan:
     """Return the requests from the live objects to the wanted ones; USER sends them."""
     _check_contradictions(wanted)
     made = _Comparison(wanted, live, user)
@@ -108,7 +108,7 @@ class _Comparison:
 
     def __init__(self, wanted: Wanted, live: Document, user: str) -> None:
         self.wanted, self.live, self.user = wanted, live, user
-        self.plan = Plan()
+        self.plan = RequestPlan()
 
     def write(self, name: str, row: Row, found: Row | None) -> None:
         """Plan the creation or change of one object."""
@@ -143,7 +143,7 @@ class _Comparison:
             self._put("users", whole, f"change {', '.join(what)} of {label}", locks_out=locks_out)
         # A PUT adds limits to those that the user has.
         for limit in sorted(found["limits"].keys() - row["limits"].keys()) if "limits" in differing else ():
-            self._add(Step("DELETE", ("user-limits", row["name"], limit), f"remove {limit} of {label}"))
+            self._add(ApiRequest("DELETE", ("user-limits", row["name"], limit), f"remove {limit} of {label}"))
 
     def delete(self, name: str, found: Row) -> None:
         """Plan the deletion of one object, unless it has data that the task does not give up."""
@@ -162,7 +162,7 @@ class _Comparison:
         self._show(label, {field: found[field] for field in (*kind.key, *kind.new) if field in found}, None)
         guarded = not self.wanted.delete_data
         query = {"if-empty": "true"} if guarded and found.get("type") == "classic" and name == "queues" else {}
-        self._add(Step("DELETE", _path(name, kind, found), f"delete {label}", query=query, label=label if guarded else "",
+        self._add(ApiRequest("DELETE", _path(name, kind, found), f"delete {label}", query=query, label=label if guarded else "",
                        locks_out=name == "users" and found["name"] == self.user))  # fmt: skip
 
     def purge(self) -> None:
@@ -187,7 +187,7 @@ class _Comparison:
     def _put(self, name: str, whole: Row, says: str, **more: t.Any) -> None:
         body, kind = body_of(name, whole), KINDS[name]
         if name == "bindings":
-            self._add(Step("POST", _path(name, kind, whole), says, body, **more))
+            self._add(ApiRequest("POST", _path(name, kind, whole), says, body, **more))
             return
         path = kind.path_of(whole)
         if name == "topic_permissions":
@@ -202,7 +202,7 @@ class _Comparison:
             body |= {"password": whole["password"]} if "password" in whole else hashed
             if "password" in whole and whole["name"] == self.user:
                 more["password"] = whole["password"]
-        self._add(Step("PUT", path, says, body, **more))
+        self._add(ApiRequest("PUT", path, says, body, **more))
 
     def _password_differs(self, row: Row, found: Row) -> bool:
         if not self.wanted.update_password:
@@ -220,7 +220,7 @@ class _Comparison:
             )
         return loses
 
-    def _add(self, step: Step) -> None:
+    def _add(self, step: ApiRequest) -> None:
         self.plan.steps.append(step)
 
     def _show(self, label: str, before: Row | None, after: Row | None) -> None:

@@ -27,12 +27,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-import typing as t
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
 from ..._core.sensitive import Sensitive
+from ..._manifests import servers
 from ..._manifests.access import namespace_access, rule, service_account
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
@@ -42,14 +42,12 @@ from ..._manifests.meta import (
     Manifest,
     check_count,
     check_name,
-    metadata,
     pinned_tag,
     quantity,
 )
 from ..._manifests.monitoring import monitor
 from ..._manifests.network_policy import Flow, network_policy
 from ..._manifests.pods import PodSettings, pod_template
-from ..._manifests.servers import client_service
 from ..._manifests.shared import config_map
 from .amqp_url import Broker, check_amqp_url
 
@@ -80,12 +78,12 @@ _CONTAINER: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"dro
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Runner:
+class Runner(servers.Server):
     """REPLICAS pods that take experiments from the queues of one broker. Field names are the options' names."""
 
+    module, title, app = "studioml_runner", "Runner", "studioml-runner"
+
     name: str = "studioml-go-runner"
-    namespace: str
-    pod: PodSettings
     amqp_url: Sensitive
     amqp_mgt_url: str | None = None
     broker_ca: str | None = None
@@ -108,15 +106,8 @@ class Runner:
     response_secret: str = "studioml-report-keys"  # noqa: S105  # a name
     monitor: str | None = None
     """A kind of monitoring.MONITORS, or None."""
-    network_policy: bool = True
-    overrides: Mapping[str, t.Any] | None = None
     keys: Sensitive | None = None
     """Text of private key and passphrase, as they are in their Secrets; None if there are none yet."""
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels of the pods."""
-        return {"app.kubernetes.io/name": "studioml-runner", "app.kubernetes.io/instance": self.name}
 
     @property
     def url_secret(self) -> str:
@@ -143,11 +134,11 @@ def manifests(runner: Runner, state: str = RUNNING) -> list[Manifest]:
         _service(runner),
     ]
     if runner.monitor:
-        objects.append(monitor(runner.monitor, _metadata(runner, runner.name), runner.labels))
+        objects.append(monitor(runner.monitor, runner.metadata(), runner.labels))
     if runner.network_policy:
         # The kubelet's probes and the API server's proxy have addresses that no selector knows, and so may Prometheus.
         flows = [Flow(None, [METRICS_PORT])]
-        objects.append(network_policy(_metadata(runner, runner.name), runner.labels, flows))
+        objects.append(network_policy(runner.metadata(), runner.labels, flows))
     return objects
 
 
@@ -341,7 +332,7 @@ def deployment(runner: Runner) -> Manifest:
         urllib.parse.urlsplit(runner.store_endpoint or "").hostname,
         *(f"Secret:{name}" for name in runner.used_secrets),
     ]
-    meta = {**_metadata(runner, runner.name), "annotations": {ANNOTATION_USES: " ".join(filter(None, uses))}}
+    meta = {**runner.metadata(), "annotations": {ANNOTATION_USES: " ".join(filter(None, uses))}}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
 
 
@@ -363,11 +354,11 @@ def restart_hash(runner: Runner) -> str:
 
 def state_config_map(runner: Runner, state: str) -> Manifest:
     """The ConfigMap with which runners are drained."""
-    return config_map(_metadata(runner, runner.name), {"STATE": state})
+    return config_map(runner.metadata(), {"STATE": state})
 
 
 def _url_secret(runner: Runner) -> Manifest:
-    meta = _metadata(runner, runner.url_secret)
+    meta = runner.metadata(runner.url_secret)
     return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": dict(_addresses(runner))}
 
 
@@ -383,7 +374,7 @@ def _addresses(runner: Runner) -> dict[str, Sensitive]:
 
 
 def _ca_config_map(runner: Runner) -> Manifest:
-    return config_map(_metadata(runner, runner.ca_config_map), _authorities(runner))
+    return config_map(runner.metadata(runner.ca_config_map), _authorities(runner))
 
 
 def _authorities(runner: Runner) -> dict[str, str]:
@@ -393,8 +384,4 @@ def _authorities(runner: Runner) -> dict[str, str]:
 
 def _service(runner: Runner) -> Manifest:
     """The Service of the metrics."""
-    return client_service(_metadata(runner, runner.name), runner.labels, {"metrics": METRICS_PORT})
-
-
-def _metadata(runner: Runner, name: str) -> Manifest:
-    return metadata(name, runner.namespace, runner.labels)
+    return servers.client_service(runner.metadata(), runner.labels, {"metrics": METRICS_PORT})

@@ -15,8 +15,8 @@ import typing as t
 from ..._core.brief import listed
 from ..._core.errors import MusterError, NotFound
 from ..._core.pool import PARALLEL, OnProgress, run_all_or_raise
-from ..._kube import watching
 from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, selector_of
+from ..._kube.servers import pods_of, watch
 from ..._training.status import rank_of
 from .key_secrets import has_public_key
 from .runner import DRAINED, METRICS_PORT, Runner
@@ -86,13 +86,13 @@ def wait_healthy(cluster: Cluster, runner: Runner, *, timeout: float, on_progres
     first: dict[str, float] = {}
 
     def observe(bounded: Cluster) -> tuple[list[RunnerView], str | None]:
-        views = [_recovered(one, first) for one in _views(bounded, runner, _pods(bounded, runner))]
+        views = [_recovered(one, first) for one in _views(bounded, runner, pods_of(bounded, runner))]
         missing = [f"{one.pod}: {one.trouble}" for one in views if one.trouble]
         if len(views) != runner.replicas:
             missing.insert(0, f"{len(views)} of {runner.replicas} runners have a pod")
         return views, listed(missing)
 
-    return _watch(cluster, runner, observe, "is not healthy", timeout, on_progress)
+    return watch(cluster, runner, observe, goal="is not healthy", timeout=timeout, progress=on_progress)
 
 
 def _recovered(one: RunnerView, first: dict[str, float]) -> RunnerView:
@@ -108,14 +108,15 @@ def wait_drained(
 
     def observe(bounded: Cluster) -> tuple[None, str | None]:
         return None, listed(
-            [why for one in _views(bounded, runner, _running(_pods(bounded, runner))) if (why := _busy(one, before))]
+            [why for one in _views(bounded, runner, _running(pods_of(bounded, runner))) if (why := _busy(one, before))]
         )
 
     hint = (
         "Nothing was stopped. The runners take no new experiments until this task succeeds: run it again to go on waiting. "
         "drain: false stops them, and their experiments are run again from the start."
     )
-    _watch(cluster, runner, observe, "still runs experiments", timeout, on_progress, hint)
+    goal = "still runs experiments"
+    watch(cluster, runner, observe, goal=goal, timeout=timeout, progress=on_progress, hint=hint)
 
 
 def _busy(one: RunnerView, before: t.Mapping[str, float]) -> str:
@@ -128,7 +129,7 @@ def _busy(one: RunnerView, before: t.Mapping[str, float]) -> str:
 
 def ignored(cluster: Cluster, runner: Runner) -> dict[str, float]:
     """How often each pod has not looked for work because it was drained, up to now."""
-    return {one.pod: one.ignored for one in _views(cluster, runner, _running(_pods(cluster, runner)))}
+    return {one.pod: one.ignored for one in _views(cluster, runner, _running(pods_of(cluster, runner)))}
 
 
 def wait_replaced(cluster: Cluster, runner: Runner, *, timeout: float, on_progress: OnProgress) -> None:
@@ -136,12 +137,11 @@ def wait_replaced(cluster: Cluster, runner: Runner, *, timeout: float, on_progre
 
     def observe(bounded: Cluster) -> tuple[None, str | None]:
         live = bounded.get(deployment_of(runner)) or {"metadata": {}}
-        leaving = [
-            pod["metadata"]["name"] for pod in _all_pods(bounded, runner) if pod["metadata"].get("deletionTimestamp")
-        ]
+        pods = bounded.list("v1", "Pod", runner.namespace, selector_of(runner.labels))
+        leaving = [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("deletionTimestamp")]
         return None, listed([*_old(live), *(f"{pod}: is being deleted" for pod in leaving)])
 
-    _watch(cluster, runner, observe, "still has old pods", timeout, on_progress)
+    watch(cluster, runner, observe, goal="still has old pods", timeout=timeout, progress=on_progress)
 
 
 def _old(live: Manifest) -> list[str]:
@@ -151,28 +151,6 @@ def _old(live: Manifest) -> list[str]:
     number = int(status.get("replicas") or 0)
     old = max(number - int(status.get("updatedReplicas") or 0), number - int(spec.get("replicas") or 0))
     return [f"{old} old pods are still there"] if old > 0 else []
-
-
-def _watch(
-    cluster: Cluster,
-    runner: Runner,
-    observe: t.Callable[[Cluster], tuple[T, str | None]],
-    goal: str,
-    timeout: float,
-    on_progress: OnProgress,
-    hint: str | None = None,
-) -> T:
-    changes = watching.Changes.of_pods(runner.namespace, selector_of(runner.labels))
-    goal = f"Runner {runner.namespace}/{runner.name} {goal}"
-    return watching.watch_until(cluster, changes, observe, goal=goal, timeout=timeout, progress=on_progress, hint=hint)
-
-
-def _all_pods(cluster: Cluster, runner: Runner) -> list[Manifest]:
-    return list(cluster.list("v1", "Pod", runner.namespace, selector_of(runner.labels)))
-
-
-def _pods(cluster: Cluster, runner: Runner) -> list[Manifest]:
-    return [pod for pod in _all_pods(cluster, runner) if not pod["metadata"].get("deletionTimestamp")]
 
 
 def _running(pods: list[Manifest]) -> list[Manifest]:

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from ..._core.clock import SYSTEM_CLOCK
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from ..._core.trust import trusting
-from ..._pod_programs.http_requests import Place
+from ..._pod_programs.http_requests import HttpServer
 from .inference import Inference
 
 READY = "READY"
@@ -66,7 +66,7 @@ class Client:
     ) -> None:
         self.who = who
         parts_of(url)
-        self._place = Place(url, hostname, timeout, lambda: trusting(authorities))
+        self._place = HttpServer(url, hostname, timeout, lambda: trusting(authorities))
 
     def close(self) -> None:
         """Close the connection."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from ..._core.errors import MusterError, WaitTimeout
 from ..._kube.report import Report
 from .model_config import FILE
-from .model_plan import Plan, Stored
+from .model_plan import ModelPlan, Stored
 from .model_rollout import Index, Rollout, served
 from .model_source import Source
 
@@ -47,7 +47,7 @@ class Store(t.Protocol):
         """Note what there is now."""
 
 
-def after(stored: Stored, made: Plan, source: Source | None) -> Stored:
+def after(stored: Stored, made: ModelPlan, source: Source | None) -> Stored:
     """What the store has when the plan was carried out."""
     files = {**stored.files, **{path: source.files[path] for path in made.upload if source}}
     kept = {path: sha256 for path, sha256 in files.items() if path not in made.delete}
@@ -55,7 +55,7 @@ def after(stored: Stored, made: Plan, source: Source | None) -> Stored:
 
 
 def carry_out(
-    store: Store, rollout: Rollout, made: Plan, stored: Stored, source: Source | None
+    store: Store, rollout: Rollout, made: ModelPlan, stored: Stored, source: Source | None
 ) -> tuple[Report, dict[str, list[int]]]:
     """Upload, load, switch, delete. If a replica refuses a version, the store and the replicas have again what they had."""
     known = rollout.indexes()
@@ -86,7 +86,7 @@ def carry_out(
     return store.note(after(stored, made, source), check=False), replicas
 
 
-def _pinned(store: Store, made: Plan, stored: Stored) -> Stored:
+def _pinned(store: Store, made: ModelPlan, stored: Stored) -> Stored:
     """What the store has once its configuration names the versions in force: with another policy a new one would be served at once."""
     config = stored.read_config
     pinned = config.serving(made.model, stored.served) if config and stored.served else None
@@ -96,7 +96,7 @@ def _pinned(store: Store, made: Plan, stored: Stored) -> Stored:
     return dataclasses.replace(stored, config=pinned.text)
 
 
-def _restore(store: Store, made: Plan, stored: Stored) -> None:
+def _restore(store: Store, made: ModelPlan, stored: Stored) -> None:
     with contextlib.suppress(MusterError):  # the reason for which it is restored matters more
         if made.new_config and stored.config is not None:
             store.put_config(stored.config)

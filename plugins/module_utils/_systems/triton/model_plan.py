@@ -41,7 +41,7 @@ class Stored:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ModelPlan:
     """``upload``: files that the store lacks; ``delete``: files that are not wanted any more; ``config``: the one to be in force."""
 
     model: str
@@ -56,7 +56,7 @@ class Plan:
         return bool(self.upload or self.delete or self.new_config)
 
 
-def plan(model: str, source: Source | None, stored: Stored, versions: Sequence[int], *, purge: bool) -> Plan:
+def plan(model: str, source: Source | None, stored: Stored, versions: Sequence[int], *, purge: bool) -> ModelPlan:
     """What is to be done. VERSIONS: those to serve; empty for what the configuration says of the source's."""
     of_source = source.files if source else {}
     base = source.config if source else stored.read_config
@@ -81,7 +81,7 @@ def plan(model: str, source: Source | None, stored: Stored, versions: Sequence[i
     config = base.serving(model, wanted)
     unwanted = {*versions_of(stored.files)} - {*versions_of(of_source), *wanted}
     delete = [path for path in stored.files if purge and version_of(path) in unwanted]
-    return Plan(model, config, wanted, sorted(upload), sorted(delete), stored.read_config != config)
+    return ModelPlan(model, config, wanted, sorted(upload), sorted(delete), stored.read_config != config)
 
 
 def _refuse_change(model: str, path: str, stored: Stored) -> None:
@@ -101,7 +101,7 @@ def _refuse_change(model: str, path: str, stored: Stored) -> None:
         )
 
 
-def difference(stored: Stored, made: Plan, source: Source | None) -> dict[str, t.Any]:
+def difference(stored: Stored, made: ModelPlan, source: Source | None) -> dict[str, t.Any]:
     """Before and after, as Ansible shows it with --diff."""
     before = dict(stored.files)
     after = {

@@ -16,7 +16,7 @@ from ..._core.errors import InvalidInput
 from ..._kube.report import Report
 from .model import Store, after, all_serve, carry_out, remove
 from .model_config import FILE
-from .model_plan import Plan, Stored, difference, plan
+from .model_plan import ModelPlan, Stored, difference, plan
 from .model_rollout import Rollout, served
 from .model_source import Source
 
@@ -30,7 +30,7 @@ class Wanted:
     versions: list[int]
     purge: bool
 
-    def plan(self, stored: Stored) -> Plan:
+    def plan(self, stored: Stored) -> ModelPlan:
         return plan(self.model, self.source, stored, self.versions, purge=self.purge)
 
 
@@ -68,7 +68,7 @@ def planned(wanted: Wanted) -> Outcome:
 
 
 def _planned(
-    made: Plan, stored: Stored, wanted: Wanted, report: Report, replicas: dict[str, list[int]], *, steady: bool
+    made: ModelPlan, stored: Stored, wanted: Wanted, report: Report, replicas: dict[str, list[int]], *, steady: bool
 ) -> Outcome:
     return Outcome(
         report=report,

@@ -18,15 +18,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests import access, monitoring, servers, storage
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
-from ..._manifests.network_policy import EVERY_POD, Flow, network_policy
-from ..._manifests.pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template
+from ..._manifests.pods import PodSettings, pod_template
 from . import metrics
 from .autoscaling import Autoscaling, autoscaler
 from .metrics import Alerts
@@ -48,12 +46,11 @@ _OWN_PODS_LABEL = "pod-template-hash"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TritonServer:
+class TritonServer(servers.Server):
     """Replicas of one server, with one model repository."""
 
-    name: str
-    namespace: str
-    pod: PodSettings
+    module, title, app = "triton_server", "Triton", "triton"
+
     repository: Repository
     replicas: int | None = 1
     """None leaves the number to the autoscaler."""
@@ -65,18 +62,10 @@ class TritonServer:
     drain_timeout: int = 10
     exit_timeout: int = 30
     service_account_annotations: Mapping[str, str] | None = None
-    overrides: Mapping[str, t.Any] | None = None
-    network_policy: bool = True
-    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
     monitor: str | None = None
     """A kind of monitoring.MONITORS, or None."""
     alerts: Alerts | None = None
     dashboard: bool = False
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels of the pods."""
-        return labels_of(self.name)
 
     @property
     def endpoints(self) -> dict[str, str]:
@@ -86,28 +75,21 @@ class TritonServer:
 
 def labels_of(name: str) -> dict[str, str]:
     """The labels of the pods of the server NAME."""
-    return {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": name}
+    return {"app.kubernetes.io/name": TritonServer.app, "app.kubernetes.io/instance": name}
 
 
 def manifests(server: TritonServer) -> list[Manifest]:
     """The objects of SERVER."""
     _check(server)
-    meta = {"name": server.name, "namespace": server.namespace, "labels": server.labels}
+    meta = server.metadata()
     objects = storage.storage_claim(server.repository.storage, server.namespace, server.labels)
     if not server.pod.service_account_name:
         objects.append(_service_account(server))
-    objects += [
-        servers.client_service(meta, server.labels, PORTS, APP_PROTOCOLS),
-        servers.disruption_budget(meta, server.labels),
-        apply_overrides(deployment(server), server.overrides),
-    ]
+    objects += servers.around(server, servers.Ports(clients=PORTS), app_protocols=APP_PROTOCOLS, budget=True)
+    objects.append(apply_overrides(deployment(server), server.overrides))
     if server.autoscaling:
         objects.append(autoscaler(meta, DEPLOYMENT, server.autoscaling))
-    objects += _monitoring(server, meta)
-    if server.network_policy:
-        flows = [Flow([EVERY_POD, *server.network_policy_from], list(PORTS.values()))]
-        objects.append(network_policy(meta, server.labels, flows))
-    return objects
+    return [*objects, *_monitoring(server, meta)]
 
 
 def _monitoring(server: TritonServer, meta: Manifest) -> list[Manifest]:
@@ -163,7 +145,7 @@ def has_gpus(pod: PodSettings) -> bool:
 
 
 def _settings(server: TritonServer) -> PodSettings:
-    pod, shared = server.pod, server.repository.storage
+    pod, shared = servers.secured(server.pod), server.repository.storage
     ready = {"path": "/v2/health/ready", "port": "http"}
     probe = {"httpGet": ready, "periodSeconds": _PERIOD_S, "timeoutSeconds": 5, "failureThreshold": 3}
     live = {**probe, "httpGet": {**ready, "path": "/v2/health/live"}, "periodSeconds": 10, "failureThreshold": 6}
@@ -178,7 +160,7 @@ def _settings(server: TritonServer) -> PodSettings:
         pod,
         # Arguments and no command: the entrypoint of the published image sets up CUDA, and then runs what it is given.
         args=_command_line(server),
-        ports=tuple({"name": name, "container_port": number} for name, number in PORTS.items()),
+        ports=servers.container_ports(PORTS),
         volumes=volumes,
         volume_mounts=mounts,
         shm_size=server.shm_size,
@@ -188,8 +170,6 @@ def _settings(server: TritonServer) -> PodSettings:
         service_account_name=pod.service_account_name or server.name,
         termination_grace_period_seconds=grace if given is None else given,
         topology_spread_constraints=pod.topology_spread_constraints or _spread(),
-        security_context=READ_ONLY_CONTAINER if pod.security_context is None else pod.security_context,
-        pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
     )
 
 
@@ -228,7 +208,7 @@ def deployment(server: TritonServer) -> Manifest:
     return {
         "apiVersion": DEPLOYMENT[0],
         "kind": DEPLOYMENT[1],
-        "metadata": {"name": server.name, "namespace": server.namespace, "labels": server.labels},
+        "metadata": server.metadata(),
         "spec": {
             **({} if server.replicas is None else {"replicas": server.replicas}),
             "selector": {"matchLabels": server.labels},

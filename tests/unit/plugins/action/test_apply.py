@@ -17,7 +17,7 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.muster.ml.plugins.action.apply import ActionModule
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden
 from ansible_collections.muster.ml.plugins.module_utils._edge import run as edge
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
 from ansible_collections.muster.ml.plugins.modules import apply
 from ansible_collections.muster.ml.plugins.plugin_utils import _action
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
@@ -315,7 +315,7 @@ def test_a_definition_that_is_gone_is_named_with_its_objects(run: Run, cluster: 
 
 
 def test_what_an_earlier_task_would_have_defined_is_not_misspelt(run: Run, cluster: FakeCluster) -> None:
-    cluster.kinds_served["x.io/v1", "Fooe"] = Resource("fooes", True)
+    cluster.kinds_served["x.io/v1", "Fooe"] = ServedKind("fooes", True)
     assert run(check=True, state="absent", definition=WIDGET)["failed"]
     run(check=True, definition=DEFINITION)
     assert not run(check=True, state="absent", definition=WIDGET)["changed"]

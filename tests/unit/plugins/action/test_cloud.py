@@ -76,7 +76,9 @@ def test_async_is_done_by_the_ordinary_module(name: str, monkeypatch: pytest.Mon
     action = action_of(name, async_val=60, action=name)
     action._connection._shell = types.SimpleNamespace(tmpdir=None)
     monkeypatch.setattr(action, "_execute_module", lambda **given: {"async": given["wrap_async"]})
+    monkeypatch.setenv("MUSTER_RUN", "0123456789ab")
     assert action.run(task_vars={})["async"] is True
+    assert action._task.environment == [{"MUSTER_RUN": "0123456789ab"}]
 
 
 @pytest.mark.parametrize(("name", "edge"), [("eks_addon", aws), ("gcp_network", gcp)])

@@ -15,34 +15,48 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.callback import summary
 
+RUN = "0123456789ab"
+"""The identifier of the run."""
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable as it was is there again after a test."""
+    monkeypatch.setenv("MUSTER_RUN", "")
+
 
 def event(
     verb: str = "patch",
-    agent: str = "muster",
+    agent: str = f"muster/{RUN}",
     uri: str = "/api",
     stage: str = "ResponseComplete",
-    at: str = "2999-01-01T00:00:00.000000Z",
 ) -> str:
-    fields = {"verb": verb, "userAgent": agent, "requestURI": uri, "stage": stage, "requestReceivedTimestamp": at}
+    fields = {"verb": verb, "userAgent": agent, "requestURI": uri, "stage": stage}
     return json.dumps(fields, separators=(",", ":")) + "\n"
 
 
 @pytest.mark.parametrize(
-    ("line", "kind"),
+    ("line", "counted"),
     [
-        (event(), "write"),
-        (event("deletecollection"), "write"),
-        (event(uri="/api?dryRun=All"), "dry run"),
-        (event("get"), None),
-        (event("watch"), None),
+        (event(), (1, 0)),
+        (event("deletecollection"), (1, 0)),
+        (event(uri="/api?dryRun=All"), (0, 1)),
+        (event("get"), (0, 0)),
+        (event("watch"), (0, 0)),
         (event(agent="kubectl/v1.36.3"), None),
         (event(agent="curl", uri="/api/muster"), None),
-        (event(stage="RequestReceived"), None),
-        (event()[:-20] + event(), None),
+        (event(agent="muster"), None),
+        (event(agent="muster/ba9876543210"), None),
+        (event(stage="RequestReceived"), (0, 0)),
+        (event()[:-20] + event(), (0, 0)),
+        ("", None),
     ],
 )
-def test_what_counts_as_a_write(line: str, kind: str | None) -> None:
-    assert summary._write_of(line.encode()) == kind
+def test_what_counts(line: str, counted: tuple[int, int] | None, tmp_path: pathlib.Path) -> None:
+    """Requests of other runs and clients do not, and a log without a request of this run is another cluster's."""
+    audit = summary.AuditLog(tmp_path / "audit.log", started=time.time() - 60)
+    audit.path.write_text(line)
+    assert audit.writes(RUN) == counted
 
 
 def test_only_what_is_written_after_the_start_counts(tmp_path: pathlib.Path) -> None:
@@ -51,7 +65,7 @@ def test_only_what_is_written_after_the_start_counts(tmp_path: pathlib.Path) -> 
     audit = summary.AuditLog(log, started=time.time() - 60)
     with log.open("a") as lines:
         lines.write(event() + event("get") + event(uri="/x?dryRun=All") + event()[:-20])
-    assert audit.writes() == (1, 1), "the last line is still being written"
+    assert audit.writes(RUN) == (1, 1), "the last line is still being written"
 
 
 def test_a_log_that_is_rotated_meanwhile_counts_whole(tmp_path: pathlib.Path) -> None:
@@ -62,35 +76,32 @@ def test_a_log_that_is_rotated_meanwhile_counts_whole(tmp_path: pathlib.Path) ->
         lines.write(event())
     log.rename(tmp_path / "audit-2026-11-21T09-00-00.000.log")
     log.write_text(event() * 2)
-    assert audit.writes() == (3, 0)
+    assert audit.writes(RUN) == (3, 0)
 
 
-def test_a_log_that_only_the_playbook_knows_is_read_by_time(tmp_path: pathlib.Path) -> None:
+def test_a_log_that_only_the_playbook_knows_is_read_from_its_beginning(tmp_path: pathlib.Path) -> None:
     log = tmp_path / "other.log"
     module, _shown = callback({"path": None, "playbooks": ["site.yml"], "audit_log": None}, "site.yml")
-    module._started -= 60
-    log.write_text(event(at="2001-01-01T00:00:00.000000Z") + event() * 2)
-    assert module._audit_log(str(log)).writes() == (2, 0)
+    log.write_text(event() * 2)
+    assert module._audit_log(str(log)).writes(RUN) == (2, 0)
 
 
 def test_a_cluster_without_a_log_is_not_judged_by_that_of_another(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(summary, "DEFAULT_AUDIT_LOG", str(tmp_path / "of-another.log"))
-    (tmp_path / "of-another.log").write_text("")
     module, shown = callback(
         {"path": str(tmp_path / "s.json"), "playbooks": ["site.yml"], "audit_log": None}, "site.yml"
     )
-    assert module._writes(summary.Cluster(), None) == (0, 0)
-    assert module._writes(summary.Cluster(), "") is None
+    (tmp_path / "of-another.log").write_text(event(agent="muster/ba9876543210"))
     stats = Stats()
     stats.custom = {"_run": {"muster_audit_log": ""}}
     module.v2_playbook_on_stats(stats)
-    assert "write requests not counted (no audit log)" in shown[0]
+    assert "write requests not counted (no audit log of the cluster)" in shown[0]
 
 
 def test_no_log_is_not_zero(tmp_path: pathlib.Path) -> None:
-    assert summary.AuditLog(tmp_path / "audit.log", started=time.time()).writes() is None
+    assert summary.AuditLog(tmp_path / "audit.log", started=time.time()).writes(RUN) is None
 
 
 class Stats:
@@ -118,6 +129,7 @@ def callback(options: dict[str, t.Any], playbook: str) -> tuple[summary.Callback
     shown: list[str] = []
     module = summary.CallbackModule(display=types.SimpleNamespace(display=shown.append, verbosity=0))
     module.get_option = options.__getitem__
+    module._run = RUN
     module.v2_playbook_on_start(types.SimpleNamespace(_file_name=playbook))
     return module, shown
 

@@ -359,12 +359,11 @@ def test_what_other_runs_write_again_and_again_is_told_in_the_end() -> None:
 
 
 def test_every_module_that_generates_is_in_the_table() -> None:
-    """The door is ``apply_made_once``; gcs_hmac_key, whose values Google generates, has its cases with the simulator of Google."""
+    """The door is ``apply_made_once``, or ``generated`` of a life of servers; gcs_hmac_key has its cases with the simulator of Google."""
     root = Path(__file__).parents[4] / "plugins"
-    calling = {
-        path for path in root.rglob("*.py") if re.search(r"\bapply_made_once\(", path.read_text(encoding="utf-8"))
-    }
-    ways = {"_kube/made_once.py", "_edge/groups.py", "_systems/studioml/key_secrets.py", "_edge/hmac.py"}
+    door = re.compile(r"\bapply_made_once\(|def generated\(self")
+    calling = {path for path in root.rglob("*.py") if door.search(path.read_text(encoding="utf-8"))}
+    ways = {"_kube/made_once.py", "_edge/servers.py", "_systems/studioml/key_secrets.py", "_edge/hmac.py"}
     calling -= {root / "module_utils" / way for way in ways}
     tried = {t.cast(str, case.module.__file__) for case in CASES.values()} - {t.cast(str, training_secret.__file__)}
     assert {path.stem for path in calling} == {Path(file).stem for file in tried}

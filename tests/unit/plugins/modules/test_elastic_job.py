@@ -21,7 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import elastic_job
@@ -271,7 +271,7 @@ def test_the_wait_for_a_step_ends_with_the_training(cluster: FakeCluster, monkey
 
 @pytest.fixture
 def kubeflow(cluster: FakeCluster) -> FakeCluster:
-    cluster.kinds_served["kubeflow.org/v1", "PyTorchJob"] = Resource("pytorchjobs", True)
+    cluster.kinds_served["kubeflow.org/v1", "PyTorchJob"] = ServedKind("pytorchjobs", True)
     return cluster
 
 
@@ -376,7 +376,7 @@ def test_a_launcher_that_somebody_removed_is_set_again(cluster: FakeCluster) -> 
 
 def test_two_first_runs_at_once_have_one_rendezvous(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one runs from its beginning to its end right before the first one creates the PyTorchJob."""
-    cluster.kinds_served["kubeflow.org/v1", "PyTorchJob"] = Resource("pytorchjobs", True)
+    cluster.kinds_served["kubeflow.org/v1", "PyTorchJob"] = ServedKind("pytorchjobs", True)
     others: list[dict[str, t.Any]] = []
     real = FakeCluster.create
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import datetime as dt
 import typing as t
 
@@ -119,20 +118,6 @@ def test_members_that_were_made_without_tls_stay_so_and_that_is_told(was: dict[s
     assert run(cluster, **was)["_warned"] == []
 
 
-def test_a_policy_that_is_not_desired_any_more_goes_and_nobody_elses() -> None:
-    cluster = FakeCluster()
-    assert actions(run(cluster))["NetworkPolicy/etcd"] == "created"
-    assert actions(run(cluster, network_policy=False))["NetworkPolicy/etcd"] == "deleted"
-    cluster.add(
-        {
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "NetworkPolicy",
-            "metadata": {"name": "etcd", "namespace": "default"},
-        }
-    )
-    assert "NetworkPolicy/etcd" not in actions(run(cluster, network_policy=False))
-
-
 def test_client_tls_is_turned_on_where_it_is_asked_for_and_members_keep_their_claims() -> None:
     cluster = FakeCluster()
     run(cluster, **PLAIN)
@@ -144,59 +129,6 @@ def test_client_tls_is_turned_on_where_it_is_asked_for_and_members_keep_their_cl
     assert before is not None
     assert after is not None
     assert after["spec"]["volumeClaimTemplates"] == before["spec"]["volumeClaimTemplates"]
-
-
-def claim(name: str, instance: str = "etcd") -> dict[str, t.Any]:
-    """As the StatefulSet's controller makes it; a Helm chart's etcd has the same labels."""
-    labels = {"app.kubernetes.io/name": "etcd", "app.kubernetes.io/instance": instance}
-    metadata = {"name": name, "namespace": "default", "labels": labels}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
-
-
-def test_the_members_claims_go_with_their_data_and_no_others() -> None:
-    cluster = FakeCluster()
-    run(cluster)
-    cluster.add(claim("data-etcd-0"), claim("etcd-backup"), claim("data-other-0", "other"))
-    gone = {"state": "absent", "delete_data": True}
-    assert actions(run(cluster, check=True, **gone))["PersistentVolumeClaim/data-etcd-0"] == "deleted"
-    assert actions(run(cluster, **gone))["PersistentVolumeClaim/data-etcd-0"] == "deleted"
-    assert cluster.stored("PersistentVolumeClaim", "etcd-backup", "default")
-    assert cluster.stored("PersistentVolumeClaim", "data-other-0", "default")
-
-
-def test_data_that_was_kept_first_goes_by_its_own_word_later() -> None:
-    """Nothing but a mark from the first removal tells then whose the claims are: their StatefulSet is gone."""
-    cluster = FakeCluster()
-    run(cluster)
-    cluster.add(claim("data-etcd-0"), claim("data-other-0", "other"))
-    assert actions(run(cluster, state="absent"))["PersistentVolumeClaim/data-etcd-0"] == "kept"
-    written = len(cluster.writes)
-    run(cluster, state="absent")
-    assert len(cluster.writes) == written
-    assert actions(run(cluster, state="absent", delete_data=True))["PersistentVolumeClaim/data-etcd-0"] == "deleted"
-    assert cluster.stored("PersistentVolumeClaim", "data-other-0", "default")
-
-
-def test_the_claims_of_an_etcd_that_somebody_else_made_stay() -> None:
-    cluster = FakeCluster()
-    metadata = {"name": "etcd", "namespace": "default"}
-    cluster.add(
-        claim("data-etcd-0"), {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {}}
-    )
-    run(cluster, state="absent", delete_data=True)
-    assert cluster.stored("PersistentVolumeClaim", "data-etcd-0", "default")
-    assert cluster.stored("StatefulSet", "etcd", "default")
-
-
-def test_a_removal_that_was_killed_before_the_claims_is_finished_by_the_next() -> None:
-    cluster = FakeCluster()
-    run(cluster)
-    cluster.add(claim("data-etcd-0"))
-    cluster.fail("delete", "data-etcd-0", KeyboardInterrupt())
-    for _run in range(2):
-        with contextlib.suppress(KeyboardInterrupt):
-            run(cluster, state="absent", delete_data=True)
-    assert cluster.stored("PersistentVolumeClaim", "data-etcd-0", "default") is None
 
 
 def test_a_second_run_changes_nothing_and_keeps_every_key() -> None:

@@ -19,7 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route, route_istio, route_steps
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route_steps import Counts
 from ansible_collections.muster.ml.plugins.modules import inference_route
@@ -40,7 +40,7 @@ class World:
         monkeypatch.setattr(route_steps, "reached", self.reached)
         self.cluster = FakeCluster()
         for kind, plural in (("HTTPRoute", "httproutes"), ("GRPCRoute", "grpcroutes")):
-            self.cluster.kinds_served[route.GATEWAY_API, kind] = Resource(plural, namespaced=True)
+            self.cluster.kinds_served[route.GATEWAY_API, kind] = ServedKind(plural, namespaced=True)
             self.cluster.controllers[kind] = self.accepts
         if self.kind == "istio":
             self.install_istio()
@@ -53,7 +53,7 @@ class World:
         """What a server counts between two looks at it, while it gets requests."""
 
     def install_istio(self) -> None:
-        self.cluster.kinds_served[route_istio.API, "VirtualService"] = Resource("virtualservices", namespaced=True)
+        self.cluster.kinds_served[route_istio.API, "VirtualService"] = ServedKind("virtualservices", namespaced=True)
 
     def pod(self, name: str) -> Manifest:
         labels = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": name}

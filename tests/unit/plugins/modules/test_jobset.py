@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Immutable, MissingKind, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import jobset
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
@@ -31,7 +31,7 @@ SET = Ref("jobset.x-k8s.io/v1alpha2", "JobSet", "lm", "default")
 
 @pytest.fixture
 def served(cluster: FakeCluster) -> FakeCluster:
-    cluster.kinds_served["jobset.x-k8s.io/v1alpha2", "JobSet"] = Resource("jobsets", namespaced=True)
+    cluster.kinds_served["jobset.x-k8s.io/v1alpha2", "JobSet"] = ServedKind("jobsets", namespaced=True)
     return cluster
 
 
@@ -106,7 +106,7 @@ def queued(served: FakeCluster, *conditions: dict[str, str]) -> dict[str, t.Any]
     served.set_status(SET, {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]})
     if conditions:
         named = {"name": "jobset-lm-1", "namespace": "default", "labels": {"kueue.x-k8s.io/job-uid": "u1"}}
-        served.kinds_served["kueue.x-k8s.io/v1beta2", "Workload"] = Resource("workloads", namespaced=True)
+        served.kinds_served["kueue.x-k8s.io/v1beta2", "Workload"] = ServedKind("workloads", namespaced=True)
         served.add(
             {
                 "apiVersion": "kueue.x-k8s.io/v1beta2",

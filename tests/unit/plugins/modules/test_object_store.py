@@ -232,22 +232,8 @@ def test_claim_and_login_stay_and_go_by_their_own_word_later() -> None:
     names = ("PersistentVolumeClaim/data-store-0", "Secret/store-login")
     assert [kept[name] for name in names] == ["kept"] * 2
     assert cluster.get(STATEFUL_SET) is None
-    found = cluster.stored("PersistentVolumeClaim", "data-store-0", "default")
-    assert found is not None
-    assert found["metadata"]["labels"][stores.LABEL_CLAIM] == "store"
     went = actions(run(cluster, state="absent", delete_data=True))
     assert [went[name] for name in names] == ["deleted"] * 2
-
-
-def test_a_policy_that_is_not_wanted_any_more_goes() -> None:
-    cluster = FakeCluster()
-    run(cluster)
-    assert actions(run(cluster, network_policy=False))["NetworkPolicy/store"] == "deleted"
-
-
-def test_a_claim_that_no_class_can_bind_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="there is no StorageClass nosuch"):
-        run(FakeCluster(), storage_class_name="nosuch")
 
 
 def test_a_store_is_reached_from_outside_by_its_name(store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import r
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._kube import client
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_cluster, rabbitmq_definitions
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -378,19 +377,3 @@ def test_a_login_without_a_broker_in_the_cluster_needs_a_password() -> None:
     spec = ArgumentSpecValidator(rabbitmq_definitions.ARGUMENT_SPEC, **rabbitmq_definitions.CONSTRAINTS)
     assert "login_password, login_kubernetes" in str(spec.validate({}).error_messages)
     assert spec.validate({"login_password": "y"}).error_messages
-
-
-def test_claims_that_no_class_can_bind_are_refused() -> None:
-    cluster = FakeCluster()
-    with pytest.raises(InvalidInput, match="there is no StorageClass nosuch"):
-        run(cluster, storage_class_name="nosuch")
-
-
-def test_the_mark_of_claims_is_the_name_of_the_broker() -> None:
-    cluster = FakeCluster()
-    run(cluster)
-    cluster.add(claim("data-rabbitmq-0"))
-    run(cluster, state="absent")
-    found = cluster.stored("PersistentVolumeClaim", "data-rabbitmq-0", "default")
-    assert found is not None
-    assert found["metadata"]["labels"][nodes.LABEL_CLAIM] == "rabbitmq"

@@ -25,7 +25,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, runner_metrics
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
@@ -229,7 +229,7 @@ def test_metrics_are_collected_by_what_the_cluster_has(
     world: World, served: list[str], asked: str, made: str | None
 ) -> None:
     for kind in served:
-        world.cluster.kinds_served[MONITORS[kind], kind] = Resource(f"{kind.lower()}s", True)
+        world.cluster.kinds_served[MONITORS[kind], kind] = ServedKind(f"{kind.lower()}s", True)
     world.make_keys()
     kinds = {name.partition("/")[0] for name in actions(world.run(monitoring=asked))}
     assert kinds & set(MONITORS) == ({made} if made else set())
@@ -265,10 +265,11 @@ def test_what_is_read_only_once_restarts_the_pods(ready: World) -> None:
 
 
 def test_a_digest_without_a_key_tells_nothing_of_the_password(world: World) -> None:
-    first, second = (
-        studioml_runner.deployment(studioml_runner.desired(params(amqp_url=url), "default"))
-        for url in (URL, URL.replace(PASSWORD, "x"))
-    )
+    def made(url: str) -> Manifest:
+        context = Context(params(amqp_url=url), check=True, connect=lambda: world.cluster)
+        return studioml_runner.deployment(studioml_runner.Life(context).desired("default"))
+
+    first, second = made(URL), made(URL.replace(PASSWORD, "x"))
     assert first == second
 
 

@@ -12,7 +12,6 @@ import types
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core import sensitive
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
@@ -25,9 +24,10 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
 from ansible_collections.muster.ml.plugins.modules import (
     elastic_job,
     job_info,
@@ -38,7 +38,7 @@ from ansible_collections.muster.ml.plugins.modules import (
 )
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, labels, pod
-from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, options, run
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, context, run
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
 JOB: dict[str, t.Any] = {**SMALL, "metrics": {"enabled": False}, "wait": False}
@@ -55,6 +55,10 @@ CRD = {
     },
 }
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+def desired_nats(cluster: FakeCluster, params: dict[str, t.Any]) -> NatsCluster:
+    return nats_cluster.Life(context(nats_cluster, cluster, params)).desired("default")
 
 
 def finish(cluster: FakeCluster) -> None:
@@ -427,16 +431,15 @@ def test_nats_servers_are_asked_themselves(cluster: FakeCluster) -> None:
 )
 def test_what_servers_lack_is_told(cluster: FakeCluster, peers: tuple[list[int], ...], payload: int, said: str) -> None:
     serve(cluster, *peers, payload=payload)
-    desired = nats_cluster.desired(options(nats_cluster, NATS), "default")
-    found = nats_edge.views(cluster, nats_edge.pods(cluster, desired))
+    desired = desired_nats(cluster, NATS)
+    found = nats_edge.views(cluster, nats_edge.pods_of(cluster, desired))
     assert said in (nats_edge.missing(desired, found) or "")
 
 
 def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> None:
     serve(cluster, [1], [0])
     options = {**NATS, "backend": "operator"}
-    checked = ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(options).validated_parameters
-    found = nats_edge.replace_outdated(cluster, nats_cluster.desired(checked, "default"), timeout=1, progress=print)
+    found = nats_edge.replace_outdated(cluster, desired_nats(cluster, options), timeout=1, progress=print)
     assert [view.pod for view in found] == ["n-0", "n-1"]
     assert [request.verb for request in cluster.requests].count("list") == 1
 
@@ -445,7 +448,7 @@ def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> Non
 def test_servers_that_only_have_to_run_are_not_asked(
     backend: str, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.kinds_served["nats.io/v1alpha2", "NatsCluster"] = Resource("natsclusters", True)
+    cluster.kinds_served["nats.io/v1alpha2", "NatsCluster"] = ServedKind("natsclusters", True)
     cluster.controllers["StatefulSet"] = lambda _item: {"observedGeneration": 1, "readyReplicas": 2, "replicas": 2}
     real = watching.watch_until
     monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
@@ -496,7 +499,7 @@ def test_info_tells_the_world_of_an_elastic_job(cluster: FakeCluster) -> None:
     mine = {"name": "digits", "namespace": "default", "kind": "elastic_job"}
     options = {"image": "example/torch:1", "replicas": 2, "min_replicas": 1, "script": "/train.py", "wait": False}
     run(elastic_job, cluster, {"name": "digits", "namespace": "default", **options})
-    belongs = {LABEL_ELASTIC_JOB: "digits", LABEL_GROUP: "worker"}
+    belongs = {"muster.ml/elastic-job": "digits", LABEL_GROUP: "worker"}
     for index in (0, 1):
         cluster.add(pod(f"digits-{index}", labels={**belongs, "apps.kubernetes.io/pod-index": str(index)}))
     assert run(job_info, cluster, mine)["world"]["step"] is None

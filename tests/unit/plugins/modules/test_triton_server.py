@@ -13,7 +13,7 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
 from ansible_collections.muster.ml.plugins.modules import triton_server
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
@@ -94,7 +94,7 @@ def test_metrics_are_collected_by_what_the_cluster_has(served: list[str], asked:
     cluster = FakeCluster()
     for kind in served:
         for name in (kind, RULES[kind]):
-            cluster.kinds_served[MONITORS[kind], name] = Resource(f"{name.lower()}s", True)
+            cluster.kinds_served[MONITORS[kind], name] = ServedKind(f"{name.lower()}s", True)
     result = run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20}, dashboard=True)
     assert {name.partition("/")[0] for name in actions(result)} & KINDS == made
     assert actions(result)["ConfigMap/triton-dashboard"] == "created"
@@ -109,7 +109,7 @@ def test_metrics_are_collected_by_what_the_cluster_has(served: list[str], asked:
 def test_without_alerts_there_are_no_rules() -> None:
     cluster = FakeCluster()
     for name in ("ServiceMonitor", "PrometheusRule"):
-        cluster.kinds_served[MONITORS["ServiceMonitor"], name] = Resource(f"{name.lower()}s", True)
+        cluster.kinds_served[MONITORS["ServiceMonitor"], name] = ServedKind(f"{name.lower()}s", True)
     assert {name.partition("/")[0] for name in actions(run(cluster, **BUCKET))} & KINDS == {"ServiceMonitor"}
 
 

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden
 from ansible_collections.muster.ml.plugins.module_utils._gang.judge import Verdict
 from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import gang, preflight
-from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import ServedKind
 from ansible_collections.muster.ml.tests.unit.fakes.gang import NAMESPACE, Things
 
 Manifest = dict[str, t.Any]
@@ -44,7 +44,7 @@ def tpus(quota: int) -> Manifest:
 def ground(cluster: t.Any) -> t.Any:
     """A cluster with Kueue and room on its nodes, and queue q of the namespace, which leads to ClusterQueue cq."""
     for kind, plural, namespaced in (("LocalQueue", "localqueues", True), ("ClusterQueue", "clusterqueues", False)):
-        cluster.kinds_served[KUEUE, kind] = Resource(plural, namespaced=namespaced)
+        cluster.kinds_served[KUEUE, kind] = ServedKind(plural, namespaced=namespaced)
     cluster.add(*X.nodes(20, **{TPU: 4}), stored("LocalQueue", "q", {"clusterQueue": "cq"}, namespace=NAMESPACE))
     return cluster
 

@@ -19,7 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Unreachable,
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
 from ansible_collections.muster.ml.plugins.modules import gang_preflight
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.gang import GPU, NAMESPACE, Things
@@ -63,7 +63,7 @@ def ask(cluster: FakeCluster, **more: t.Any) -> Manifest:
 
 def asked(cluster: FakeCluster, case: Case) -> Manifest:
     for kind, plural in case.kinds.items():
-        cluster.kinds_served[kind] = Resource(plural, namespaced=False)
+        cluster.kinds_served[kind] = ServedKind(plural, namespaced=False)
     cluster.add(*case.nodes, *case.things)
     return ask(cluster, groups=case.groups, definition=case.objects, leaving=case.leaving)
 
@@ -772,7 +772,7 @@ def test_without_a_right_to_pods_an_autoscaler_cannot_be_seen(cluster: FakeClust
 
 
 def test_without_a_right_to_device_classes_devices_are_not_judged(cluster: FakeCluster) -> None:
-    cluster.kinds_served[DEVICES] = Resource("deviceclasses", namespaced=False)
+    cluster.kinds_served[DEVICES] = ServedKind("deviceclasses", namespaced=False)
     cluster.add(*ONE_GPU)
     refuse(cluster, "DeviceClass")
     assert ask(cluster, groups=[X.group(2, C(gpu=1))])["fits"] is None

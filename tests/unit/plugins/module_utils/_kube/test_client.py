@@ -33,7 +33,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import RequestAuth, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 Reply = tuple[int, t.Any, dict[str, str]]
@@ -139,13 +139,21 @@ def test_paths_of_core_and_group_and_subresource(server: Server, kube: HttpClust
     ]
 
 
-def test_apply_is_a_server_side_apply_as_muster(server: Server, kube: HttpCluster) -> None:
+@pytest.mark.parametrize(
+    ("run", "agent"), [("", "muster"), ("0123456789ab", "muster/0123456789ab"), ("a\nb", "muster")]
+)
+def test_apply_is_a_server_side_apply_as_muster(
+    server: Server, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, run: str, agent: str
+) -> None:
+    monkeypatch.setenv("MUSTER_RUN", run)
+    kube = connect(server, clock)
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}}
     kube.apply(manifest, dry_run=True, force_conflicts=True)
     verb, path, body, headers = server.seen[0]
     assert (verb, body, headers["Content-Type"]) == ("PATCH", manifest, ["application/apply-patch+yaml"])
     assert path.endswith("/pods/p?fieldManager=muster&force=true&fieldValidation=Strict&dryRun=All")
-    assert headers["User-Agent"] == ["muster"]
+    assert headers["User-Agent"] == [agent]
+    kube.close()
 
 
 def test_connections_are_kept_and_shared(server: Server, kube: HttpCluster) -> None:
@@ -362,7 +370,7 @@ def test_unknown_kinds_are_looked_up_once_per_group_version(server: Server, kube
         ]
     }
     server.replies = [(200, listing, {}), (200, {}, {})]
-    assert kube.resource("x.io/v1", "Foo") == Resource("foos", True)
+    assert kube.resource("x.io/v1", "Foo") == ServedKind("foos", True)
     assert kube.resource("x.io/v1", "Bar") is None
     assert len(server.seen) == 1
     assert kube.resource("x.io/v1", "Foo", refresh=True) is None
@@ -390,7 +398,7 @@ def test_kinds_come_from_aggregated_discovery(server: Server, kube: HttpCluster)
     ]
     groups = {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "x.io"}, "versions": versions}]}
     server.replies = [(200, {"kind": "APIGroupDiscoveryList", "items": []}, {}), (200, groups, {})]
-    assert kube.kinds() == [("x.io/v2", "Foo", Resource("foos", True))]
+    assert kube.kinds() == [("x.io/v2", "Foo", ServedKind("foos", True))]
     server.replies = [(200, {"kind": "APIVersions"}, {})]
     with pytest.raises(InvalidInput, match=r"1\.30"):
         kube.kinds()

@@ -27,7 +27,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     Listing,
     Manifest,
     Ref,
-    Resource,
+    ServedKind,
     manager_of,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
@@ -83,7 +83,7 @@ class Mirrored(FakeCluster):
     only_mirrors = False
 
     def kinds(self) -> Kinds:
-        mirrors = [(*shown, Resource(f"{shown[1].lower()}s", shown[1] == "RoleBinding")) for shown in self.MIRRORS]
+        mirrors = [(*shown, ServedKind(f"{shown[1].lower()}s", shown[1] == "RoleBinding")) for shown in self.MIRRORS]
         return Kinds([*([] if self.only_mirrors else super().kinds()), *mirrors])
 
     def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
@@ -197,7 +197,7 @@ def test_discovery_tells_which_groups_are_stale() -> None:
 def test_a_kind_whose_server_does_not_answer_fails_no_prune_and_is_told(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.kinds_served["slow.example.com/v1", "Slow"] = Resource("slows", True)
+    cluster.kinds_served["slow.example.com/v1", "Slow"] = ServedKind("slows", True)
     plain, asked = cluster.list_metadata, []
 
     def down(api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
@@ -289,8 +289,8 @@ SLICE: Manifest = {
 @pytest.fixture
 def with_events(cluster: FakeCluster) -> FakeCluster:
     """A cluster with a kind of its own that is called Event, as one of Kubernetes."""
-    cluster.kinds_served[EVENT["apiVersion"], "Event"] = Resource("events", True)
-    cluster.kinds_served["discovery.k8s.io/v1", "EndpointSlice"] = Resource("endpointslices", True)
+    cluster.kinds_served[EVENT["apiVersion"], "Event"] = ServedKind("events", True)
+    cluster.kinds_served["discovery.k8s.io/v1", "EndpointSlice"] = ServedKind("endpointslices", True)
     return cluster
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import BUILT_IN, misspelt, nearest
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource, group_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind, group_of
 
 ROOT = pathlib.Path(__file__).parents[5]
 KUEUE = (
@@ -21,10 +21,10 @@ KUEUE = (
 )
 
 
-def kinds(table: dict[str, str]) -> dict[tuple[str, str], Resource]:
+def kinds(table: dict[str, str]) -> dict[tuple[str, str], ServedKind]:
     """The kinds of each API version, as they are served."""
     return {
-        (api_version, kind): Resource(f"{kind.lower()}s", True)
+        (api_version, kind): ServedKind(f"{kind.lower()}s", True)
         for api_version, words in table.items()
         for kind in words.split()
     }

@@ -13,7 +13,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forb
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import managed
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, ServedKind
 from ansible_collections.muster.ml.plugins.modules import managed_info
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION
 
@@ -63,7 +63,7 @@ def test_others(cluster: t.Any) -> None:
 
 def served(cluster: t.Any, **kinds: tuple[str, str, bool]) -> None:
     for kind, (api_version, plural, namespaced) in kinds.items():
-        cluster.kinds_served[api_version, kind] = Resource(plural, namespaced)
+        cluster.kinds_served[api_version, kind] = ServedKind(plural, namespaced)
 
 
 def owned_by(api_version: str, kind: str, name: str) -> Manifest:

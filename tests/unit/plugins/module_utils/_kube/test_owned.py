@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, ServerError, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Listing, Manifest, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Listing, Manifest, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.owned import owned_objects
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -52,7 +52,7 @@ class Mirrored(FakeCluster):
     mirror_first = False
 
     def kinds(self) -> Kinds:
-        mirror, real = ("project.openshift.io/v1", "Project", Resource("projects", False)), super().kinds()
+        mirror, real = ("project.openshift.io/v1", "Project", ServedKind("projects", False)), super().kinds()
         return Kinds([mirror, *real] if self.mirror_first else [*real, mirror])
 
     def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
@@ -80,7 +80,7 @@ def test_what_a_controller_made_with_a_copy_of_our_label_is_left_out(cluster: Fa
 
 def test_only_apis_outside_kubernetes_own_are_cut_short(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A big cluster needs its time to list Secrets; a server that is down needs nobody's."""
-    cluster.kinds_served["slow.example.com/v1", "Slow"] = Resource("slows", True)
+    cluster.kinds_served["slow.example.com/v1", "Slow"] = ServedKind("slows", True)
     apply(cluster, config("a"))
     late = FakeCluster()
     late.fail("list", "", *[Unreachable("does not answer: timed out.")] * 9)

@@ -21,7 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     labels_of,
     manager_of,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube.plan import ApplyOptions, Step, make_plan
+from ansible_collections.muster.ml.plugins.module_utils._kube.plan import ApplyOptions, PlannedObject, make_plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -42,7 +42,7 @@ def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, **option
     return apply_objects(cluster, copy.deepcopy(objects), owner=owner, **given)
 
 
-def planned(cluster: FakeCluster, desired: Manifest) -> Step:
+def planned(cluster: FakeCluster, desired: Manifest) -> PlannedObject:
     return make_plan(cluster, [copy.deepcopy(desired)], ApplyOptions(OWNER, "default", check=False))[0]
 
 

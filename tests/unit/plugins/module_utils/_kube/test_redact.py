@@ -19,7 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import failure
 from ansible_collections.muster.ml.plugins.module_utils._kube import answers, redact
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_objects
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -118,7 +118,7 @@ def test_what_looks_like_a_secret_is_in_no_output(name: str, check: bool, served
     """Whether the cluster serves such a kind or not: in the diff, the error, and all that a result has."""
     item, cluster = LOOK_ALIKES[name], FakeCluster()
     if served:
-        cluster.kinds_served[item["apiVersion"], item["kind"]] = Resource("things", True)
+        cluster.kinds_served[item["apiVersion"], item["kind"]] = ServedKind("things", True)
     shown = []
     for text in (HIDDEN, "another-" + HIDDEN):
         wish = json.loads(json.dumps(item).replace(HIDDEN, text))
@@ -158,7 +158,7 @@ def test_what_is_no_secret_is_shown(item: Manifest) -> None:
 
 def test_a_secret_in_a_template_is_compared_and_not_applied_again() -> None:
     cluster = FakeCluster()
-    cluster.kinds_served["x.io/v1", "Foo"] = Resource("foos", True)
+    cluster.kinds_served["x.io/v1", "Foo"] = ServedKind("foos", True)
     wish = named("Foo", "x.io/v1", spec={"forProvider": {"manifest": INNER}})
     assert apply(cluster, copy.deepcopy(wish)).changed
     assert (cluster.stored("Foo", "a", "default") or {})["spec"] == wish["spec"]

@@ -20,7 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import deletion
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import Lease, holder
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, Resource, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -153,7 +153,7 @@ class Mirror(FakeCluster):
 
     def kinds(self) -> Kinds:
         real = [one for one in super().kinds() if one[1] != "Namespace"]
-        return Kinds([*real, ("project.openshift.io/v1", "Project", Resource("projects", False))])
+        return Kinds([*real, ("project.openshift.io/v1", "Project", ServedKind("projects", False))])
 
     def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
         if kind != "Project":

@@ -17,7 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.claims import Claims
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.uses import Name, named_by
@@ -31,21 +31,21 @@ from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA
 NATS, LIVE = "nats_cluster.default.persia-nats-service", "persia_job.default.live"
 URL = "nats://persia-nats-service:4222"
 TRAINERS = "trainer"
-SERVED: dict[tuple[str, str], Resource] = {
-    ("nats.io/v1alpha2", "NatsCluster"): Resource("natsclusters", True),
-    ("persia.com/v1", "PersiaJob"): Resource("persiajobs", True),
-    ("kubeflow.org/v1", "PyTorchJob"): Resource("pytorchjobs", True),
-    ("jobset.x-k8s.io/v1alpha2", "JobSet"): Resource("jobsets", True),
-    ("kueue.x-k8s.io/v1beta2", "LocalQueue"): Resource("localqueues", True),
-    ("kueue.x-k8s.io/v1beta2", "ClusterQueue"): Resource("clusterqueues", False),
-    ("kueue.x-k8s.io/v1beta2", "ResourceFlavor"): Resource("resourceflavors", False),
-    ("kueue.x-k8s.io/v1beta2", "Workload"): Resource("workloads", True),
-    ("gateway.networking.k8s.io/v1", "Gateway"): Resource("gateways", True),
-    ("gateway.networking.k8s.io/v1", "GatewayClass"): Resource("gatewayclasses", False),
-    ("gateway.networking.k8s.io/v1", "HTTPRoute"): Resource("httproutes", True),
-    ("batch/v1", "CronJob"): Resource("cronjobs", True),
-    ("networking.k8s.io/v1", "Ingress"): Resource("ingresses", True),
-    ("storage.k8s.io/v1", "CSIDriver"): Resource("csidrivers", False),
+SERVED: dict[tuple[str, str], ServedKind] = {
+    ("nats.io/v1alpha2", "NatsCluster"): ServedKind("natsclusters", True),
+    ("persia.com/v1", "PersiaJob"): ServedKind("persiajobs", True),
+    ("kubeflow.org/v1", "PyTorchJob"): ServedKind("pytorchjobs", True),
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"): ServedKind("jobsets", True),
+    ("kueue.x-k8s.io/v1beta2", "LocalQueue"): ServedKind("localqueues", True),
+    ("kueue.x-k8s.io/v1beta2", "ClusterQueue"): ServedKind("clusterqueues", False),
+    ("kueue.x-k8s.io/v1beta2", "ResourceFlavor"): ServedKind("resourceflavors", False),
+    ("kueue.x-k8s.io/v1beta2", "Workload"): ServedKind("workloads", True),
+    ("gateway.networking.k8s.io/v1", "Gateway"): ServedKind("gateways", True),
+    ("gateway.networking.k8s.io/v1", "GatewayClass"): ServedKind("gatewayclasses", False),
+    ("gateway.networking.k8s.io/v1", "HTTPRoute"): ServedKind("httproutes", True),
+    ("batch/v1", "CronJob"): ServedKind("cronjobs", True),
+    ("networking.k8s.io/v1", "Ingress"): ServedKind("ingresses", True),
+    ("storage.k8s.io/v1", "CSIDriver"): ServedKind("csidrivers", False),
 }
 
 
@@ -377,7 +377,7 @@ PARTS: dict[str, tuple[list[Manifest], Manifest, set[str]]] = {
 @pytest.mark.parametrize("what", PARTS)
 def test_each_kind_of_shared_part_stays_for_its_users(shared: FakeCluster, what: str) -> None:
     objects, user, stays = PARTS[what]
-    shared.kinds_served[QUEUE, "LocalQueue"] = Resource("localqueues", True)
+    shared.kinds_served[QUEUE, "LocalQueue"] = ServedKind("localqueues", True)
     apply(shared, "o.ours", *objects)
     shared.add(user)
     report = remove(shared, "o.ours", delete_data=True)
@@ -408,7 +408,7 @@ REFERENCES: dict[str, tuple[dict[str, t.Any], set[str]]] = {
 
 @pytest.mark.parametrize("what", REFERENCES)
 def test_a_reference_with_a_group_means_no_kind_of_another_one(shared: FakeCluster, what: str) -> None:
-    shared.kinds_served[f"{ISTIO}/v1", "Gateway"] = Resource("gateways", True)
+    shared.kinds_served[f"{ISTIO}/v1", "Gateway"] = ServedKind("gateways", True)
     reference, meant = REFERENCES[what]
     for group in (GATEWAY_API, ISTIO):
         apply(shared, f"o.{group}", thing(f"{group}/v1", "Gateway", "gw", spec={}))

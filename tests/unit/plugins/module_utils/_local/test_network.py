@@ -38,7 +38,7 @@ class FakeHost:
         found = self.links[where].values() if "addr" in argv else self.routes[where]
         return json.dumps(list(found))
 
-    def do(self, step: network.Step) -> None:
+    def do(self, step: network.Command) -> None:
         argv = list(step.argv)
         if argv[0] != "ip":
             return

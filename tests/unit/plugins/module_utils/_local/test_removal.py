@@ -554,7 +554,7 @@ def no_power(_argv: t.Sequence[str]) -> t.NoReturn:
 
 
 def test_the_network_is_made_after_the_record(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = network.Step("bridge", ("false",))
+    step = network.Command("bridge", ("false",))
     monkeypatch.setattr(network, "missing_steps", lambda *_args, **_options: [step])
     monkeypatch.setattr(local_network, "run", no_power)
     options = {"cluster": machine.options(), "state": "present"}

@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The life of servers, the same for every kind: refuse bad options, check, generate, apply, delete what is unwanted, wait, remove.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import typing as t
+
+from .._core.clock import Deadline
+from .._kube.made_once import MadeOf, MadeOnce, apply_made_once
+from .._kube.objects import Manifest, Ref
+from .._kube.removal import delete_unwanted
+from .._kube.report import Report
+from .._kube.servers import claims_of, stateful_set_of
+from .._manifests import network_policy
+from .._manifests.meta import owner_of
+from .._manifests.pods import PodSettings
+from .._manifests.servers import Server
+from . import groups
+from .options import APPLY, REMOVAL, STATE, WAIT
+
+if t.TYPE_CHECKING:
+    from .failure import Result
+    from .options import Spec
+    from .run import Context
+
+S = t.TypeVar("S", bound=Server)
+
+OPTIONS: Spec = {
+    "namespace": {"type": "str"},
+    **groups.POD,
+    "overrides": {"type": "dict"},
+    **groups.NETWORK,
+    **REMOVAL,
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+"""Options of all servers."""
+CLAIMS: Spec = {"storage_class_name": {"type": "str"}, "delete_data": {"type": "bool", "default": False}}
+"""Options of servers with claims."""
+PLAIN = ("name", "overrides", *groups.NETWORK)
+"""Options that are fields of Server."""
+
+
+class Life(abc.ABC, t.Generic[S]):
+    """The life of the servers of one kind in one run of their module. A subclass says what differs."""
+
+    kind: type[S]
+    server: S
+    """The servers that the options describe."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx, self.params = ctx, ctx.params
+        self.live: Manifest | None = None
+        """The StatefulSet with claims as it is in the cluster."""
+        self._deadline = Deadline(ctx.params["wait_timeout"])
+
+    @functools.cached_property
+    def namespace(self) -> str:
+        """The namespace in the options, else that of the kubeconfig's context."""
+        return groups.namespace_of(self.ctx)
+
+    @functools.cached_property
+    def owner(self) -> str:
+        """The label of everything that belongs to the servers."""
+        return owner_of(self.kind.module, self.namespace, self.params["name"])
+
+    @property
+    def waiting(self) -> dict[str, t.Any]:
+        """The arguments of a wait: the seconds that are left, and where to report progress."""
+        return {"timeout": self._deadline.answer_timeout, "progress": self.ctx.progress}
+
+    def fields(self, namespace: str, *names: str) -> dict[str, t.Any]:
+        """The fields of Server, and those that are called like the options NAMES."""
+        given = {name: self.params[name] for name in (*PLAIN, *names)}
+        return {"namespace": namespace, "pod": PodSettings.from_params(self.params), **given}
+
+    @abc.abstractmethod
+    def desired(self, namespace: str) -> S:
+        """The servers that the options describe; some options that were left out keep the value of the live StatefulSet."""
+
+    @abc.abstractmethod
+    def manifests(self) -> list[Manifest]:
+        """The objects, without generated ones; InvalidInput for options that no server would take."""
+
+    def check_options(self) -> None:
+        """Raise InvalidInput for bad options, before any request to the cluster."""
+        self.manifests()
+
+    def check(self) -> None:
+        """Raise if the cluster cannot have the servers."""
+
+    def generated(self, once: MadeOnce) -> list[Manifest]:  # noqa: ARG002  # of subclasses
+        """The Secrets with generated values, and what is made of them; see made_once.py."""
+        return []
+
+    def waits_for_objects(self) -> bool:
+        """Whether to wait for the status of the objects, too."""
+        return False
+
+    def unwanted(self) -> list[Ref]:
+        """The objects that other options would have created."""
+        policy = Ref(network_policy.API_VERSION, network_policy.KIND, self.server.name, self.namespace)
+        return [] if self.server.network_policy else [policy]
+
+    def wait(self) -> dict[str, t.Any]:
+        """Wait until the servers serve. Returns what they report, as keys of the module."""
+        return {}
+
+    @abc.abstractmethod
+    def result(self) -> dict[str, t.Any]:
+        """The keys of the module beside the report."""
+
+    def execute(self) -> Result:
+        """Create, update or delete the servers."""
+        if self.params["state"] == "absent":
+            return self.absent()
+        self.server = self.desired(self.params["namespace"] or "default")
+        self.check_options()
+        report = self.apply()
+        report.merge(delete_unwanted(self.ctx.cluster, self.unwanted(), self.owner, check=self.ctx.check))
+        found = self.wait() if self.params["wait"] and not self.ctx.check else {}
+        return self.ctx.result(report, **{**self.result(), **found})
+
+    def apply(self) -> Report:
+        """Check, generate and apply."""
+
+        def make(once: MadeOnce) -> tuple[list[Manifest], None]:
+            # Read before the Secrets, without which no run creates it.
+            self.live = self.read()
+            self.server = self.desired(self.namespace)
+            self.check()
+            return [*self.generated(once), *self.manifests()], None
+
+        def apply(objects: t.Sequence[Manifest], made_of: MadeOf) -> Report:
+            wait = self.params["wait"] and self.waits_for_objects()
+            return groups.apply_group(self.ctx, objects, self.owner, wait=wait, made_of=made_of)
+
+        return apply_made_once(self.ctx.cluster, make, apply)[0]
+
+    def read(self) -> Manifest | None:
+        """The StatefulSet with claims as it is in the cluster."""
+        return None
+
+    def absent(self) -> Result:
+        """Delete everything of the servers."""
+        return self.ctx.result(groups.delete_group(self.ctx, self.namespace, self.owner))
+
+
+class LifeWithClaims(Life[S]):
+    """The life of servers as a StatefulSet whose claims outlive it."""
+
+    def read(self) -> Manifest | None:
+        return self.ctx.cluster.get(stateful_set_of(self.desired(self.namespace)))
+
+    def check(self) -> None:
+        """Refuse what live servers cannot become, and claims that could never be bound."""
+        size, storage_class = (getattr(self.server, name) for name in ("storage_size", "storage_class_name"))
+        if self.live:
+            self.check_live(self.live)
+        elif size is not None and not self.ctx.check:
+            claims_of(self.server).check_storage(self.ctx.cluster, size=size, storage_class=storage_class)
+
+    def check_live(self, live: Manifest) -> None:
+        """Raise if live servers cannot become the desired ones."""
+
+    def absent(self) -> Result:
+        claims = claims_of(self.desired(self.namespace))
+        return self.ctx.result(groups.delete_servers(self.ctx, claims, self.owner))

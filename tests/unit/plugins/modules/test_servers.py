@@ -1,0 +1,165 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The one life of servers, for every kind of them."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import types
+import typing as t
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.modules import (
+    etcd_cluster,
+    nats_cluster,
+    object_store,
+    rabbitmq_cluster,
+    triton_server,
+)
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+Manifest = dict[str, t.Any]
+
+WITH_CLAIMS = [etcd_cluster, object_store, rabbitmq_cluster]
+SERVERS = [*WITH_CLAIMS, nats_cluster, triton_server]
+DISKS = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    "provisioner": "ebs.csi.aws.com",
+}
+REMOVED = {"state": "absent", "delete_data": True}
+
+
+def context_of(module: types.ModuleType, cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> Context:
+    given = {"name": "mine", "namespace": "default", **params}
+    if module is triton_server:
+        given = {"model_repository": "gs://example-models/live", **given}
+    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(given))
+    assert not validated.error_messages
+    cluster.add(copy.deepcopy(DISKS))
+    return Context(params=validated.validated_parameters, check=check, connect=lambda: cluster)
+
+
+def run(module: types.ModuleType, cluster: FakeCluster, **params: t.Any) -> dict[str, str]:
+    """Object -> what was done with it."""
+    result = module.execute(context_of(module, cluster, **params))
+    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+
+
+def claim(module: types.ModuleType, name: str, instance: str = "mine") -> Manifest:
+    """As the StatefulSet's controller creates it; that of a Helm chart has the same labels."""
+    labels = {"app.kubernetes.io/name": module.Life.kind.app, "app.kubernetes.io/instance": instance}
+    metadata = {"name": name, "namespace": "default", "labels": labels}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
+
+
+every_kind = pytest.mark.parametrize("module", SERVERS, ids=lambda module: module.Life.kind.module)
+with_claims = pytest.mark.parametrize("module", WITH_CLAIMS, ids=lambda module: module.Life.kind.module)
+
+
+@every_kind
+def test_bad_options_are_refused_before_any_request(module: types.ModuleType) -> None:
+    cluster = FakeCluster()
+    with pytest.raises(InvalidInput, match="not a valid name"):
+        run(module, cluster, name="Mine")
+    assert not cluster.requests
+
+
+@every_kind
+def test_a_plan_writes_nothing_and_a_second_run_changes_nothing(module: types.ModuleType) -> None:
+    cluster = FakeCluster()
+    planned = run(module, cluster, check=True)
+    assert not cluster.writes
+    made = run(module, cluster)
+    assert (planned, set(made.values())) == (made, {"created"})
+    assert set(run(module, cluster).values()) == {"unchanged"}
+    assert set(run(module, cluster, check=True).values()) == {"unchanged"}
+
+
+@every_kind
+def test_a_policy_that_is_not_desired_any_more_is_deleted_unless_it_is_of_another_owner(
+    module: types.ModuleType,
+) -> None:
+    cluster = FakeCluster()
+    assert run(module, cluster)["NetworkPolicy/mine"] == "created"
+    assert run(module, cluster, network_policy=False)["NetworkPolicy/mine"] == "deleted"
+    metadata = {"name": "mine", "namespace": "default"}
+    cluster.add({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata})
+    assert "NetworkPolicy/mine" not in run(module, cluster, network_policy=False)
+
+
+@every_kind
+def test_everything_is_deleted(module: types.ModuleType) -> None:
+    cluster = FakeCluster()
+    made = run(module, cluster)
+    removed = REMOVED if "delete_data" in module.ARGUMENT_SPEC else {"state": "absent"}
+    assert run(module, cluster, check=True, **removed) == dict.fromkeys(made, "deleted")
+    assert run(module, cluster, **removed) == dict.fromkeys(made, "deleted")
+    assert not run(module, cluster, **removed)
+
+
+@with_claims
+def test_claims_stay_marked_and_go_by_their_own_word_later(module: types.ModuleType) -> None:
+    """Nothing but a mark from the first removal tells then whose the claims are: their StatefulSet is gone."""
+    cluster = FakeCluster()
+    run(module, cluster)
+    cluster.add(claim(module, "data-mine-0"), claim(module, "mine-backup"), claim(module, "data-other-0", "other"))
+    assert run(module, cluster, state="absent")["PersistentVolumeClaim/data-mine-0"] == "kept"
+    assert cluster.stored("StatefulSet", "mine", "default") is None
+    kept = cluster.stored("PersistentVolumeClaim", "data-mine-0", "default")
+    assert kept
+    assert kept["metadata"]["labels"][f"muster.ml/{module.Life.kind.module.replace('_', '-')}"] == "mine"
+    written = len(cluster.writes)
+    run(module, cluster, state="absent")
+    assert len(cluster.writes) == written
+    for check in (True, False):
+        assert run(module, cluster, check=check, **REMOVED)["PersistentVolumeClaim/data-mine-0"] == "deleted"
+    for name in ("mine-backup", "data-other-0"):
+        assert cluster.stored("PersistentVolumeClaim", name, "default")
+
+
+@with_claims
+def test_claims_go_with_the_servers(module: types.ModuleType) -> None:
+    cluster = FakeCluster()
+    run(module, cluster)
+    cluster.add(claim(module, "data-mine-0"))
+    for check in (True, False):
+        assert run(module, cluster, check=check, **REMOVED)["PersistentVolumeClaim/data-mine-0"] == "deleted"
+
+
+@with_claims
+def test_claims_of_a_stateful_set_of_another_owner_stay(module: types.ModuleType) -> None:
+    cluster = FakeCluster()
+    metadata = {"name": "mine", "namespace": "default"}
+    other = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {}}
+    cluster.add(claim(module, "data-mine-0"), other)
+    run(module, cluster, **REMOVED)
+    assert cluster.stored("PersistentVolumeClaim", "data-mine-0", "default")
+    assert cluster.get(Ref("apps/v1", "StatefulSet", "mine", "default"))
+
+
+@with_claims
+def test_a_removal_that_was_killed_before_the_claims_is_finished_by_the_next(module: types.ModuleType) -> None:
+    cluster = FakeCluster()
+    run(module, cluster)
+    cluster.add(claim(module, "data-mine-0"))
+    cluster.fail("delete", "data-mine-0", KeyboardInterrupt())
+    for _run in range(2):
+        with contextlib.suppress(KeyboardInterrupt):
+            run(module, cluster, **REMOVED)
+    assert cluster.stored("PersistentVolumeClaim", "data-mine-0", "default") is None
+
+
+@with_claims
+def test_claims_that_no_class_can_bind_are_refused(module: types.ModuleType) -> None:
+    with pytest.raises(InvalidInput, match="there is no StorageClass nosuch"):
+        run(module, FakeCluster(), storage_class_name="nosuch")
