@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Looks for what the Secrets of a namespace hold where it may not be: in other objects, in logs of pods, in files.
 
