@@ -16,8 +16,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kubernetes import client
-
 from support.canary import in_text
 from support.objects import Get, connected, items, reader, resources
 
@@ -70,6 +68,8 @@ def leaks(secrets: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
 
 
 def main(kubeconfig: str, context: str, namespace: str, *files: str) -> Body:
+    from kubernetes import client
+
     get = reader(kubeconfig, context or None)
     stored = items(get, f"/api/v1/namespaces/{namespace}/secrets")
     secrets = {name: value for secret in stored for name, value in values(secret).items()}
