@@ -10,6 +10,37 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
+  files:
+    description:
+      - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
+      - They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
+      - A value is the text, or a mapping with V(base64) where it is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
+    type: dict
+    default: {}
+  files_path:
+    description: Mount path of O(files), which are read-only.
+    type: str
+    default: /workspace/scripts
+  restart:
+    description: Train again, whatever the state of the training. The storage stays, so its program can resume from its checkpoint.
+    type: bool
+    default: false
+  wait:
+    description: Wait for the state O(wait_for), and with O(state=absent) for the deletion.
+    type: bool
+    default: true
+  wait_for:
+    description: State to wait for. V(completed) is the successful end, V(running) means that all pods run.
+    type: str
+    choices: [completed, running]
+    default: running
+  wait_timeout:
+    description:
+      - Seconds after which waiting fails. The error names the pods that are not in the desired state, with the reason.
+      - Waiting ends earlier if a pod has failed four times in a row with the same exit status, each time within 60 seconds of its start and
+        the last time during this wait. The error has the last lines of its log. Killed and evicted pods are not counted.
+    type: int
+    default: 600
   preflight:
     description:
       - Fail before anything is created if not all pods fit on the cluster at once, with the numbers and the nearest size that fits, as

@@ -102,3 +102,22 @@ options:
     description: Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
     type: dict
 """
+
+    PROGRAM = r"""
+options:
+  volumes:
+    description: Volumes of the pods, as in the Kubernetes API.
+    type: list
+    elements: dict
+  volume_mounts:
+    description: Mounts of O(volumes), as in the Kubernetes API. Unknown keys are refused.
+    type: list
+    elements: dict
+  shm_size:
+    description: Size of C(/dev/shm), 64 MiB by default. It counts against the container's memory.
+    type: str
+  init_containers:
+    description: Containers that run first, as in the Kubernetes API.
+    type: list
+    elements: dict
+"""

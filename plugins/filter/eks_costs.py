@@ -61,14 +61,12 @@ _value:
 def eks_costs(
     nodegroups: t.Iterable[dict[str, t.Any]], region: str, disk_size: int, nat_gateways: int = 0, support_type: str = ""
 ) -> list[str]:
-    found = items(
-        region,
-        support_type=support_type or None,
-        nat_gateways=int(nat_gateways),
-        nodegroups=list(nodegroups),
-        disk_size=int(disk_size),
-    )
-    return told(region, found)
+    given: dict[str, t.Any] = {
+        "support_type": support_type or None,
+        "nat_gateways": int(nat_gateways),
+        "disk_size": int(disk_size),
+    }
+    return told(region, items(region, nodegroups=list(nodegroups), **given))
 
 
 class FilterModule:

@@ -21,8 +21,9 @@ author: Muster contributors (!UNKNOWN)
 description:
   - Returns for a type and a topology how many chips and machines the slice has, which machine type, labels and placement its nodes have,
     and what each pod requests.
-  - Knows v4, v5e, v5p and v6e. Shapes of v5e and v6e are of a fixed list, from C(1x1) to C(16x16). Those of v4 and v5p are C(2x2x1),
-    C(2x2x2), C(2x2x4), C(2x4x4), and every C(AxBxC) of multiples of 4 with A <= B <= C, of at most 4096 (v4) and 6144 (v5p) chips.
+  - Knows v4, v5e, v5p, v6e and tpu7x. Shapes of v5e and v6e are of a fixed list, from C(1x1) to C(16x16). Those of the others are
+    C(2x2x1), C(2x2x2), C(2x2x4), C(2x4x4), and every C(AxBxC) of multiples of 4 with A <= B <= C, of at most 4096 (v4), 6144 (v5p) and 9216
+    (tpu7x) chips.
   - A combination that does not exist is refused. The message names the nearest ones that do.
   - Says nothing about where Google has such machines, nor whether there are any left.
 seealso:
@@ -36,9 +37,10 @@ positional: _input, topology
 options:
   _input:
     description:
-      - Type of the TPUs, V(v4), V(v5e) (V(v5litepod)), V(v5p) or V(v6e), or the value of the label C(cloud.google.com/gke-tpu-accelerator).
-      - Also the name of a slice, such as V(v5litepod-16). Its number counts chips of v5e and v6e, and TensorCores, two of each chip, of v4
-        and v5p.
+      - Type of the TPUs, V(v4), V(v5e) (V(v5litepod)), V(v5p), V(v6e) or V(tpu7x), or the value of the label
+        C(cloud.google.com/gke-tpu-accelerator).
+      - Also the name of a slice, such as V(v5litepod-16). Its number counts chips of v5e and v6e, and TensorCores, two of each chip, of v4,
+        v5p and tpu7x.
     type: str
     required: true
   topology:
@@ -74,6 +76,7 @@ _value:
     - C(node_selector), the labels of its nodes, and C(resources), what each pod requests and is limited to. A pod takes all chips of its
       node.
     - C(placement_policy) and C(autoscaling), as M(muster.ml.gke_node_pool) takes them. A slice of one machine has no placement policy.
+      That of several machines of tpu7x also needs C(policy_name), of a workload policy.
   type: dict
   sample:
     type: v5e

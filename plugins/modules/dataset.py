@@ -230,7 +230,7 @@ def desired(params: dict[str, t.Any], namespace: str) -> Dataset:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Fetch the data set, or remove its Job and ConfigMap."""
     params = ctx.params
-    namespace = groups.namespace_of(ctx)
+    namespace = ctx.namespace
     owner = owner_of("dataset", namespace, params["name"])
     if params["state"] == "absent":
         return ctx.result(groups.delete_group(ctx, namespace, owner))

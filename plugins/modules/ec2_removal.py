@@ -70,12 +70,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> NetworkPart:
-    """The part of a network that the option names."""
-    return NetworkPart(params["id"])
-
-
-execute = converger(resource, "resource", only_removes=True)
+execute = converger(NetworkPart, "resource", only_removes=True)
 
 
 def main() -> None:

@@ -109,13 +109,9 @@ access_point:
       type: str
 """
 
-import dataclasses
 import typing as t
 
-from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint
-from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
@@ -149,16 +145,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> EfsAccessPoint:
-    """The access point that the options describe."""
-    given = {field.name: params[field.name] for field in dataclasses.fields(EfsAccessPoint)}
-    for name in ("posix_user", "root_directory"):
-        if given[name] is not None:
-            given[name] = snake_dict_to_camel_dict(without_none(given[name]), capitalize_first=True)
-    return EfsAccessPoint(**given)
-
-
-execute = converger(resource, "access_point")
+execute = converger(EfsAccessPoint, "access_point", nested=["posix_user", "root_directory"], capitals=True)
 
 
 def main() -> None:

@@ -125,7 +125,6 @@ file_system:
       elements: dict
 """
 
-import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
@@ -159,12 +158,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> EfsFileSystem:
-    """The file system that the options describe."""
-    return EfsFileSystem(**{field.name: params[field.name] for field in dataclasses.fields(EfsFileSystem)})
-
-
-execute = converger(resource, "file_system")
+execute = converger(EfsFileSystem, "file_system")
 
 
 def main() -> None:

@@ -97,10 +97,7 @@ access_entry:
   type: dict
 """
 
-import dataclasses
 import typing as t
-
-from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksAccessEntry
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
@@ -132,15 +129,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> EksAccessEntry:
-    """The entry that the options describe."""
-    given = {field.name: params[field.name] for field in dataclasses.fields(EksAccessEntry)}
-    if given["policies"] is not None:
-        given["policies"] = [snake_dict_to_camel_dict(policy) for policy in given["policies"]]
-    return EksAccessEntry(**given)
-
-
-execute = converger(resource, "access_entry")
+execute = converger(EksAccessEntry, "access_entry", nested=["policies"])
 
 
 def main() -> None:

@@ -58,11 +58,14 @@ options:
     description: Complete configuration in the schema of the add-on.
     type: dict
   resolve_conflicts:
-    description: Resolution of conflicts with fields that another client changed in the cluster.
+    description:
+      - Resolution of conflicts with what another client put into the cluster, such as a self-managed add-on of the same name.
+      - V(OVERWRITE) takes it over with the settings of EKS. V(PRESERVE) keeps the settings at an update, and is V(NONE) at the
+        installation. Without either the add-on fails, and is not tried again.
     type: str
     choices: [NONE, OVERWRITE, PRESERVE]
   preserve:
-    description: Keep the add-on's objects in the cluster, with O(state=absent).
+    description: Keep the add-on's objects in the cluster, with O(state=absent). Those of an add-on that failed by a conflict always stay.
     type: bool
     default: false
   wait_timeout:
@@ -98,13 +101,12 @@ addon:
   type: dict
 """
 
-import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version, successor
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import from_options, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -129,22 +131,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> EksAddon:
-    """The add-on that the options describe."""
-    given = {field.name: params[field.name] for field in dataclasses.fields(EksAddon)}
-    rows = given["pod_identity_associations"]
-    if rows is not None:
-        desired = [{"serviceAccount": row["service_account"], "roleArn": row["role_arn"]} for row in rows]
-        given["pod_identity_associations"] = desired
-    return EksAddon(**given)
-
-
 def check(api: Api, params: dict[str, t.Any]) -> str:
     """Check that EKS supports the version for the cluster, or find the one that replaces the installed version after an upgrade.
 
     Check mode accepts any version for a cluster that does not exist yet.
     """
-    desired = resource(params)
+    desired = from_options(EksAddon, params)
     found = api.read(desired.label, "eks", "describe_cluster", name=desired.cluster_name)
     if not found:
         return ""
@@ -160,7 +152,7 @@ def check(api: Api, params: dict[str, t.Any]) -> str:
 
 
 CONSTRAINTS: dict[str, t.Any] = {"mutually_exclusive": [("service_account_role_arn", "pod_identity_associations")]}
-execute = converger(resource, "addon", check=check)
+execute = converger(EksAddon, "addon", nested=["pod_identity_associations"], check=check)
 
 
 def main() -> None:

@@ -152,7 +152,6 @@ cluster:
       type: str
 """
 
-import dataclasses
 import datetime as dt
 import typing as t
 
@@ -190,11 +189,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> EksCluster:
-    """The cluster that the options describe."""
-    return EksCluster(**{field.name: params[field.name] for field in dataclasses.fields(EksCluster)})
-
-
 def notice(api: Api, params: dict[str, t.Any]) -> str:
     """A warning if the version leaves standard support soon."""
     if not params["version"]:
@@ -202,7 +196,7 @@ def notice(api: Api, params: dict[str, t.Any]) -> str:
     return support_notice(api, params["version"], params["support_type"], dt.datetime.now(dt.UTC).date())
 
 
-execute = converger(resource, "cluster", check=notice)
+execute = converger(EksCluster, "cluster", check=notice)
 
 
 def main() -> None:

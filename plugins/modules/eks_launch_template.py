@@ -88,7 +88,6 @@ launch_template:
   type: dict
 """
 
-import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.launch_template import LaunchTemplate
@@ -107,12 +106,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> LaunchTemplate:
-    """The launch template that the options describe."""
-    return LaunchTemplate(**{field.name: params[field.name] for field in dataclasses.fields(LaunchTemplate)})
-
-
-execute = converger(resource, "launch_template")
+execute = converger(LaunchTemplate, "launch_template")
 
 
 def main() -> None:

@@ -183,13 +183,11 @@ nodegroup:
   type: dict
 """
 
-import dataclasses
 import typing as t
 
-from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
-
+from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, look_up
-from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
+from ansible_collections.muster.ml.plugins.module_utils._cloud.texts import texts
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
@@ -248,18 +246,14 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 NESTED = ("launch_template", "scaling_config", "update_config")
 
 
-def resource(params: dict[str, t.Any]) -> EksNodegroup:
-    """The node group that the options describe."""
-    given = {field.name: params.get(field.name) for field in dataclasses.fields(EksNodegroup)}
-    for name in NESTED:
-        if given[name] is not None:
-            given[name] = snake_dict_to_camel_dict(without_none(given[name]))
-    if given["labels"] is not None:
-        given["labels"] = {str(key): str(value) for key, value in given["labels"].items()}
-    return EksNodegroup(**given)
+def check(api: Api, params: dict[str, t.Any]) -> str:
+    """Look up what the launch template says, and make text of the labels' values."""
+    if params["labels"] is not None:
+        params["labels"] = texts("labels", params["labels"], lambda value: str(value).lower())
+    return look_up(api, params)
 
 
-execute = converger(resource, "nodegroup", check=look_up)
+execute = converger(EksNodegroup, "nodegroup", nested=NESTED, check=check)
 
 
 def main() -> None:

@@ -71,7 +71,6 @@ association:
   type: dict
 """
 
-import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
@@ -90,13 +89,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> EksPodIdentityAssociation:
-    """The association that the options describe."""
-    fields = dataclasses.fields(EksPodIdentityAssociation)
-    return EksPodIdentityAssociation(**{field.name: params[field.name] for field in fields})
-
-
-execute = converger(resource, "association")
+execute = converger(EksPodIdentityAssociation, "association")
 
 
 def main() -> None:

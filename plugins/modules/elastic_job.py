@@ -27,6 +27,7 @@ extends_documentation_fragment:
   - muster.ml.life
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod.program
   - muster.ml.pod
   - muster.ml.network_policy
   - muster.ml.storage
@@ -80,17 +81,6 @@ options:
     description: Arguments of the script.
     type: list
     elements: raw
-  files:
-    description:
-      - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
-      - They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
-      - A value is the text, or a mapping with V(base64) where it is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
-    type: dict
-    default: {}
-  files_path:
-    description: Mount path of O(files), which are read-only.
-    type: str
-    default: /workspace/scripts
   rdzv_backend:
     description:
       - Rendezvous backend. V(c10d) runs in pod 0 and is found by its stable name. While that pod is lost, the others wait for it.
@@ -169,21 +159,6 @@ options:
       - Use V(false) for a script that must run code before torch is imported.
     type: bool
     default: true
-  volumes:
-    description: Volumes of the pods, as in the Kubernetes API.
-    type: list
-    elements: dict
-  volume_mounts:
-    description: Mounts of O(volumes), as in the Kubernetes API.
-    type: list
-    elements: dict
-  shm_size:
-    description: Size of C(/dev/shm).
-    type: str
-  init_containers:
-    description: Containers that run first, as in the Kubernetes API.
-    type: list
-    elements: dict
   backoff_limit:
     description:
       - Number of failed pods after which the job fails. Pods that were evicted or stopped do not count. Only for O(backend=native).
@@ -209,10 +184,6 @@ options:
   overrides:
     description: Fields to merge into the Job or PyTorchJob last, by the strategic merge rules of Kubernetes.
     type: dict
-  restart:
-    description: Train again, whatever the state of the job. The storage stays, so the script can resume from its checkpoint.
-    type: bool
-    default: false
   world_timeout:
     description: Seconds for the rendezvous to complete after a change of O(replicas), before the old number is restored.
     type: int
@@ -228,13 +199,6 @@ options:
     type: str
     choices: [completed, step, running]
     default: running
-  wait_timeout:
-    description:
-      - Seconds after which waiting fails. The error contains the last observed state.
-      - Waiting ends earlier if a pod has failed four times in a row with the same exit status, each time within 60 seconds of its start and
-        the last time during this wait. The error has the last lines of its log. Killed and evicted pods are not counted.
-    type: int
-    default: 600
 seealso:
   - module: muster.ml.job_info
   - module: muster.ml.job_logs

@@ -165,8 +165,8 @@ class Life(servers.LifeWithClaims[EtcdCluster]):
     def desired(self, namespace: str) -> EtcdCluster:
         tls = tls_of(self.live) if self.live else {}
         tls |= {key: self.params[key] for key in ("peer_tls", "client_tls") if self.params[key] is not None}
-        claim = {key: self.params[key] or None for key in ("storage_size", "storage_class_name")}
-        return EtcdCluster(**self.fields(namespace, "size", "enable_v2"), **tls, **claim)
+        size = {"storage_size": self.params["storage_size"] or None}
+        return EtcdCluster(**{**self.fields(namespace, "size", "enable_v2"), **tls, **size})
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

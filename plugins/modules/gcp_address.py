@@ -98,11 +98,9 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **OWNER,
     **wait_options(300),
     "name": {"type": "str", "required": True},
-    "region": {"type": "str"},
+    **{name: {"type": "str"} for name in ("region", "subnetwork", "description")},
     "address_type": {"type": "str", "choices": ["EXTERNAL", "INTERNAL"], "default": "EXTERNAL"},
     "network_tier": {"type": "str", "choices": ["PREMIUM", "STANDARD"]},
-    "subnetwork": {"type": "str"},
-    "description": {"type": "str"},
     "labels": {"type": "dict"},
 }
 

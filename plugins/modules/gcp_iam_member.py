@@ -106,9 +106,8 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.iam_member import I
 
 RESOURCES = ("project", "service_account", "bucket", "repository")
 CONDITION: dict[str, dict[str, t.Any]] = {
-    "title": {"type": "str", "required": True},
+    **{name: {"type": "str", "required": True} for name in ("title", "expression")},
     "description": {"type": "str"},
-    "expression": {"type": "str", "required": True},
 }
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,

@@ -126,8 +126,7 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_instance import
 
 DISK: dict[str, dict[str, t.Any]] = {
     "size_gb": {"type": "int"},
-    "type": {"type": "str"},
-    "source_image": {"type": "str"},
+    **{name: {"type": "str"} for name in ("type", "source_image")},
 }
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
@@ -135,14 +134,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **wait_options(600),
     "name": {"type": "str", "required": True},
     "zone": {"type": "str", "required": True},
-    "machine_type": {"type": "str"},
+    **{name: {"type": "str"} for name in ("machine_type", "network", "subnetwork", "address", "service_account")},
     "disk": {"type": "dict", "options": DISK},
-    "network": {"type": "str"},
-    "subnetwork": {"type": "str"},
-    "address": {"type": "str"},
     "tags": {"type": "list", "elements": "str"},
     "metadata": {"type": "dict"},
-    "service_account": {"type": "str"},
     "spot": {"type": "bool", "default": False},
     "labels": {"type": "dict"},
     "delete_data": {"type": "bool", "default": False},

@@ -162,10 +162,8 @@ NAT: dict[str, dict[str, t.Any]] = {
         "default": EVERYTHING,
     },
     "subnetworks": {"type": "list", "elements": "dict", "options": SUBNETWORK},
-    "min_ports_per_vm": {"type": "int"},
-    "max_ports_per_vm": {"type": "int"},
-    "enable_dynamic_port_allocation": {"type": "bool"},
-    "enable_endpoint_independent_mapping": {"type": "bool"},
+    **{name: {"type": "int"} for name in ("min_ports_per_vm", "max_ports_per_vm")},
+    **{name: {"type": "bool"} for name in ("enable_dynamic_port_allocation", "enable_endpoint_independent_mapping")},
     "log_config": {"type": "dict", "options": LOG_CONFIG},
 }
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {

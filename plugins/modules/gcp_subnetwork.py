@@ -129,10 +129,8 @@ RANGE: dict[str, dict[str, t.Any]] = {
 }
 LOG_CONFIG: dict[str, dict[str, t.Any]] = {
     "enable": {"type": "bool", "required": True},
-    "aggregation_interval": {"type": "str"},
     "flow_sampling": {"type": "float"},
-    "metadata": {"type": "str"},
-    "filter_expr": {"type": "str"},
+    **{name: {"type": "str"} for name in ("aggregation_interval", "metadata", "filter_expr")},
 }
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,

@@ -51,9 +51,12 @@ options:
   delete_data:
     description:
       - Delete the bucket with its objects, with O(state=absent). Otherwise a bucket that is not empty is kept.
-      - Every object is a request. For very many, C(gcloud storage rm --recursive) is faster.
     type: bool
     default: false
+  wait_timeout:
+    description: Seconds for the deletion of the objects. Another run goes on with it.
+    type: int
+    default: 3600
 """
 
 EXAMPLES = r"""
@@ -102,6 +105,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "soft_delete_retention_s": {"type": "int"},
     "labels": {"type": "dict"},
     "delete_data": {"type": "bool", "default": False},
+    "wait_timeout": {"type": "int", "default": 3600},
 }
 
 

@@ -121,7 +121,9 @@ options:
     description: Serve the Gateway API, with GKE's classes of Gateways. Without this option it stays as it is.
     type: bool
   maintenance_window:
-    description: Time at which Google may upgrade the cluster, which is a window every day or one that recurs.
+    description:
+      - Time at which Google may upgrade the cluster, which is a window every day or one that recurs. With neither, it is any time.
+      - Without this option it stays as it is.
     type: dict
     suboptions:
       daily_start_time:
@@ -232,42 +234,33 @@ NETWORKS: dict[str, t.Any] = {
 WINDOW: dict[str, t.Any] = {
     "type": "dict",
     "options": {
-        "daily_start_time": {"type": "str"},
-        "start_time": {"type": "str"},
-        "end_time": {"type": "str"},
-        "recurrence": {"type": "str"},
+        **{name: {"type": "str"} for name in ("daily_start_time", "start_time", "end_time", "recurrence")},
         "exclusions": {"type": "dict"},
     },
     "mutually_exclusive": [("daily_start_time", "recurrence")],
-    "required_one_of": [("daily_start_time", "recurrence")],
     "required_together": [("start_time", "end_time", "recurrence")],
 }
+TEXTS = (
+    "network", "subnetwork", "cluster_secondary_range_name", "services_secondary_range_name", "version", "master_ipv4_cidr",
+    "service_account",
+)  # fmt: skip
+SWITCHES = ("private_nodes", "private_endpoint", "managed_prometheus", "gateway_api", "deletion_protection")
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,
     **wait_options(3600),
     "name": {"type": "str", "required": True},
     "location": {"type": "str", "required": True},
-    "network": {"type": "str"},
-    "subnetwork": {"type": "str"},
-    "cluster_secondary_range_name": {"type": "str"},
-    "services_secondary_range_name": {"type": "str"},
+    **{name: {"type": "str"} for name in TEXTS},
+    **{name: {"type": "bool"} for name in SWITCHES},
     "node_locations": {"type": "list", "elements": "str"},
     "release_channel": {"type": "str", "choices": ["UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"]},
-    "version": {"type": "str"},
-    "private_nodes": {"type": "bool"},
-    "private_endpoint": {"type": "bool"},
-    "master_ipv4_cidr": {"type": "str"},
     "master_authorized_networks": NETWORKS,
     "workload_identity": {"type": "bool", "default": True},
-    "managed_prometheus": {"type": "bool"},
     "logging_components": {"type": "list", "elements": "str"},
     "monitoring_components": {"type": "list", "elements": "str"},
-    "gateway_api": {"type": "bool"},
     "addons": {"type": "dict", "options": {name: {"type": "bool"} for name in (*ADDONS, *DISABLED_ADDONS)}},
     "maintenance_window": WINDOW,
-    "deletion_protection": {"type": "bool"},
-    "service_account": {"type": "str"},
     "labels": {"type": "dict"},
 }
 

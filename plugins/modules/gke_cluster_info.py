@@ -39,6 +39,9 @@ options:
     description: Look also for what workloads of the cluster made in the project. The cluster need not exist any more.
     type: bool
     default: false
+  network:
+    description: Network of the cluster, whose network endpoint groups are looked for with O(leftovers=true).
+    type: str
 """
 
 EXAMPLES = r"""
@@ -93,11 +96,16 @@ node_pools:
   elements: dict
 leftovers:
   description:
-    - Disks of claims and load balancers of Services that carry the label C(goog-k8s-cluster-name) of the cluster, by name and location.
-    - GKE tries to delete them with the cluster, and does not promise it.
+    - Disks of claims and load balancers of Services that carry the label C(goog-k8s-cluster-name) of the cluster, firewall rules for its
+      nodes, and network endpoint groups of clusters in O(network), by name and location.
+    - GKE tries to delete them with the cluster or some minutes later, and does not promise it.
   returned: with O(leftovers=true)
   type: dict
-  sample: {"disks": [{"name": "pvc-1f2e", "location": "us-central1-a"}], "load_balancers": []}
+  sample:
+    disks: [{"name": "pvc-1f2e", "location": "us-central1-a"}]
+    load_balancers: []
+    firewalls: []
+    network_endpoint_groups: []
 """
 
 import typing as t
@@ -111,6 +119,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "location": {"type": "str", "required": True},
     "owner": {"type": "str"},
     "leftovers": {"type": "bool", "default": False},
+    "network": {"type": "str"},
 }
 
 
@@ -118,7 +127,7 @@ def survey(api: Api, params: dict[str, t.Any]) -> dict[str, t.Any]:
     """The cluster that the options name."""
     where = params["project"], params["location"], params["name"]
     found = read_cluster(api, *where, params["owner"])
-    return {**found, "leftovers": read_leftovers(api, *where)} if params["leftovers"] else found
+    return {**found, "leftovers": read_leftovers(api, *where, params["network"])} if params["leftovers"] else found
 
 
 execute = surveyor(survey)

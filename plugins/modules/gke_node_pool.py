@@ -229,10 +229,9 @@ options:
     type: dict
     suboptions:
       type:
-        description: Kind of placement.
+        description: Kind of placement. A workload policy, such as TPU7x has, is named by O(placement_policy.policy_name) alone.
         type: str
         choices: [COMPACT]
-        default: COMPACT
       policy_name:
         description: Resource policy that is used, instead of one that GKE makes.
         type: str
@@ -278,7 +277,7 @@ EXAMPLES = r"""
     name: tpu
     node_locations: [us-central1-a]
     config: {machine_type: ct5lp-hightpu-4t}
-    placement_policy: {tpu_topology: 2x4}
+    placement_policy: {type: COMPACT, tpu_topology: 2x4}
     node_count: 2
     owner: training
 """
@@ -340,31 +339,19 @@ NUMBER: dict[str, t.Any] = {"type": "int"}
 YES: dict[str, t.Any] = {"type": "bool"}
 WORDS: dict[str, t.Any] = {"type": "dict"}
 SHARING = suboptions(
-    "dict",
-    gpu_sharing_strategy=text("TIME_SHARING", "MPS", required=True),
-    max_shared_clients_per_gpu={"type": "int", "required": True},
-)
+    "dict", gpu_sharing_strategy=text("TIME_SHARING", "MPS", required=True), max_shared_clients_per_gpu={"type": "int", "required": True},
+)  # fmt: skip
 ACCELERATORS = suboptions(
-    "list",
-    type=text(required=True),
-    count={"type": "int", "required": True},
-    gpu_driver_version=text("DEFAULT", "LATEST", "INSTALLATION_DISABLED"),
-    gpu_partition_size=text(),
-    gpu_sharing_config=SHARING,
-)
+    "list", type=text(required=True), count={"type": "int", "required": True},
+    gpu_driver_version=text("DEFAULT", "LATEST", "INSTALLATION_DISABLED"), gpu_partition_size=text(), gpu_sharing_config=SHARING,
+)  # fmt: skip
 TAINTS = suboptions(
-    "list",
-    key=text(required=True, no_log=False),
-    value=text(default=""),
+    "list", key=text(required=True, no_log=False), value=text(default=""),
     effect=text("NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE", required=True),
-)
+)  # fmt: skip
+RESERVATIONS = ("NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION", "ANY_RESERVATION_THEN_FAIL")
 RESERVATION = suboptions(
-    "dict",
-    consume_reservation_type=text(
-        "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION", "ANY_RESERVATION_THEN_FAIL", required=True
-    ),
-    key=text(no_log=False),
-    values=STRINGS,
+    "dict", consume_reservation_type=text(*RESERVATIONS, required=True), key=text(no_log=False), values=STRINGS
 )
 CONFIG = suboptions(
     "dict",
@@ -377,13 +364,9 @@ AUTOSCALING = suboptions(
     total_max_node_count=NUMBER, location_policy=text("BALANCED", "ANY"),
 )  # fmt: skip
 UPGRADES = suboptions(
-    "dict",
-    strategy=text("SURGE", "BLUE_GREEN", "SHORT_LIVED"),
-    max_surge=NUMBER,
-    max_unavailable=NUMBER,
-    blue_green_settings=WORDS,
-)
-PLACEMENT = suboptions("dict", type=text("COMPACT", default="COMPACT"), policy_name=text(), tpu_topology=text())
+    "dict", strategy=text("SURGE", "BLUE_GREEN", "SHORT_LIVED"), max_surge=NUMBER, max_unavailable=NUMBER, blue_green_settings=WORDS,
+)  # fmt: skip
+PLACEMENT = suboptions("dict", type=text("COMPACT"), policy_name=text(), tpu_topology=text())
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,

@@ -64,7 +64,6 @@ provider:
       type: str
 """
 
-import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.iam_oidc_provider import IamOidcProvider
@@ -80,12 +79,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> IamOidcProvider:
-    """The provider that the options describe."""
-    return IamOidcProvider(**{field.name: params[field.name] for field in dataclasses.fields(IamOidcProvider)})
-
-
-execute = converger(resource, "provider")
+execute = converger(IamOidcProvider, "provider")
 
 
 def main() -> None:

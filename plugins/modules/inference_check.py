@@ -288,7 +288,7 @@ def places(ctx: Context) -> dict[str, Opened]:
     if url:
         more = {"hostname": params["hostname"], "authorities": authorities(params)}
         return {url: lambda: speaking(url, f"Triton at {url}", **more)}
-    pods = replicas.ready_pods(ctx.cluster, params["name"], groups.namespace_of(ctx))
+    pods = replicas.ready_pods(ctx.cluster, params["name"], ctx.namespace)
     return {
         pod.name: lambda pod=pod: replicas.reached_by(ctx.cluster, pod, params["protocol"], speaking) for pod in pods
     }
@@ -301,9 +301,7 @@ def addresses(ctx: Context) -> dict[str, str]:
         return {url: parts_of(url).geturl()}
 
     def observe() -> tuple[dict[str, str], str | None]:
-        return pod_check.urls_of_pods(
-            ctx.cluster, replicas.ready_pods(ctx.cluster, name, groups.namespace_of(ctx))
-        ), None
+        return pod_check.urls_of_pods(ctx.cluster, replicas.ready_pods(ctx.cluster, name, ctx.namespace)), None
 
     if not ctx.params["wait"]:
         return observe()[0]
@@ -312,7 +310,7 @@ def addresses(ctx: Context) -> dict[str, str]:
 
 def places_of_pod(ctx: Context, inference: Inference) -> dict[str, Opened]:
     """As reachable, and asked already, by a pod."""
-    params, namespace = ctx.params, groups.namespace_of(ctx)
+    params, namespace = ctx.params, ctx.namespace
     server = Ref(*DEPLOYMENT, params["name"], namespace)
     settings = pod_check.settings_of(ctx.cluster.get(server), params["image"], server)
     asking = pod_check.PodCheck(

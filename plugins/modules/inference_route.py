@@ -254,7 +254,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, change or delete the routes."""
     params = ctx.params
     if params["state"] == "absent":
-        namespace, name = groups.namespace_of(ctx), params["name"]
+        namespace, name = ctx.namespace, params["name"]
         kept = _kept(ctx, all_refs(name, namespace))
         if kept.changes:
             return ctx.result(kept)
@@ -268,7 +268,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     APIS[params["kind"]].manifests(
         desired(params, params["namespace"] or "default")
     )  # invalid input fails before any request
-    wanted = desired(params, groups.namespace_of(ctx))
+    wanted = desired(params, ctx.namespace)
     routes = _Routes(ctx, wanted)
     routes.require_kinds()
     report = Report()

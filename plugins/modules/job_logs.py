@@ -120,7 +120,6 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import suggest
 from ansible_collections.muster.ml.plugins.module_utils._training.logs import read_logs
-from ansible_collections.muster.ml.plugins.module_utils._training.read import read
 from ansible_collections.muster.ml.plugins.module_utils._training.status import JobStatus, Rank
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -172,8 +171,8 @@ def _look_for_kinds(ctx: Context) -> None:
 
 def _read(ctx: Context, pattern: re.Pattern[str] | None) -> dict[str, t.Any]:
     params = ctx.params
-    namespace, tail = groups.namespace_of(ctx), params["tail_lines"]
-    status = read(ctx.cluster, KINDS[params["kind"]], namespace, params["name"]).status
+    namespace, tail = ctx.namespace, params["tail_lines"]
+    status = KINDS[params["kind"]].read(ctx.cluster, namespace, params["name"]).status
     if not status.exists:
         raise NotFound(f"There is no training {namespace}/{params['name']}.", hint="Check name, namespace and kind.")
     chosen = _chosen(status, params["groups"], previous=params["previous"])

@@ -26,6 +26,7 @@ extends_documentation_fragment:
   - muster.ml.life
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod.program
   - muster.ml.pod
   - muster.ml.network_policy
   - muster.ml.storage
@@ -74,17 +75,6 @@ options:
     description: Arguments of the command.
     type: list
     elements: raw
-  files:
-    description:
-      - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
-      - They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
-      - A value is the text, or a mapping with V(base64) where it is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
-    type: dict
-    default: {}
-  files_path:
-    description: Mount path of O(files), which are read-only.
-    type: str
-    default: /workspace/scripts
   coordinator_port:
     description: Port of E(MUSTER_COORDINATOR).
     type: int
@@ -127,44 +117,9 @@ options:
     description: Annotations of the pods, such as V(gke-gcsfuse/volumes), with which GKE mounts buckets.
     type: dict
     default: {}
-  volumes:
-    description: Volumes of the pods, as in the Kubernetes API.
-    type: list
-    elements: dict
-  volume_mounts:
-    description: Mounts of O(volumes), as in the Kubernetes API.
-    type: list
-    elements: dict
-  shm_size:
-    description: Size of C(/dev/shm).
-    type: str
-  init_containers:
-    description: Containers that run first, as in the Kubernetes API.
-    type: list
-    elements: dict
   overrides:
     description: Fields to merge into the JobSet last, by the strategic merge rules of Kubernetes.
     type: dict
-  restart:
-    description: Train again, whatever the state of the training. The storage stays, so the script can resume from its checkpoint.
-    type: bool
-    default: false
-  wait:
-    description: Wait for the state O(wait_for), and with O(state=absent) for the deletion.
-    type: bool
-    default: true
-  wait_for:
-    description: State to wait for. V(completed) is the successful end, V(running) is all pods running.
-    type: str
-    choices: [completed, running]
-    default: running
-  wait_timeout:
-    description:
-      - Seconds after which waiting fails. The error contains the last observed state.
-      - Waiting ends earlier if a pod has failed four times in a row with the same exit status, each time within 60 seconds of its start and
-        the last time during this wait. The error has the last lines of its log. Killed and evicted pods are not counted.
-    type: int
-    default: 600
 seealso:
   - module: muster.ml.job_info
   - module: muster.ml.job_logs

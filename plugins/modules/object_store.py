@@ -146,8 +146,7 @@ class Life(servers.LifeWithClaims[ObjectStore]):
         return check_buckets(self.params["buckets"])
 
     def desired(self, namespace: str) -> ObjectStore:
-        storage_class = self.params["storage_class_name"] or None
-        return ObjectStore(storage_class_name=storage_class, **self.fields(namespace, "storage_size"))
+        return ObjectStore(**self.fields(namespace))
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

@@ -189,17 +189,6 @@ options:
   embedding_config_path:
     description: Path of the file in the pods, instead of O(embedding_config).
     type: str
-  files:
-    description:
-      - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
-      - They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
-      - A value is the text, or a mapping with V(base64) where it is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
-    type: dict
-    default: {}
-  files_path:
-    description: Mount path of O(files), which are read-only.
-    type: str
-    default: /workspace/scripts
   nats_url:
     description:
       - URL of the NATS servers.
@@ -290,32 +279,12 @@ options:
     type: str
     choices: [Running, None]
     default: Running
-  restart:
-    description: Train again, whatever the state of the training. The storage stays, so the trainers can resume from their checkpoint.
-    type: bool
-    default: false
   results_pattern:
     description:
       - Regular expression with named groups, searched in the logs of the trainers after the training has succeeded, such as
         V(epoch=(?P<epoch>[0-9]+\) loss=(?P<loss>[0-9.]+\)). The matches are in RV(found), RV(summary) and RV(table).
       - A match with the optional group C(epoch) is an epoch, a match without it is the final result.
     type: str
-  wait:
-    description: Wait for the state O(wait_for), and with O(state=absent) for the deletion.
-    type: bool
-    default: true
-  wait_for:
-    description: State to wait for. V(completed) is the successful end, V(running) means that all pods run.
-    type: str
-    choices: [completed, running]
-    default: running
-  wait_timeout:
-    description:
-      - Seconds after which waiting fails. The error names the ranks that are not in the desired state, with the reason.
-      - Waiting ends earlier if a pod has failed four times in a row with the same exit status, each time within 60 seconds of its start and
-        the last time during this wait. The error has the last lines of its log. Killed and evicted pods are not counted.
-    type: int
-    default: 600
   remove_finalizer:
     description:
       - Delete the pods and Services of a PersiaJob and remove its finalizer, if the PersiaJob is to be deleted and PERSIA's operator does

@@ -104,7 +104,6 @@ objects:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import REMOVAL, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates, fields
@@ -178,7 +177,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     if params["state"] == "present":
         # Invalid input fails before any request to the cluster.
         metrics_adapter.check(MetricsAdapter(namespace=namespace, **{key: params[key] for key in _OPTIONS}))
-    namespace = groups.namespace_of(ctx)
+    namespace = ctx.namespace
     owner = owner_of("prometheus_adapter", namespace, metrics_adapter.NAME)
     waiting = {key: params[key] for key in WAIT}
     if params["state"] == "absent":

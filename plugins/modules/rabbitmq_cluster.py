@@ -215,8 +215,7 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
         return RabbitmqCluster(
             tls=kept if self.params["tls"] is None else self.params["tls"],
             admin_secret=self.params["admin_secret"] or None,
-            storage_class_name=self.params["storage_class_name"] or None,
-            **self.fields(namespace, "size", "memory_watermark", "disk_free_limit", "storage_size"),
+            **self.fields(namespace, "size", "memory_watermark", "disk_free_limit"),
         )
 
     def manifests(self) -> list[Manifest]:

@@ -62,7 +62,6 @@ bucket:
   type: dict
 """
 
-import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
@@ -79,12 +78,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def resource(params: dict[str, t.Any]) -> S3Bucket:
-    """The bucket that the options describe."""
-    return S3Bucket(**{field.name: params[field.name] for field in dataclasses.fields(S3Bucket)})
-
-
-execute = converger(resource, "bucket", with_caller=True)
+execute = converger(S3Bucket, "bucket", with_caller=True)
 
 
 def main() -> None:

@@ -338,7 +338,7 @@ class Life(servers.Life[Runner]):
 
     def apply(self) -> Report:
         """Apply what differs. What was planned is what is reported, because draining writes one object twice."""
-        cluster, runner = self.ctx.cluster, self.desired(self.namespace)
+        cluster, runner = self.ctx.cluster, self.desired(self.ctx.namespace)
         warnings = [] if self.ctx.check else runners.check_secrets(cluster, runner)
         keys = key_secrets.runner_keys(cluster, runner.namespace, runner.key_secret, runner.passphrase_secret)
         if keys is None and not self.ctx.check:
@@ -405,10 +405,10 @@ class Life(servers.Life[Runner]):
         return {"broker": f"{broker.host}:{broker.port}{broker.vhost}", "drained": self.drained}
 
     def absent(self) -> dict[str, t.Any]:
-        runner = self.desired(self.namespace)
+        runner = self.desired(self.ctx.namespace)
         if not self.ctx.check and runners.is_ours(self.ctx.cluster, runner, self.owner):
             self._drain(runner)
-        report = groups.delete_group(self.ctx, self.namespace, self.owner)
+        report = groups.delete_group(self.ctx, self.ctx.namespace, self.owner)
         return self.ctx.result(report, drained=self.drained)
 
 

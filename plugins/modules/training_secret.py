@@ -228,10 +228,10 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     name = params["name"] or NAMES[params["content"]]
     if params["state"] == "absent":
-        namespace = groups.namespace_of(ctx)
+        namespace = ctx.namespace
         return ctx.result(groups.delete_group(ctx, namespace, owner_of("training_secret", namespace, name)))
     read = READERS.get(params["content"], _private)(ctx, name)
-    namespace = groups.namespace_of(ctx)
+    namespace = ctx.namespace
     wanted = desired(ctx, namespace, name)
     report, material = key_secrets.store(
         ctx.cluster,

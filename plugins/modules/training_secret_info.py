@@ -58,7 +58,6 @@ generations:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import key_secrets
 
@@ -72,7 +71,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the values."""
-    found = key_secrets.contents(ctx.cluster, groups.namespace_of(ctx), ctx.params["names"])
+    found = key_secrets.contents(ctx.cluster, ctx.namespace, ctx.params["names"])
     values = {name: {key: text.reveal() for key, text in one.values.items()} for name, one in found.items()}
     generations = {name: one.generation for name, one in found.items()}
     return {"changed": False, "secrets": values, "generations": generations}

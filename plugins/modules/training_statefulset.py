@@ -25,6 +25,7 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod.program
   - muster.ml.pod
 options:
   name:
@@ -77,23 +78,8 @@ options:
     description:
       - C(requests) and C(limits) as in the Kubernetes API. A quantity such as C(12 GB) is refused.
       - Extended resources such as C(nvidia.com/gpu) need both to be equal; one of them is enough.
-  volumes:
-    description: Volumes of the pods, as in the Kubernetes API.
-    type: list
-    elements: dict
-  volume_mounts:
-    description: Mounts of O(volumes), as in the Kubernetes API. Unknown keys are refused.
-    type: list
-    elements: dict
   volume_claim_templates:
     description: Claims of each rank, as in the Kubernetes API. They are kept when the group is removed, unless O(delete_data=true).
-    type: list
-    elements: dict
-  shm_size:
-    description: Size of C(/dev/shm), 64 MiB by default. It counts against the container's memory.
-    type: str
-  init_containers:
-    description: Containers that run first, as in the Kubernetes API.
     type: list
     elements: dict
   readiness_probe:
@@ -264,7 +250,7 @@ def desired(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the group."""
     params = ctx.params
-    namespace = groups.namespace_of(ctx)
+    namespace = ctx.namespace
     owner = owner_of("training_statefulset", namespace, params["name"])
     if params["state"] == "absent":
         report = groups.delete_group(ctx, namespace, owner)

@@ -290,7 +290,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """Upload and serve, or remove the model."""
     params = ctx.params
     source = source_of(params)  # before any request
-    namespace = groups.namespace_of(ctx)
+    namespace = ctx.namespace
     rollout = Rollout(
         ctx.cluster,
         params["name"],

@@ -367,7 +367,7 @@ class Life(servers.Life[TritonServer]):
 
     def apply(self) -> Report:
         """Apply, and leave the number of replicas to the autoscaler, if there is one."""
-        desired = self.desired(self.namespace)
+        desired = self.desired(self.ctx.namespace)
         self.server = dataclasses.replace(desired, monitor=groups.monitor_kind(self.ctx))
         for text in self.server.repository.warnings:
             self.ctx.warn(text)

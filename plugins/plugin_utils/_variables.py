@@ -19,6 +19,7 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.plugin_utils._settings import SETTINGS
+from ansible_collections.muster.ml.plugins.plugin_utils._values import refused
 
 COLLECTION: t.Final = pathlib.Path(__file__).resolve().parents[2]
 IGNORED: t.Final = "muster_ignored_variables"
@@ -64,6 +65,8 @@ def _wrong(given: Given) -> str:
     if given.name not in names() or not given.constant or given.value is None:
         return ""
     spec = _spec(given.name)
+    if wrong := refused(given.name, given.value, spec):
+        return f"{given.name} ({given.place}) {wrong}"
     if not ArgumentSpecValidator({given.name: spec}).validate({given.name: given.value}).error_messages:
         return ""
     shown = "" if spec.get("no_log") or _SECRET.search(given.name) else f", not {given.value}"

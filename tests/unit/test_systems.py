@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 from support.reading import load, parse
 from systems.sample import ENTRY, FILES, NAME
 
@@ -99,3 +101,14 @@ def test_on_eks_every_claim_names_the_class_that_is_there(system: dict[str, Any]
     names = [name for page in pages for name in page if name.endswith("_storage_class_name")]
     assert len(names) > 1
     assert {name: inventory.get(name) for name in names} == dict.fromkeys(names, there)
+
+
+@pytest.mark.parametrize("given", ["elastic, persia", "elastic,persia", ["elastic", "persia"]])
+@pytest.mark.parametrize("name", ["muster_systems", "muster_only"])
+def test_systems_are_a_list_or_text_as_surveys_give_it(name: str, given: object) -> None:
+    """-e muster_systems=elastic gives text, of which each letter would be a system."""
+    page = load(ROOT / "playbooks" / "vars" / "systems.yml")
+    read = ("asked", "only", "chosen", "of_cluster", "listed")
+    variables = {f"__systems_{one}": trust_as_template(page[f"__systems_{one}"]) for one in read}
+    templar = Templar(DataLoader(), variables={**variables, "groups": {}, name: given})
+    assert templar.template(trust_as_template("{{ __systems_asked }}")) == ["elastic", "persia"]

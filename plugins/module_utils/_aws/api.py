@@ -23,74 +23,65 @@ from .._core.pace import Backoff, with_retries
 from .errors import without_secrets
 from .plan import Step
 
-A = t.TypeVar("A")
-# botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account.
+# botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account. The answer to a HEAD
+# request has no body, and so only the number of SlowDown.
 THROTTLED = {
-    "BandwidthLimitExceeded",
-    "EC2ThrottledException",
-    "PriorRequestNotComplete",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "RequestThrottled",
-    "RequestThrottledException",
-    "SlowDown",
-    "Throttling",
-    "ThrottledException",
-    "ThrottlingException",
-    "TooManyRequestsException",
-    "TransactionInProgressException",
-}
+    "429", "503", "BandwidthLimitExceeded", "EC2ThrottledException", "PriorRequestNotComplete", "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling", "ThrottledException",
+    "ThrottlingException", "TooManyRequestsException", "TransactionInProgressException",
+}  # fmt: skip
 MISSING = {
-    "404",
-    "InvalidGroup.NotFound",
-    "InvalidInternetGatewayID.NotFound",
-    "InvalidLaunchTemplateId.NotFound",
-    "InvalidLaunchTemplateId.VersionNotFound",
-    "InvalidLaunchTemplateName.NotFoundException",
-    "InvalidNetworkInterfaceID.NotFound",
-    "InvalidSubnetID.NotFound",
-    "InvalidVpcID.NotFound",
-    "AccessPointNotFound",
-    "FileSystemNotFound",
-    "IncorrectMountTargetState",
-    "MountTargetNotFound",
-    "NoSuchBucket",
-    "NoSuchBucketPolicy",
-    "NoSuchEntity",
-    "NoSuchPublicAccessBlockConfiguration",
-    "NoSuchTagSet",
-    "ParameterNotFound",
-    "PolicyNotFound",
-    "ResourceNotFoundException",
+    "404", "AccessPointNotFound", "FileSystemNotFound", "IncorrectMountTargetState", "InvalidGroup.NotFound",
+    "InvalidInternetGatewayID.NotFound", "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound",
+    "InvalidLaunchTemplateName.NotFoundException", "InvalidNetworkInterfaceID.NotFound", "InvalidSubnetID.NotFound",
+    "InvalidVpcID.NotFound", "MountTargetNotFound", "NoSuchBucket", "NoSuchBucketPolicy", "NoSuchEntity",
+    "NoSuchPublicAccessBlockConfiguration", "NoSuchTagSet", "ParameterNotFound", "PolicyNotFound", "ResourceNotFoundException",
     "ServerSideEncryptionConfigurationNotFoundError",
-}
+}  # fmt: skip
 # IAM is eventually consistent: the service that is to use a new role may not see it yet, or its trust policy, or its permissions. EKS has
-# many ways to say so (the texts that terraform-provider-aws waits for in internal/service/eks).
+# many ways to say so (the texts that terraform-provider-aws waits for in internal/service/eks: cluster.go, node_group.go, addon.go,
+# access_entry.go, pod_identity_association.go).
 ROLE_NOT_SEEN = re.compile(
-    "could not be assumed|role.*does not exist|EKS Managed Policies|Error in role params|policy must include|service principals|"
-    "trusted entity|CREATE_FAILED",
+    "invalid principal|could not be assumed|role.*does not exist|EKS Managed Policies|Error in role params|policy must include|"
+    "service principals|trusted entity|CREATE_FAILED",
     re.IGNORECASE | re.DOTALL,
 )
 # S3 answers this while another change of the bucket is not everywhere yet (ansible/ansible#66778).
 BUCKET_BUSY = "OperationAborted"
-# EC2 answers the first two for minutes, because network interfaces outlive what they belonged to (terraform-provider-aws waits for both);
-# EFS the third, just after the last mount target has gone.
-IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "FileSystemInUse"}
-BUSY = ("currently in status", "not in Active State")
-HINTS = {
-    "AccessDenied": "The caller lacks this permission; see playbooks/files/eks-policies",
-    "AccessDeniedException": "The caller lacks this permission; see playbooks/files/eks-policies",
-    "UnauthorizedOperation": "The caller lacks this permission; see playbooks/files/eks-policies",
-    "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
-    BUCKET_BUSY: "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later",
-    "ExpiredToken": "Renew the credentials and run again; finished steps are not repeated",
-    "ExpiredTokenException": "Renew the credentials and run again; finished steps are not repeated",
-    "ParamValidationError": "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter",
-    "UnrecognizedClientException": "Check the access key and the region",
-    "InvalidClientTokenId": "Check the access key and the region",
-}
-
-
+# EC2 answers the first three for minutes, because network interfaces outlive what they belonged to (terraform-provider-aws waits for the
+# first two; EC2 API, "Error codes", has the third); EFS the fourth, just after the last mount target has gone.
+IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "InvalidNetworkInterface.InUse", "FileSystemInUse"}
+# EKS answers so while it makes another change, for minutes; of one that it makes by itself the status of the cluster shows nothing
+# (aws/containers-roadmap#1500 and #1511; terraform-provider-aws waits for "in progress" before it deletes a cluster).
+BUSY = re.compile("currently in status|not in Active State|in progress")
+# Codes, and what to do. Of expired credentials in turn: EC2, S3, STS and IAM, services with JSON, and botocore for a login by SSO.
+_HINTS = (
+    (
+        "AccessDenied AccessDeniedException UnauthorizedOperation",
+        "The caller lacks this permission; see playbooks/files/eks-policies",
+    ),
+    ("ResourceLimitExceededException", "Ask for a higher limit in Service Quotas, or remove what is no longer needed"),
+    (BUCKET_BUSY, "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later"),
+    ("400", "S3 gives no reason to HEAD requests. Most often the credentials have expired: renew them and run again"),
+    (
+        "RequestExpired TokenRefreshRequired ExpiredToken ExpiredTokenException UnauthorizedSSOTokenError SSOTokenLoadError"
+        " TokenRetrievalError CredentialRetrievalError",
+        "Renew the credentials and run again; finished steps are not repeated",
+    ),
+    (
+        "ParamValidationError",
+        "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter",
+    ),
+    (
+        "AuthFailure InvalidAccessKeyId InvalidClientTokenId UnrecognizedClientException",
+        "Check the access key and the region",
+    ),
+    (
+        "InvalidSignatureException RequestTimeTooSkewed SignatureDoesNotMatch",
+        "Check the secret key, and the clock of this machine",
+    ),
+)
+HINTS = {code: hint for codes, hint in _HINTS for code in codes.split()}
 # The codes with words are about permissions; a HEAD request is answered with only the number.
 DENIED = {"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 
@@ -142,16 +133,19 @@ class Api:
             raise
 
     def pages(self, label: str, service: str, operation: str, key: str, **request: t.Any) -> list[t.Any]:
-        """All items of a listing, page after page; from the first one again where a later one is refused for a while."""
+        """All items of a listing. Each page is asked for as patiently as a single object."""
         client = self._client(service)
         if not client.can_paginate(operation):
             return list((self.read(label, service, operation, **request) or {}).get(key, []))
 
-        def listing() -> list[t.Any]:
-            return [item for page in client.get_paginator(operation).paginate(**request) for item in page.get(key, [])]
+        def ask(**page: t.Any) -> Body:
+            return self._send(label, Step(operation, page, "list", service))
 
+        # botocore's paginator calls the operation of the client that made it, here of a copy whose operation is patient.
+        pager = object.__new__(type(client))
+        vars(pager).update(vars(client), **{operation: ask})
         try:
-            return self._patiently(label, Step(operation, request, "list", service), listing)
+            return [item for page in pager.get_paginator(operation).paginate(**request) for item in page.get(key, [])]
         except CallRefused as refused:
             if refused.code in MISSING:
                 return []
@@ -161,15 +155,12 @@ class Api:
         return self._send(label, step)
 
     def _send(self, label: str, step: Step) -> Body:
-        return self._patiently(label, step, lambda: getattr(self._client(step.service), step.operation)(**step.request))
-
-    def _patiently(self, label: str, step: Step, ask: t.Callable[[], A]) -> A:
-        """What ASK answers, repeated while AWS says that it is too early; then its last refusal is raised."""
+        """Send a request, again while AWS says that it is too early; then its last refusal is raised."""
         backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
 
-        def call() -> A:
+        def call() -> Body:
             try:
-                return ask()
+                return t.cast(Body, getattr(self._client(step.service), step.operation)(**step.request))
             except Exception as error:
                 raise _refusal(label, step, error) from error
 
@@ -188,9 +179,9 @@ def too_early(step: Step, refused: MusterError) -> bool:
         return False
     if refused.code == BUCKET_BUSY or (refused.code == "NoSuchBucket" and step.operation.startswith("put_")):
         return True  # a bucket is not everywhere as soon as it is created
-    if refused.code == "InvalidParameterException" and ROLE_NOT_SEEN.search(str(refused)):
-        return True
-    return any(word in str(refused) for word in BUSY)
+    if refused.code == "ResourceNotFoundException" and step.operation == "associate_access_policy":
+        return True  # nor is an access entry (terraform-provider-aws, access_policy_association.go)
+    return refused.code == "InvalidParameterException" and bool(ROLE_NOT_SEEN.search(str(refused)))
 
 
 def _refusal(label: str, step: Step, error: Exception) -> CallRefused:

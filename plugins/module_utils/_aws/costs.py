@@ -19,27 +19,13 @@ CONTROL_PLANE = {"STANDARD": 0.10, "EXTENDED": 0.60}
 ADDRESS = 0.005  # a public IPv4 address
 # The same in both regions.
 _US = {
-    "nat": 0.045,
-    "gp3": 0.08,  # a GiB and month
-    "t3.medium": 0.0416,
-    "t3.large": 0.0832,
-    "m5.large": 0.096,
-    "m5.xlarge": 0.192,
-    "m6i.large": 0.096,
-    "m6i.xlarge": 0.192,
-    "m6i.2xlarge": 0.384,
-    "g4dn.xlarge": 0.526,
-    "g4dn.2xlarge": 0.752,
-    "g5.xlarge": 1.006,
-    "g5.2xlarge": 1.212,
-    "g5.4xlarge": 1.624,
-    "g5.12xlarge": 5.672,
-    "g5.48xlarge": 16.288,
-    "g6.xlarge": 0.8048,
-    "g6.2xlarge": 0.9776,
-    "g6.4xlarge": 1.3232,
-    "g6.12xlarge": 4.6016,
-}
+    "nat": 0.045, "gp3": 0.08,  # the second a GiB and month
+    "t3.medium": 0.0416, "t3.large": 0.0832,
+    "m5.large": 0.096, "m5.xlarge": 0.192, "m6i.large": 0.096, "m6i.xlarge": 0.192, "m6i.2xlarge": 0.384,
+    "g4dn.xlarge": 0.526, "g4dn.2xlarge": 0.752,
+    "g5.xlarge": 1.006, "g5.2xlarge": 1.212, "g5.4xlarge": 1.624, "g5.12xlarge": 5.672, "g5.48xlarge": 16.288,
+    "g6.xlarge": 0.8048, "g6.2xlarge": 0.9776, "g6.4xlarge": 1.3232, "g6.12xlarge": 4.6016,
+}  # fmt: skip
 PRICES = {"us-east-1": _US, "us-west-2": _US}
 
 

@@ -42,8 +42,6 @@ class NetworkPart(Immediate):
     """One part, by its ID. amazon.aws creates them; only their deletion has to wait."""
 
     id: str
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def _kind(self) -> Kind:

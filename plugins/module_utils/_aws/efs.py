@@ -27,27 +27,13 @@ from .._cloud.plan import (
 )
 from .._core.errors import InvalidInput
 from .api import Api
-from .plan import Step, tag_change, tag_dict, tag_list, tag_steps
+from .plan import EFS_TAGS, Step, tag_dict, tag_list
 from .resource import Resource
 from .state import status_state
 
 STATE = "LifeCycleState"
 READY = ("available",)
 BROKEN = ("error",)
-
-
-def efs_tag_steps(
-    compare: Comparison, resource: str, current: dict[str, str], tags: dict[str, str] | None, purge: bool
-) -> list[Step]:
-    change = tag_change(current, tags, purge=purge)
-    if change is None:
-        return []
-    return tag_steps(
-        compare,
-        change,
-        Step("tag_resource", {"ResourceId": resource, "Tags": tag_list(change.put)}, "tags", "efs"),
-        Step("untag_resource", {"ResourceId": resource, "TagKeys": change.remove}, "without tags", "efs"),
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +45,7 @@ class EfsFileSystem(Resource):
         "Remove mount targets that were added meanwhile, and its replication; or run again later: EFS may still see those that have gone",
     )
     IDENTITY = ("FileSystemArn", "FileSystemId")
+    TAGGING = EFS_TAGS
     data_option = "delete_data: true"
 
     name: str
@@ -71,15 +58,13 @@ class EfsFileSystem(Resource):
     transition_to_ia: str | None = None
     mount_targets: list[Body] | None = None
     delete_data: bool = False
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
         return f"EFS file system {self.name}"
 
     @property
-    def _tags(self) -> dict[str, str] | None:
+    def desired_tags(self) -> dict[str, str] | None:
         """The tags, with Name for the console; it is kept when other tags are purged."""
         return None if self.tags is None else {"Name": self.name, **self.tags}
 
@@ -129,8 +114,7 @@ class EfsFileSystem(Resource):
         self._refuse_immutable(live)
         named = {"FileSystemId": live["FileSystemId"]}
         compare = Comparison()
-        current = tag_dict(live.get("Tags"))
-        steps = efs_tag_steps(compare, live["FileSystemId"], current, self._tags, self.purge_tags)
+        steps = self.tag_steps(compare, live, ResourceId=live["FileSystemId"])
         steps += [*self._throughput(compare, live, named), *self._policies(compare, live, named)]
         return compare.plan([*steps, *self._targets(compare, live, named)])
 
@@ -170,7 +154,7 @@ class EfsFileSystem(Resource):
                 "ProvisionedThroughputInMibps": self.provisioned_throughput_in_mibps,
                 "Encrypted": self.encrypted,
                 "KmsKeyId": self.kms_key_id,
-                "Tags": tag_list(self._tags or {"Name": self.name}),
+                "Tags": tag_list(self.desired_tags or {"Name": self.name}),
             }
         )
 
@@ -248,13 +232,12 @@ class EfsAccessPoint(Resource):
     """Found by its tag Name within a file system, because EFS chooses the ID of an access point."""
 
     IDENTITY = ("AccessPointArn", "AccessPointId")
+    TAGGING = EFS_TAGS
 
     file_system_id: str
     name: str
     posix_user: Body | None = None
     root_directory: Body | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -282,6 +265,10 @@ class EfsAccessPoint(Resource):
             )
         return tags
 
+    @property
+    def desired_tags(self) -> dict[str, str] | None:
+        return None if self.tags is None else self._tags
+
     def plan(self, live: Body | None) -> Plan:
         if live is None or live[STATE] == "deleting":
             return creation_plan(Step("create_access_point", self._create_request(), "create", "efs", "stable"))
@@ -295,9 +282,7 @@ class EfsAccessPoint(Resource):
                     hint="Give the new access point another name, or delete this one first (its files stay)",
                 )
         compare = Comparison()
-        tags = None if self.tags is None else self._tags
-        current = tag_dict(live.get("Tags"))
-        return compare.plan(efs_tag_steps(compare, live["AccessPointId"], current, tags, self.purge_tags))
+        return compare.plan(self.tag_steps(compare, live, ResourceId=live["AccessPointId"]))
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None or live[STATE] == "deleting":

@@ -10,14 +10,18 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
 from .._core.errors import InvalidInput, MusterError
 from .api import Api
-from .plan import Step, eks_tag_steps, tag_change
+from .plan import Step
 from .resource import Immediate
+
+_SESSION = re.compile(r"arn:([\w-]+):sts::(\d{12}):assumed-role/([^/]+)/.+")
+_PRINCIPAL = re.compile(r"arn:[\w-]+:iam::\d{12}:(?:role|user)/\S+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +35,6 @@ class EksAccessEntry(Immediate):
     kubernetes_groups: list[str] | None = None
     policies: list[Body] | None = None
     purge_policies: bool = True
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -54,6 +56,10 @@ class EksAccessEntry(Immediate):
         if "authentication mode" in str(refused):
             hint = "Set the cluster's authentication_mode to API_AND_CONFIG_MAP or API (module eks_cluster)"
             return CallRefused(str(refused), code=refused.code, hint=hint)
+        if "invalid principal" in str(refused):
+            kind, name = self.principal_arn.split(":")[-1].split("/")[0], self.principal_arn.rsplit("/", 1)[-1]
+            hint = f"Give the ARN of one that exists, with its path: `aws iam get-{kind} --{kind}-name {name}` shows it"
+            return CallRefused(str(refused), code=refused.code, hint=hint)
         return refused
 
     def plan(self, live: Body | None) -> Plan:
@@ -67,14 +73,20 @@ class EksAccessEntry(Immediate):
                 hint="Delete the entry (state: absent) and run again",
             )
         compare = Comparison()
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        tags = eks_tag_steps(compare, live["accessEntryArn"], change)
+        tags = self.tag_steps(compare, live, resourceArn=live["accessEntryArn"])
         return compare.plan([*tags, *self._update(compare, live), *self._policies(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
         return deletion_plan(live, Step("delete_access_entry", self._named, "delete")) if live else Plan()
 
     def _validate(self) -> None:
+        self._refuse_principal()
+        for name in (self.username or "", *(self.kubernetes_groups or ())):
+            if name.startswith("system:"):
+                raise InvalidInput(
+                    f"{self.label}: EKS takes no user or group {name}, because its name begins with system:",
+                    hint="For all rights give the policy AmazonEKSClusterAdminPolicy; otherwise bind a group with a name of your own",
+                )
         for policy in self.policies or ():
             scope = policy["accessScope"]
             if (scope["type"] == "namespace") != bool(scope.get("namespaces")):
@@ -82,6 +94,22 @@ class EksAccessEntry(Immediate):
                     f"{self.label}: {policy['policyArn']} has access_scope {scope}",
                     hint="Namespaces are given for the type namespace and for no other",
                 )
+
+    def _refuse_principal(self) -> None:
+        """Refuse what can have no access entry (CreateAccessEntryRequest.principalArn in botocore; service-linked roles:
+        hashicorp/terraform-provider-aws#36447)."""
+        session = _SESSION.fullmatch(self.principal_arn)
+        linked = ":role/aws-service-role/" in self.principal_arn
+        if not session and not linked and _PRINCIPAL.fullmatch(self.principal_arn):
+            return
+        what = (
+            "a session of a role" if session else "linked to a service" if linked else "no ARN of an IAM role or user"
+        )
+        role = "arn:{}:iam::{}:role/{}".format(*session.groups()) if session else "arn:aws:iam::123456789012:role/NAME"
+        raise InvalidInput(
+            f"{self.label}: the principal is {what}, which can have no access entry",
+            hint=f"Give the ARN of a role or user, with its path if it has one, such as {role}; `aws iam get-role --role-name` shows it",
+        )
 
     def _create_request(self) -> Body:
         return without_none(
@@ -145,8 +173,6 @@ class EksPodIdentityAssociation(Immediate):
     role_arn: str | None = None
     target_role_arn: str | None = None
     disable_session_tags: bool | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -183,8 +209,7 @@ class EksPodIdentityAssociation(Immediate):
             if desired
             else []
         )
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        return compare.plan([*eks_tag_steps(compare, live["associationArn"], change), *steps])
+        return compare.plan([*self.tag_steps(compare, live, resourceArn=live["associationArn"]), *steps])
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None:

@@ -16,13 +16,17 @@ import typing as t
 from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .plan import Step, eks_tag_steps, tag_change
-from .resource import Resource
+from .plan import Step
+from .resource import Updated
 from .state import status_state
+
+# What EKS calls a field that it is to set and another client has set (AddonIssue.code in botocore).
+CONFLICT = "ConfigurationConflict"
+OVERWRITE, PRESERVE = "OVERWRITE", "PRESERVE"
 
 
 @dataclasses.dataclass(frozen=True)
-class EksAddon(Resource):
+class EksAddon(Updated):
     """Options that are None keep their live value; EKS chooses them when the add-on is installed."""
 
     IDENTITY = ("addonArn", "createdAt")
@@ -35,8 +39,6 @@ class EksAddon(Resource):
     configuration_values: Body | None = None
     resolve_conflicts: str | None = None
     preserve: bool = False
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -75,6 +77,15 @@ class EksAddon(Resource):
         ready = ("ACTIVE", "DEGRADED")
         return status_state(live, ready=ready, failed=("CREATE_FAILED", "DELETE_FAILED", "UPDATE_FAILED"))
 
+    def advice(self, failure: str) -> str | None:
+        if CONFLICT not in failure:
+            return None
+        return (
+            "What is named is in the cluster and EKS did not put it there: a self-managed add-on, or a change by hand. With"
+            f" resolve_conflicts: {OVERWRITE} EKS takes it over, with its own settings; roles eks_cluster and eks_nodegroups"
+            " have it for each add-on"
+        )
+
     def update_request(self, update: str) -> Body:
         return {"name": self.cluster_name, "addonName": self.name, "updateId": update}
 
@@ -82,18 +93,36 @@ class EksAddon(Resource):
         create = Step("create_addon", self._create_request(), "install", wait="stable")
         if live is None or live["status"] == "DELETING":
             return creation_plan(create)
+        self._refuse_conflict(live)
         if live["status"] in ("CREATE_FAILED", "DELETE_FAILED"):
-            remove = Step("delete_addon", self._named, f"delete, it is {live['status']}", wait="gone")
+            # Without preserve EKS deletes what is in the cluster, whoever put it there: of vpc-cni the network of all pods.
+            request = {**self._named, "preserve": True}
+            remove = Step("delete_addon", request, f"delete, it is {live['status']}; its objects stay", wait="gone")
             return Plan((remove, create), {"status": live["status"]}, create.request)
         compare = Comparison()
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        return compare.plan([*eks_tag_steps(compare, live["addonArn"], change), *self._update(compare, live)])
+        tags = self.tag_steps(compare, live, resourceArn=live["addonArn"])
+        return compare.plan([*tags, *self._update(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None or live["status"] == "DELETING":
             return Plan()
-        request = {**self._named, **({"preserve": True} if self.preserve else {})}
+        preserve = self.preserve or self._conflicts(live)
+        request = {**self._named, **({"preserve": True} if preserve else {})}
         return deletion_plan(live, Step("delete_addon", request, "remove", wait="gone"))
+
+    def _conflicts(self, live: Body) -> bool:
+        """Whether it failed because of what others have in the cluster."""
+        issues = live.get("health", {}).get("issues", [])
+        return live["status"] in ("CREATE_FAILED", "UPDATE_FAILED") and any(
+            one.get("code") == CONFLICT for one in issues
+        )
+
+    def _refuse_conflict(self, live: Body) -> None:
+        """Refuse to try again what would end in the same conflict."""
+        enough = (OVERWRITE,) if live["status"] == "CREATE_FAILED" else (OVERWRITE, PRESERVE)
+        if self._conflicts(live) and self.resolve_conflicts not in enough:
+            seen = self.state(live).seen
+            raise InvalidInput(f"{self.label} is {seen}, and would be again", hint=self.advice(seen))
 
     def _create_request(self) -> Body:
         return without_none(
@@ -103,7 +132,8 @@ class EksAddon(Resource):
                 "serviceAccountRoleArn": self.service_account_role_arn,
                 "podIdentityAssociations": self.pod_identity_associations or None,
                 "configurationValues": self.configuration_values and as_text(self.configuration_values),
-                "resolveConflicts": self.resolve_conflicts,
+                # "Resolve conflicts option preserve is not supported for operation CreateAddon" (eksctl-io/eksctl#5880).
+                "resolveConflicts": None if self.resolve_conflicts == PRESERVE else self.resolve_conflicts,
                 "tags": self.tags or None,
             }
         )

@@ -19,8 +19,8 @@ from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion
 from .._core.errors import InvalidInput, MusterError
 from . import cidr
 from .api import Api
-from .plan import Step, eks_tag_steps, tag_change
-from .resource import Resource
+from .plan import Step
+from .resource import Updated
 from .state import status_state
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
@@ -75,7 +75,7 @@ def support_notice(api: Api, version: str, support_type: str | None, today: dt.d
 
 
 @dataclasses.dataclass(frozen=True)
-class EksCluster(Resource):
+class EksCluster(Updated):
     """Options that are None keep their live value; EKS chooses them when the cluster is created."""
 
     IDENTITY = ("arn", "createdAt")
@@ -96,8 +96,6 @@ class EksCluster(Resource):
     encryption_key_arn: str | None = None
     support_type: str | None = None
     deletion_protection: bool | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -142,8 +140,7 @@ class EksCluster(Resource):
             )
         self._refuse_immutable(live)
         compare = Comparison()
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        steps = [*eks_tag_steps(compare, live["arn"], change), *self._endpoint_access(compare, live)]
+        steps = [*self.tag_steps(compare, live, resourceArn=live["arn"]), *self._endpoint_access(compare, live)]
         steps += [*self._networks(compare, live), *self._settings(compare, live)]
         return compare.plan([*steps, *self._encryption(compare, live), *self._upgrade(compare, live)])
 

@@ -14,17 +14,25 @@ import typing as t
 
 from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, same_members, without_none
+from .._cloud.texts import refuse_node_label
 from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .eks_cluster import minor
-from .plan import Step, eks_tag_steps, tag_change
-from .resource import Resource
+from .plan import Step
+from .resource import Updated
 from .state import status_state
 
 LATEST = "latest"
 CUSTOM = "CUSTOM"
 """The AMI type of nodes whose image is that of their launch template. EKS takes no version, release or other AMI type for them."""
 SYMBOLIC = ("$Latest", "$Default")
+RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "eks.amazonaws.com")
+"""Domains of labels with which kubelet does not start (terraform-aws-modules/terraform-aws-eks#3346) or which EKS refuses
+(eksctl-io/eksctl#4007)."""
+FREE_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+"""Domains of labels that kubelet may set (IsKubeletLabel in k8s.io/kubelet/pkg/apis/well_known_labels.go, Kubernetes 1.35)."""
+LONGEST = 63
+"""Characters of a label's or taint's key with its domain (labelKey and taintKey of EKS in botocore)."""
 # Folders of AWS's public parameters by AMI type (EKS user guide, "Retrieve recommended Amazon Linux AMI IDs").
 _RELEASES = {
     "AL2023_x86_64_STANDARD": "amazon-linux-2023/x86_64/standard",
@@ -42,7 +50,7 @@ def release_parameter(ami_type: str, version: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class EksNodegroup(Resource):
+class EksNodegroup(Updated):
     """Options that are None keep their live value; EKS chooses them when the node group is created."""
 
     IDENTITY = ("nodegroupArn", "createdAt")
@@ -64,8 +72,6 @@ class EksNodegroup(Resource):
     node_repair_enabled: bool | None = None
     labels: dict[str, str] | None = None
     taints: list[Body] | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
     template_image: str | None = None
     """The image of the version of ``launch_template`` (see ``look_up``); empty without one, None where it is not known."""
 
@@ -133,8 +139,7 @@ class EksNodegroup(Resource):
             return Plan((remove, create), {"status": live["status"]}, create.request)
         self._refuse_immutable(live)
         compare = Comparison()
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        tags = eks_tag_steps(compare, live["nodegroupArn"], change)
+        tags = self.tag_steps(compare, live, resourceArn=live["nodegroupArn"])
         return compare.plan([*tags, *self._upgrade(compare, live), *self._configure(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
@@ -182,10 +187,30 @@ class EksNodegroup(Resource):
             raise InvalidInput(
                 f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect"
             )
+        self._refuse_words()
         if self.launch_template and self.disk_size is not None:
             raise InvalidInput(
                 f"{self.label}: disk_size belongs in the launch template", hint="Leave out one of the two"
             )
+
+    def _refuse_words(self) -> None:
+        """Refuse labels and taints that EKS or Kubernetes refuses."""
+        labels, taints = self.labels or {}, [(taint["key"], taint.get("value") or "") for taint in self.taints or ()]
+        for key, value in (*labels.items(), *taints):
+            refuse_node_label(self.label, key, value)
+            if len(key) > LONGEST:
+                raise InvalidInput(
+                    f"{self.label}: the key {key} has {len(key)} characters",
+                    hint=f"EKS takes {LONGEST} with the domain",
+                )
+        for key, value in labels.items():
+            reserved = _within(key, RESERVED_DOMAINS) and not _within(key, FREE_DOMAINS)
+            if reserved or not value:
+                why = f"{', '.join(RESERVED_DOMAINS)} are reserved" if reserved else "it is empty"
+                raise InvalidInput(
+                    f"{self.label}: nodes do not start with the label {key}, because {why}",
+                    hint=f"Give it a value, and a domain of your own or {FREE_DOMAINS[1]}; or label the nodes in Kubernetes",
+                )
 
     def _create_request(self) -> Body:
         request = {
@@ -353,6 +378,12 @@ def look_up(api: Api, params: Body) -> str:
         if asked.get("version") in SYMBOLIC:
             asked["version"] = str(row["VersionNumber"])
     return ""
+
+
+def _within(key: str, domains: t.Iterable[str]) -> bool:
+    """Whether the domain of a label's key is one of DOMAINS or below it."""
+    domain, slash, _name = key.rpartition("/")
+    return bool(slash) and any(f".{domain}".endswith(f".{one}") for one in domains)
 
 
 def taints_by_identity(taints: t.Iterable[Body] | None) -> dict[tuple[str, str], Body]:

@@ -16,19 +16,18 @@ import typing as t
 from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .plan import Step, tag_change, tag_dict, tag_list, tag_steps
+from .plan import OIDC_TAGS, Step, tag_dict, tag_list
 from .resource import Immediate
 
 
 @dataclasses.dataclass(frozen=True)
 class IamOidcProvider(Immediate):
     IDENTITY = ("arn", "_created")
+    TAGGING = OIDC_TAGS
 
     url: str
     client_ids: list[str] | None = None
     thumbprints: list[str] | None = None
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -56,17 +55,7 @@ class IamOidcProvider(Immediate):
             return creation_plan(Step("create_open_id_connect_provider", self._create_request(), "create", "iam"))
         named = {"OpenIDConnectProviderArn": live["arn"]}
         compare = Comparison()
-        steps: list[Step] = []
-        change = tag_change(live["tags"], self.tags, purge=self.purge_tags)
-        if change:
-            put = {**named, "Tags": tag_list(change.put)}
-            remove = {**named, "TagKeys": change.remove}
-            steps += tag_steps(
-                compare,
-                change,
-                Step("tag_open_id_connect_provider", put, "tags", "iam"),
-                Step("untag_open_id_connect_provider", remove, "without tags", "iam"),
-            )
+        steps = self.tag_steps(compare, live, **named)
         return compare.plan([*steps, *self._clients(compare, live, named), *self._thumbprints(compare, live, named)])
 
     def plan_absent(self, live: Body | None) -> Plan:

@@ -14,7 +14,7 @@ import typing as t
 
 from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
 from .api import Api
-from .plan import Step, tag_change, tag_dict, tag_list, tag_steps
+from .plan import EC2_TAGS, Step, tag_dict, tag_list
 from .resource import Immediate
 
 # Everything that a node is made of and that can have tags.
@@ -29,6 +29,8 @@ class LaunchTemplate(Immediate):
     """
 
     IDENTITY = ("LaunchTemplateId",)
+    TAGGING = EC2_TAGS
+    any_character_in_tags = True
 
     name: str
     device_name: str = "/dev/xvda"
@@ -36,8 +38,6 @@ class LaunchTemplate(Immediate):
     disk_type: str = "gp3"
     disk_kms_key_id: str | None = None
     metadata_hop_limit: int = 1
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -89,7 +89,7 @@ class LaunchTemplate(Immediate):
             return creation_plan(Step("create_launch_template", without_none(request), "create", "ec2"))
         compare = Comparison()
         named = live["LaunchTemplateId"]
-        steps = self._tags(compare, live, named)
+        steps = self.tag_steps(compare, live, Resources=[named])
         if compare.differs("data", comparable(live["LaunchTemplateData"], self.data), comparable(self.data, self.data)):
             request = {"LaunchTemplateId": named, "LaunchTemplateData": without_empty(self.data)}
             steps.append(Step("create_launch_template_version", request, "new version", "ec2"))
@@ -100,22 +100,6 @@ class LaunchTemplate(Immediate):
             return Plan()
         request = {"LaunchTemplateId": live["LaunchTemplateId"]}
         return deletion_plan(live, Step("delete_launch_template", request, "delete", "ec2"))
-
-    def _tags(self, compare: Comparison, live: Body, named: str) -> list[Step]:
-        change = tag_change(tag_dict(live.get("Tags")), self.tags, purge=self.purge_tags)
-        if change is None:
-            return []
-        return tag_steps(
-            compare,
-            change,
-            Step("create_tags", {"Resources": [named], "Tags": tag_list(change.put)}, "tags", "ec2"),
-            Step(
-                "delete_tags",
-                {"Resources": [named], "Tags": [{"Key": key} for key in change.remove]},
-                "without tags",
-                "ec2",
-            ),
-        )
 
 
 def comparable(data: Body, desired: Body) -> Body:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
+import unicodedata
 
 from .._cloud import plan
 from .._cloud.plan import Body, Comparison, mark_text
@@ -22,6 +23,42 @@ class Step(plan.Step):
     """A call of boto3; most are EKS's."""
 
     service: str = "eks"
+
+
+RESERVED = "aws:"
+MOST = 50
+"""Tags of a resource without those of AWS (TagMap of EKS, tagListType of IAM in botocore)."""
+LONGEST_KEY, LONGEST_VALUE = 128, 256
+_SIGNS = "_.:/=+-@"
+
+
+def refuse_tags(label: str, tags: t.Mapping[str, str], *, any_character: bool = False) -> None:
+    """Refuse tags that AWS refuses, before anything is sent. LABEL: the resource, or the variable, that has them.
+
+    Lengths and characters are those of tagKeyType and tagValueType of IAM, and of TagKey and TagValue of EFS in botocore, which are the
+    standard set of the other services ("Tag naming limits and requirements", Tagging AWS Resources user guide). EC2 takes any character
+    (EC2 user guide, "Tag your Amazon EC2 resources").
+    """
+    for key, value in tags.items():
+        if key.lower().startswith(RESERVED):
+            raise InvalidInput(
+                f"{label}: the tag {key} cannot be set: AWS reserves {RESERVED} for its own", hint="Choose another key"
+            )
+        if not 1 <= len(key) <= LONGEST_KEY or len(value) > LONGEST_VALUE:
+            raise InvalidInput(
+                f"{label}: the tag {key} has a key of {len(key)} and a value of {len(value)} characters",
+                hint=f"AWS takes keys of 1 to {LONGEST_KEY} and values of at most {LONGEST_VALUE}",
+            )
+        wrong = sorted({one for one in key + value if not (one in _SIGNS or unicodedata.category(one)[0] in "LNZ")})
+        if wrong and not any_character:
+            raise InvalidInput(
+                f"{label}: the tag {key!r} with the value {value!r} has {', '.join(map(repr, wrong))}",
+                hint=f"AWS takes letters, digits, spaces and {' '.join(_SIGNS)} in tags",
+            )
+    if len(tags) > MOST:
+        raise InvalidInput(
+            f"{label} would have {len(tags)} tags", hint=f"AWS takes {MOST} at most, the owner's among them"
+        )
 
 
 def with_owner_tags(
@@ -37,61 +74,60 @@ def with_owner_tags(
     return ({**(tags or {}), **mark}, purge and tags is not None) if mark else (tags, purge)
 
 
-@dataclasses.dataclass(frozen=True)
-class TagChange:
-    """Tags to set and keys to remove."""
-
-    put: dict[str, str]
-    remove: list[str]
-    before: dict[str, str]
-    after: dict[str, str]
-
-
-def tag_change(current: dict[str, str], desired: dict[str, str] | None, *, purge: bool) -> TagChange | None:
-    """The change of tags, or None. Keys that start with ``aws:`` are AWS's own."""
-    if desired is None:
-        return None
-    ours = {key: value for key, value in current.items() if not key.startswith("aws:")}
-    put = {key: value for key, value in desired.items() if ours.get(key) != value}
-    remove = sorted(ours.keys() - desired.keys()) if purge else []
-    if not put and not remove:
-        return None
-    after = {key: value for key, value in {**ours, **desired}.items() if key not in remove}
-    return TagChange(put, remove, ours, after)
-
-
-def tag_steps(compare: Comparison, change: TagChange | None, put: Step, remove: Step) -> list[Step]:
-    """The steps for a change of tags, as given for this kind of resource; also notes the change for the diff."""
-    if change is None:
-        return []
-    compare.differs("tags", change.before, change.after)
-    return ([put] if change.put else []) + ([remove] if change.remove else [])
-
-
-def eks_tag_steps(compare: Comparison, arn: str, change: TagChange | None) -> list[Step]:
-    """The same for everything of EKS, which tags by ARN."""
-    if change is None:
-        return []
-    return tag_steps(
-        compare,
-        change,
-        Step("tag_resource", {"resourceArn": arn, "tags": change.put}, f"tags {', '.join(sorted(change.put))}"),
-        Step(
-            "untag_resource", {"resourceArn": arn, "tagKeys": change.remove}, f"without tags {', '.join(change.remove)}"
-        ),
-    )
-
-
 def tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
     """Tags in the form of IAM and EFS."""
     return [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
 
 
 def tag_dict(tags: t.Iterable[t.Mapping[str, str]] | None) -> dict[str, str]:
-    return {tag["Key"]: tag["Value"] for tag in tags or ()}
+    return {tag["Key"]: tag.get("Value") or "" for tag in tags or ()}
 
 
 def live_tags(live: Body) -> dict[str, str]:
     """The tags of a resource as its service describes it: EKS has a dictionary, the others lists."""
     tags = live.get("tags")
     return dict(tags) if isinstance(tags, dict) else tag_dict(live.get("Tags"))
+
+
+def changed_tags(
+    compare: Comparison, current: dict[str, str], desired: dict[str, str] | None, *, purge: bool
+) -> tuple[dict[str, str], list[str]]:
+    """(tags to set, keys to remove), noted for the diff. Keys that start with ``aws:`` are AWS's own."""
+    if desired is None:
+        return {}, []
+    ours = {key: value for key, value in current.items() if not key.startswith(RESERVED)}
+    put = {key: value for key, value in desired.items() if ours.get(key) != value}
+    remove = sorted(ours.keys() - desired.keys()) if purge else []
+    compare.differs("tags", ours, {key: value for key, value in {**ours, **desired}.items() if key not in remove})
+    return put, remove
+
+
+@dataclasses.dataclass(frozen=True)
+class Tagging:
+    """The operations by which a service tags, and their parameters for tags and keys with the form that it wants of both."""
+
+    service: str = "eks"
+    put: str = "tag_resource"
+    remove: str = "untag_resource"
+    tags: str = "tags"
+    keys: str = "tagKeys"
+    form: t.Callable[[dict[str, str]], t.Any] = dict
+    form_of_keys: t.Callable[[list[str]], t.Any] = list
+
+    def steps(self, change: tuple[dict[str, str], list[str]], named: Body) -> list[Step]:
+        """The steps for a change of tags; NAMED is the resource in the requests."""
+        tags, keys = change
+        put = Step(self.put, {**named, self.tags: self.form(tags)}, f"tags {', '.join(sorted(tags))}", self.service)
+        remove = {**named, self.keys: self.form_of_keys(keys)}
+        gone = Step(self.remove, remove, f"without tags {', '.join(keys)}", self.service)
+        return [put] * bool(tags) + [gone] * bool(keys)
+
+
+EKS_TAGS = Tagging()
+EFS_TAGS = Tagging("efs", tags="Tags", keys="TagKeys", form=tag_list)
+OIDC_TAGS = Tagging(
+    "iam", "tag_open_id_connect_provider", "untag_open_id_connect_provider", "Tags", "TagKeys", form=tag_list
+)
+EC2_TAGS = Tagging(
+    "ec2", "create_tags", "delete_tags", "Tags", "Tags", tag_list, lambda keys: [{"Key": key} for key in keys]
+)

@@ -9,41 +9,48 @@ Private to the collection.
 
 from __future__ import annotations
 
+import abc
+import dataclasses
+import typing as t
+
 from .._cloud import resource as cloud
 from .._cloud.errors import CallRefused
-from .._cloud.plan import GONE, Body, State, Step
+from .._cloud.plan import GONE, Body, Comparison, State, Step
 from .._core.errors import Failed
-from .api import IN_USE, Api
-from .plan import live_tags
+from .api import BUSY, IN_USE, Api
+from .plan import EKS_TAGS, Tagging, changed_tags, live_tags
+from .plan import Step as AwsStep
 from .state import reason
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Resource(cloud.Resource[Api]):
-    """All of them are dataclasses with the fields ``tags`` and ``purge_tags``. The first key of IDENTITY is the ARN, with the account."""
+    """The first key of IDENTITY is the ARN, with the account."""
 
     CLOUD = "AWS"
     MARK = "tag"
+    TAGGING: t.ClassVar[Tagging] = EKS_TAGS
+    tags: dict[str, str] | None = None
+    """None keeps those that it has."""
+    purge_tags: bool = True
+    any_character_in_tags: t.ClassVar[bool] = False
+    """Whether its service takes more than the standard set of characters in tags (see ``refuse_tags``)."""
+
+    @property
+    def desired_tags(self) -> dict[str, str] | None:
+        """The tags that it is to have; None keeps those that it has."""
+        return self.tags
+
+    def tag_steps(self, compare: Comparison, live: Body, **named: t.Any) -> list[AwsStep]:
+        """The steps that change its tags; NAMED is the resource in the requests."""
+        change = changed_tags(compare, live_tags(live), self.desired_tags, purge=self.purge_tags)
+        return self.TAGGING.steps(change, named)
 
     def marks(self, live: Body) -> dict[str, str]:
         return live_tags(live)
 
-    def update_request(self, update: str) -> Body:
-        """The request for the status of an update."""
-        raise AssertionError(f"this kind has no updates to wait for, such as {update}")
-
-    def under_way(self, api: Api, step: Step, answer: Body) -> str | None:
-        """The update of EKS that the step started."""
-        if step.wait != "update":
-            return None
-        update = answer["update"]["id"]
-        found = api.read(self.label, "eks", "describe_update", **self.update_request(update)) or {}
-        record = found.get("update", {})
-        if record.get("status") in ("Failed", "Cancelled"):
-            reasons = "; ".join(reason(issue) for issue in record.get("errors", [])) or "AWS gave no reason"
-            raise Failed(
-                f"{self.label}: {step.says} ended as {record['status']}: {reasons}", details={"update": update}
-            )
-        return None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
+    def under_way(self, api: Api, step: Step, answer: Body) -> str | None:  # noqa: ARG002  # most changes show in its state
+        return None
 
     def passes(self, refused: CallRefused) -> bool:
         return refused.code in IN_USE
@@ -55,6 +62,35 @@ class Resource(cloud.Resource[Api]):
         """The account in its ARN; empty if the ARN has none."""
         arn = str(live.get(self.IDENTITY[0], "")) if self.IDENTITY else ""
         return arn.split(":")[4] if arn.count(":") >= 5 else ""
+
+
+class Updated(Resource):
+    """An EKS cluster or a part of one. EKS makes one change at a time, and keeps a record of each, its update."""
+
+    BUSY = ("is busy with another change", "Wait until that has ended, or run again later")
+
+    @abc.abstractmethod
+    def update_request(self, update: str) -> Body:
+        """The request for the status of an update."""
+
+    def under_way(self, api: Api, step: Step, answer: Body) -> str | None:
+        """The update that the step started."""
+        if step.wait != "update":
+            return None
+        update = answer["update"]["id"]
+        found = api.read(self.label, "eks", "describe_update", **self.update_request(update)) or {}
+        record = found.get("update", {})
+        if record.get("status") in ("Failed", "Cancelled"):
+            reasons = "; ".join(reason(issue) for issue in record.get("errors", [])) or "AWS gave no reason"
+            raise Failed(
+                f"{self.label}: {step.says} ended as {record['status']}: {reasons}",
+                self.advice(reasons),
+                details={"update": update},
+            )
+        return None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
+
+    def passes(self, refused: CallRefused) -> bool:
+        return refused.code == "ResourceInUseException" and bool(BUSY.search(refused.message))
 
 
 class Immediate(Resource):

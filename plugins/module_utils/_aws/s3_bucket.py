@@ -18,7 +18,7 @@ from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, deletion_plan, printable_request
 from .._core.errors import Failed, InvalidInput, MusterError
 from .api import DENIED, Api
-from .plan import Step, tag_change, tag_dict, tag_list
+from .plan import Step, changed_tags, tag_dict, tag_list
 from .resource import Immediate
 
 CLOSED = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
@@ -49,8 +49,6 @@ class S3Bucket(Immediate):
     versioning: bool | None = None
     encryption_key_arn: str | None = None
     delete_data: bool = False
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:
@@ -81,7 +79,8 @@ class S3Bucket(Immediate):
 
     def read(self, api: Api) -> Body | None:
         try:
-            if api.read(self.label, "s3", "head_bucket", **self._named) is None:
+            head = api.read(self.label, "s3", "head_bucket", **self._named)
+            if head is None:
                 return None
             # Ownership first: a bucket of another owner is not read any further.
             tags = tag_dict((api.read(self.label, "s3", "get_bucket_tagging", **self._named) or {}).get("TagSet"))
@@ -98,6 +97,7 @@ class S3Bucket(Immediate):
         policy = ask("get_bucket_policy").get("Policy")
         return {
             "Name": self.name,
+            "BucketRegion": head.get("BucketRegion", self.region),
             "PublicAccessBlock": ask("get_public_access_block").get("PublicAccessBlockConfiguration", {}),
             "Encryption": rules[0]["ApplyServerSideEncryptionByDefault"] if rules else {},
             "Versioning": ask("get_bucket_versioning").get("Status") == "Enabled",
@@ -142,7 +142,17 @@ class S3Bucket(Immediate):
         hint = hints.get(refused.code)
         return CallRefused(str(refused), code=refused.code, hint=hint) if hint else refused
 
+    def used_by(self, live: Body) -> str:
+        """A bucket of another region: names are unique in all of them, and botocore follows S3 to the region that has it."""
+        region = live.get("BucketRegion", self.region)
+        return f"is in the region {region}, not in {self.region}" if region != self.region else ""
+
     def plan(self, live: Body | None) -> Plan:
+        if live is not None and (elsewhere := self.used_by(live)):
+            raise InvalidInput(
+                f"{self.label} {elsewhere}, and is left as it is",
+                hint=f"Choose another name, or run with region: {live['BucketRegion']}",
+            )
         if live is not None:
             return self._changes(live)
         create = Step("create_bucket", self._create_request(), "create", "s3")
@@ -182,10 +192,10 @@ class S3Bucket(Immediate):
         def step(operation: str, says: str, **request: t.Any) -> None:
             steps.append(Step(operation, {**self._named, **request}, says, "s3"))
 
-        if change := tag_change(live["tags"], self.tags, purge=self.purge_tags):
-            compare.differs("tags", change.before, change.after)
+        put, gone = changed_tags(compare, live["tags"], self.tags, purge=self.purge_tags)
+        if put or gone:
             # The request replaces all tags, including those that AWS set itself.
-            everything = {**{k: v for k, v in live["tags"].items() if k.startswith("aws:")}, **change.after}
+            everything = {key: value for key, value in {**live["tags"], **put}.items() if key not in gone}
             step("put_bucket_tagging", "tags", Tagging={"TagSet": tag_list(everything)})
         if compare.differs("public_access_block", live["PublicAccessBlock"], CLOSED):
             step("put_public_access_block", "block public access", PublicAccessBlockConfiguration=CLOSED)

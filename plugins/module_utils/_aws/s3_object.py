@@ -31,8 +31,6 @@ class S3Object(Immediate):
     name: str
     account: str
     content: bytes = dataclasses.field(repr=False)
-    tags: dict[str, str] | None = None
-    purge_tags: bool = True
 
     @property
     def label(self) -> str:

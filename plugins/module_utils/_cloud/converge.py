@@ -195,34 +195,51 @@ def _run(
 ) -> None:
     """Send the steps. ``more``: others follow, which need these to have finished."""
     for step in plan.steps:
-        answer = _do(resource, api, step, deadline)
-        resource.examine(step, answer)
-        if wait_options.wait or more or step is not plan.steps[-1]:
-            _wait(resource, api, step, answer, deadline, before)
+        waits = wait_options.wait or more or step is not plan.steps[-1]
+        _do(resource, api, step, deadline, finish=waits and step.wait != "none")
+        if waits:
+            _wait(resource, api, step, deadline, before)
 
 
-def _do(resource: Resource[A], api: A, step: Step, deadline: Deadline) -> Body:
-    """Send a step, and again while it is refused because of something that passes, such as what still uses what is to be deleted."""
+def _do(resource: Resource[A], api: A, step: Step, deadline: Deadline, *, finish: bool) -> None:
+    """Send a step, and again while it is refused because of something that passes, such as what still uses what is to be deleted.
 
-    def observe() -> tuple[Body, str | None]:
+    ``finish``: also what it starts has to end, which may be where the cloud refuses it.
+    """
+
+    told = ""
+
+    def observe() -> tuple[None, str | None]:
+        nonlocal told
         try:
-            return api.write(resource.label, step), None
+            answer = api.write(resource.label, step)
+            resource.examine(step, answer)
+            if finish:
+                _until_finished(resource, api, step, answer, deadline)
         except CallRefused as refused:
-            if resource.passes(refused):
-                return {}, str(refused)
-            raise resource.explain(refused) from refused
+            if not resource.passes(refused):
+                raise resource.explain(refused) from refused
+            told = resource.busy(refused)
+            return None, told
+        except WaitTimeout:
+            if not told:
+                raise
+            return None, told  # the reason of the last try, which this one would have had, too
+        return None, None
 
     goal, hint = resource.BUSY
-    return wait_for(observe, goal=f"{resource.label} {goal}", deadline=deadline, pause=_pause(api), hint=hint)
+    wait_for(observe, goal=f"{resource.label} {goal}", deadline=deadline, pause=_pause(api), hint=hint)
 
 
-def _wait(resource: Resource[A], api: A, step: Step, answer: Body, deadline: Deadline, before: Body | None) -> None:
-    if step.wait != "none":
-        _until_finished(resource, api, step, answer, deadline)
+def _wait(resource: Resource[A], api: A, step: Step, deadline: Deadline, before: Body | None) -> None:
     if step.wait in ("stable", "update"):
         state = resource.state(_until_stable(resource, api, deadline, exists=True))
         if state.failure:
-            raise Failed(f"{resource.label}: {step.says} failed: {state.failure}", details={"seen": state.seen})
+            raise Failed(
+                f"{resource.label}: {step.says} failed: {state.failure}",
+                resource.advice(state.failure),
+                details={"seen": state.seen},
+            )
     if step.wait == "gone":
         _until_stable(resource, api, deadline, leaving=before)
 

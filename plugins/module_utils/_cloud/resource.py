@@ -102,9 +102,17 @@ class Resource(abc.ABC, t.Generic[A]):
         """Whether the same step will be accepted once something else has ended."""
         return False
 
+    def busy(self, refused: CallRefused) -> str:
+        """What a refusal that passes says is in the way."""
+        return str(refused)
+
     def explain(self, refused: CallRefused) -> MusterError:
         """The refusal, with a better explanation if this kind has one."""
         return refused
+
+    def advice(self, failure: str) -> str | None:  # noqa: ARG002
+        """The next step after a state that the resource will not leave by itself, or after a failed update; None for the usual hint."""
+        return None
 
     def examine(self, step: Step, answer: Body) -> None:  # most answers need no look
         """Raise if an answer that the cloud calls a success is none."""

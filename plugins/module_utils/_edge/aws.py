@@ -16,6 +16,7 @@ import dataclasses
 import functools
 import typing as t
 
+from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 from ansible.module_utils.common.warnings import warn
 
 from ansible_collections.amazon.aws.plugins.module_utils.botocore import (
@@ -27,9 +28,11 @@ from ansible_collections.amazon.aws.plugins.module_utils.botocore import (
 from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule, aws_argument_spec
 
 from .._aws.api import Api
-from .._aws.plan import with_owner_tags
+from .._aws.plan import refuse_tags, with_owner_tags
 from .._aws.resource import Resource
 from .._cloud.converge import ConvergeOptions, WaitOptions, converge
+from .._cloud.plan import without_none
+from .._cloud.texts import texts
 from .._core.errors import InvalidInput
 from . import cloud
 from .failure import EXPECTED, Result, failure
@@ -130,25 +133,46 @@ def on_controller(**context: t.Any) -> AwsContext:
     return AwsContext(**context, login=Login(context["params"]))
 
 
+def in_api_case(value: t.Any, *, capitals: bool) -> t.Any:
+    """Suboptions with the names of the API, such as minSize, or MinSize with CAPITALS; those that are None are left out."""
+    given = [without_none(one) for one in value] if isinstance(value, list) else without_none(value)
+    (named,) = snake_dict_to_camel_dict({"given": given}, capitalize_first=capitals).values()
+    return named
+
+
 def converger(
-    make: Make, key: str, *, check: Check | None = None, with_caller: bool = False, only_removes: bool = False
+    kind: type[Resource] | Make,
+    key: str,
+    *,
+    nested: t.Sequence[str] = (),
+    capitals: bool = False,
+    check: Check | None = None,
+    with_caller: bool = False,
+    only_removes: bool = False,
 ) -> Execute:
     """The ``execute`` of a module for one resource.
 
+    ``kind`` is made from the options of its fields' names, or by a function. ``nested`` are options with suboptions that it takes in the
+    case of the API (see ``in_api_case``).
     ``check`` may ask AWS whether the desired state is possible, before anything is done; a text that it returns is a warning.
-    ``with_caller`` adds ``account`` and ``partition`` of the caller to the options that ``make`` gets. ``only_removes`` is for a module
+    ``with_caller`` adds ``account`` and ``partition`` of the caller to the options that ``kind`` gets. ``only_removes`` is for a module
     that deletes and has no option ``state``; without either, the resource is to be there.
     """
 
     def execute(ctx: AwsContext) -> Result:
         params = {**ctx.params, "region": ctx.login.region}
         api = Api(ctx.login.client)
-        mark = params.get("only_tagged") or {}
+        mark = texts("only_tagged", params.get("only_tagged") or {})
         absent = only_removes or params.get("state") == "absent"
-        tags, purge = with_owner_tags(params.get("tags"), mark, purge=params.get("purge_tags", True))
+        asked = None if absent or params.get("tags") is None else texts("tags", params["tags"])
+        tags, purge = with_owner_tags(asked, mark, purge=params.get("purge_tags", True))
         params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
         notice = check(api, params) if check and not absent else ""
-        resource = make(params)
+        given = {name: in_api_case(params[name], capitals=capitals) for name in nested if params[name] is not None}
+        make = functools.partial(cloud.from_options, kind) if isinstance(kind, type) else kind
+        resource: Resource = make({**params, **given})
+        if not absent:
+            refuse_tags(resource.label, tags or {}, any_character=resource.any_character_in_tags)
         options = ConvergeOptions(absent, ctx.check, mark, params.get("adopt", False))
         outcome = converge(
             resource, api, options, WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))

@@ -9,15 +9,24 @@ Private to the collection.
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
 
 from .._cloud.converge import Outcome
 
+K = t.TypeVar("K")
+
 
 def wait_options(seconds: int) -> dict[str, dict[str, t.Any]]:
     return {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": seconds}}
+
+
+def from_options(kind: type[K], params: dict[str, t.Any]) -> K:
+    """The kind, a dataclass, with the options of its fields' names."""
+    names = [field.name for field in dataclasses.fields(t.cast(t.Any, kind))]
+    return kind(**{name: params[name] for name in names if name in params})
 
 
 def snake_case_result(body: dict[str, t.Any], words: t.Sequence[str]) -> dict[str, t.Any]:

@@ -30,6 +30,7 @@ from .._core.errors import InvalidInput, Unauthorized
 from .._gcp.api import Api
 from .._gcp.compare import MAPS, mark_of
 from .._gcp.errors import library_errors, without_secrets
+from .._gcp.labels import texts
 from .._gcp.resource import Resource
 from . import cloud
 from .failure import Result
@@ -103,7 +104,7 @@ def from_options(kind: type[R], params: dict[str, t.Any]) -> R:
     names = [field.name for field in dataclasses.fields(kind)]
     given = {name: params[name] for name in names if name in params}
     if given.get("labels") is not None:
-        given["labels"] = {str(key): str(value) for key, value in given["labels"].items()}
+        given["labels"] = texts(given["labels"])
     return kind(**given)
 
 

@@ -108,11 +108,6 @@ def monitor_kind(ctx: Context) -> str | None:
     return next((kind for kind, version in MONITORS.items() if ctx.cluster.resource(version, kind)), None)
 
 
-def namespace_of(ctx: Context) -> str:
-    """The namespace in the options, else that of the kubeconfig's context."""
-    return str(ctx.params["namespace"] or ctx.cluster.namespace)
-
-
 def waited(ctx: Context, observe: Observe[T], *, goal: str, every: float) -> T:
     """What is observed, each EVERY seconds, once nothing is missing; as wait_for, within option wait_timeout."""
     return wait_for(

@@ -46,6 +46,11 @@ class Context(HostContext):
         return self.connect()
 
     @property
+    def namespace(self) -> str:
+        """The namespace in the options, else that of the kubeconfig's context."""
+        return str(self.params["namespace"] or self.cluster.namespace)
+
+    @property
     def promised(self) -> Promised:
         """What earlier tasks of this run would have made this cluster have."""
         return self.promises.setdefault(self.cluster.server, Promised())

@@ -64,14 +64,9 @@ class Life(abc.ABC, t.Generic[S]):
         self._deadline = Deadline(ctx.params["wait_timeout"])
 
     @functools.cached_property
-    def namespace(self) -> str:
-        """The namespace in the options, else that of the kubeconfig's context."""
-        return groups.namespace_of(self.ctx)
-
-    @functools.cached_property
     def owner(self) -> str:
         """The label of everything that belongs to the servers."""
-        return owner_of(self.kind.module, self.namespace, self.params["name"])
+        return owner_of(self.kind.module, self.ctx.namespace, self.params["name"])
 
     @property
     def waiting(self) -> dict[str, t.Any]:
@@ -108,7 +103,7 @@ class Life(abc.ABC, t.Generic[S]):
 
     def unwanted(self) -> list[Ref]:
         """The objects that other options would have created."""
-        policy = Ref(network_policy.API_VERSION, network_policy.KIND, self.server.name, self.namespace)
+        policy = Ref(network_policy.API_VERSION, network_policy.KIND, self.server.name, self.ctx.namespace)
         return [] if self.server.network_policy else [policy]
 
     def wait(self) -> dict[str, t.Any]:
@@ -136,7 +131,7 @@ class Life(abc.ABC, t.Generic[S]):
         def make(once: MadeOnce) -> tuple[list[Manifest], None]:
             # Read before the Secrets, without which no run creates it.
             self.live = self.read()
-            self.server = self.desired(self.namespace)
+            self.server = self.desired(self.ctx.namespace)
             self.check()
             return [*self.generated(once), *self.manifests()], None
 
@@ -152,26 +147,31 @@ class Life(abc.ABC, t.Generic[S]):
 
     def absent(self) -> Result:
         """Delete everything of the servers."""
-        return self.ctx.result(groups.delete_group(self.ctx, self.namespace, self.owner))
+        return self.ctx.result(groups.delete_group(self.ctx, self.ctx.namespace, self.owner))
 
 
 class LifeWithClaims(Life[S]):
     """The life of servers as a StatefulSet whose claims outlive it."""
 
+    def fields(self, namespace: str, *names: str) -> dict[str, t.Any]:
+        storage_class = self.params["storage_class_name"] or None
+        return {**super().fields(namespace, "storage_size", *names), "storage_class_name": storage_class}
+
     def read(self) -> Manifest | None:
-        return self.ctx.cluster.get(stateful_set_of(self.desired(self.namespace)))
+        return self.ctx.cluster.get(stateful_set_of(self.desired(self.ctx.namespace)))
 
     def check(self) -> None:
         """Refuse what live servers cannot become, and claims that could never be bound."""
-        size, storage_class = (getattr(self.server, name) for name in ("storage_size", "storage_class_name"))
+        size = self.server.storage_size
         if self.live:
             self.check_live(self.live)
         elif size is not None and not self.ctx.check:
-            claims_of(self.server).check_storage(self.ctx.cluster, size=size, storage_class=storage_class)
+            claims = claims_of(self.server)
+            claims.check_storage(self.ctx.cluster, size=size, storage_class=self.server.storage_class_name)
 
     def check_live(self, live: Manifest) -> None:
         """Raise if live servers cannot become the desired ones."""
 
     def absent(self) -> Result:
-        claims = claims_of(self.desired(self.namespace))
+        claims = claims_of(self.desired(self.ctx.namespace))
         return self.ctx.result(groups.delete_servers(self.ctx, claims, self.owner))

@@ -18,9 +18,7 @@ from .._kube.made_once import with_earlier_tries
 from .._kube.objects import group_kind, ref_of
 from .._training import lifecycle
 from .._training.kind import Desired, Kind, Request
-from .._training.read import observe
 from .._training.results import results
-from .groups import namespace_of
 from .options import APPLY, STATE
 
 if t.TYPE_CHECKING:
@@ -46,7 +44,7 @@ def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]],
     """Train, scale, or remove. PARSE turns options into a desired training, or raises InvalidInput."""
     params = {name: value for name, value in ctx.params.items() if name != "planned"}
     planned = {} if ctx.check else dict(ctx.params["planned"] or {})
-    namespace = namespace_of(ctx)
+    namespace = ctx.namespace
     # Bad options fail before the first request to the cluster.
     desired = parse({**params, "namespace": namespace}) if params["state"] == "present" else None
     given = {name: params[name] for name in _REQUEST if name in params}
@@ -78,6 +76,6 @@ def _plan(ctx: Context, params: dict[str, t.Any], desired: Desired) -> str:
 
 def info(ctx: Context, kind: Kind) -> Result:
     """The state of a training."""
-    observed = observe(ctx.cluster, kind, namespace_of(ctx), ctx.params["name"])
+    observed = kind.observe(ctx.cluster, ctx.namespace, ctx.params["name"])
     reported = results(ctx.cluster, kind, observed)
     return {"changed": False, "exists": observed.exists, "world": {}, **observed.status.result(), **reported}

@@ -55,11 +55,16 @@ _STALE = re.compile(r"fingerprint mismatch")
 _FORBIDDEN = re.compile(
     r"(?P<name>(?:custom)?constraints/[\w.-]+)|org(?:anization)?[ _-]?polic(?:y|ies)|permitted customer", re.IGNORECASE
 )
+# A service's own account was refused, and not the caller: it is named, or GKE passes on what Compute Engine said to its account
+# (hashicorp/terraform-provider-google#8262, terraform-google-modules/terraform-google-kubernetes-engine#302).
+_AGENT = re.compile(r"(?P<name>service-\d+@[\w.-]+\.iam\.gserviceaccount\.com)|Google Compute Engine: Required '")
+_AUTOPILOT = re.compile(r"Autopilot node pools cannot be")
 _PASSING = {"CONDITION_NOT_MET", "ABORTED", "CONFLICT"}
 FORBIDDEN = "ORGANIZATION_POLICY"
 STOCKOUT = "STOCKOUT"
 DISABLED = "SERVICE_DISABLED"
 HINTS = {
+    "AUTOPILOT": "An Autopilot cluster makes its nodes by itself as pods ask for them: leave the node pools out, or use a Standard one",
     STOCKOUT: "Google has no such machine there now: try another zone, another type, spot or a reservation, or run again later",
     "QUOTA_EXCEEDED": "Ask for more quota (IAM & Admin, Quotas), or for fewer or smaller machines",
     "IP_SPACE_EXHAUSTED": "The range of the pods is used up: make fewer nodes, or a node pool with a smaller max_pods_per_node",
@@ -140,6 +145,8 @@ def problem(error: t.Any) -> Problem:
         words.insert(0, "IP_SPACE_EXHAUSTED")
     elif _NO_QUOTA.search(message):
         words.insert(0, "QUOTA_EXCEEDED")
+    elif _AUTOPILOT.search(message):
+        words.insert(0, "AUTOPILOT")
     elif _STALE.search(message):
         words.insert(0, "CONDITION_NOT_MET")
     codes = list(dict.fromkeys(word(one) for one in words if one))
@@ -156,10 +163,11 @@ def refusal(what: str, service: str, http: int, answer: t.Any) -> Refused:
     codes = found.codes or [{401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}.get(http, str(http))]
     message = found.message or f"status {http}"
     told = f"{what} was refused: {codes[0]}: {message}"
-    return Refused(told, _hint(found, codes, service, http), codes=codes, http=http, said=message)
+    return Refused(told, hint_of(found, codes, service, http), codes=codes, http=http, said=message)
 
 
-def _hint(found: Problem, codes: list[str], service: str, http: int) -> str:
+def hint_of(found: Problem, codes: list[str], service: str, http: int = 0) -> str:
+    """What to do about an answer, or the bad end of an operation, as far as its words tell."""
     if DISABLED in codes:
         api = found.metadata.get("service") or f"{service}.googleapis.com"
         return f"Enable {api}, which role gcp_project does; just after that it may take minutes until Google knows"
@@ -170,7 +178,7 @@ def _hint(found: Problem, codes: list[str], service: str, http: int) -> str:
         which = f", {named}," if named else ""
         return f"A policy of the organization{which} forbids it: whoever manages those policies can allow it, or choose other options"
     told = next((HINTS[code] for code in codes if code in HINTS), "")
-    if told or http != 403:
+    if told or not (http == 403 or "PERMISSION_DENIED" in codes):
         return told
     spoken = (
         name
@@ -178,7 +186,14 @@ def _hint(found: Problem, codes: list[str], service: str, http: int) -> str:
         if not name.endswith((".googleapis.com", ".gserviceaccount.com"))
     )
     named = found.metadata.get("permission") or next(spoken, "")
-    return f"The caller lacks the permission {named}" if named else "The caller lacks the permission"
+    lacks = f"lacks the permission {named}" if named else "lacks the permission"
+    if agent := _AGENT.search(found.message):
+        who = agent["name"] or "service-PROJECT_NUMBER@container-engine-robot.iam.gserviceaccount.com"
+        return (
+            f"Not the caller, but Google's own service account {who} {lacks}: give it back the role of a service agent, for GKE "
+            "roles/container.serviceAgent, and in the project of a shared network roles/compute.networkUser"
+        )
+    return f"The caller {lacks}"
 
 
 @contextlib.contextmanager

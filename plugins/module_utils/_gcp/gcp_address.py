@@ -10,7 +10,6 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import typing as t
 
 from .._cloud.plan import Body, Plan
 from .._core.errors import InvalidInput
@@ -29,6 +28,7 @@ class GcpAddress(Labelled):
     SERVICE, COLLECTION = "compute", "addresses"
     CHANGES = (SET_LABELS,)
     ONCE = frozenset({"description"})
+    FREED = True
     FIXED_HINT = "Choose another name, or delete it first: the address itself will then be another one"
 
     region: str | None = None
@@ -76,8 +76,3 @@ class GcpAddress(Labelled):
             return plan
         later = self.change_step(SET_LABELS, labels, {})
         return dataclasses.replace(plan, after={**plan.after, **labels}, later=(later,))
-
-    def hint(self, codes: t.Sequence[str]) -> str:
-        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
-            return "Delete the machine, NAT or load balancer that uses the address first"
-        return ""

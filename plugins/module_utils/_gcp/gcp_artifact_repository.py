@@ -27,6 +27,9 @@ class GcpArtifactRepository(Labelled):
     PARENT, CREATE = "projects/{project}/locations/{location}", "create"
     CHANGES = (Change(("description", "labels", "cleanupPolicies", "cleanupPolicyDryRun"), masked=True),)
     IDENTITY = ("name", "createTime")
+    HINTS: t.ClassVar = {
+        "PERMISSION_DENIED": "Check location, such as us-central1 or europe, and that the caller may manage repositories"
+    }
     data_option = "delete_packages: true"
 
     location: str
@@ -60,8 +63,3 @@ class GcpArtifactRepository(Labelled):
     def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # it says itself how much it holds
         held = int(live.get("sizeBytes") or 0)
         return f"holds packages ({held} bytes)" if held else ""
-
-    def hint(self, codes: t.Sequence[str]) -> str:
-        if "PERMISSION_DENIED" in codes:
-            return "Check location, such as us-central1 or europe, and that the caller may manage repositories"
-        return ""

@@ -15,12 +15,12 @@ import typing as t
 
 from .._cloud.plan import Body, without_none
 from .._core.errors import InvalidInput
+from .labels import refuse_tags
 from .links import network_link, ranges_of
 from .resource import Change, Described
 
 # Google knows protocols by name or number, and shows either.
 NUMBERS = {"1": "icmp", "4": "ipip", "6": "tcp", "17": "udp", "50": "esp", "51": "ah", "94": "ipip", "132": "sctp"}
-SOURCES = ("source_ranges", "source_tags")
 Rules = t.Sequence[dict[str, t.Any]]
 
 
@@ -54,6 +54,7 @@ class GcpFirewall(Described):
     log_config: dict[str, t.Any] | None = None
 
     def validate(self) -> None:
+        refuse_tags(self.label, [*(self.source_tags or ()), *(self.target_tags or ())])
         if bool(self.allowed) == bool(self.denied):
             raise InvalidInput(f"{self.label} needs either allowed or denied, with at least one protocol")
         if self.direction == "INGRESS" and self.allowed and not (self.source_ranges or self.source_tags):
@@ -89,22 +90,27 @@ class GcpFirewall(Described):
                 f"{self.label} exists and is not {action}; Google cannot change what a rule does to traffic",
                 hint=self.FIXED_HINT,
             )
-        shown = {key: [_rule(row) for row in live[key]] for key in ("allowed", "denied") if live.get(key)}
+        shown = {key: _merged(live[key]) for key in ("allowed", "denied") if live.get(key)}
         spelled = {key: [_spelled(row) for row in live.get(key) or ()] for key in ("sourceRanges", "destinationRanges")}
         return {**live, **shown, **spelled}
 
 
 def _rules(rules: Rules | None) -> list[Body] | None:
-    """No ports are all ports: that must be said, as a list that is left out is not asked for."""
     if not rules:
         return None
-    return [_rule({"IPProtocol": rule["ip_protocol"], "ports": rule.get("ports")}) for rule in rules]
+    return _merged([{"IPProtocol": rule["ip_protocol"], "ports": rule.get("ports")} for rule in rules])
 
 
-def _rule(rule: Body) -> Body:
-    protocol = str(rule["IPProtocol"]).lower()
-    ports = [str(port) for port in rule.get("ports") or ()]
-    return {"IPProtocol": NUMBERS.get(protocol, protocol), "ports": ports}
+def _merged(rules: Rules) -> list[Body]:
+    """One row for each protocol, as several admit the same as one. No ports are all ports: that must be said, as a list that is left out
+    is not asked for."""
+    found: dict[str, list[str]] = {}
+    for rule in rules:
+        name = str(rule["IPProtocol"]).lower()
+        protocol, ports = NUMBERS.get(name, name), [str(port) for port in rule.get("ports") or ()]
+        whole = not ports or found.get(protocol) == []
+        found[protocol] = [] if whole else list(dict.fromkeys([*found.get(protocol, ()), *ports]))
+    return [{"IPProtocol": protocol, "ports": ports} for protocol, ports in found.items()]
 
 
 def _spelled(text: str) -> str:

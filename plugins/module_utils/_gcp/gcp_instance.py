@@ -14,10 +14,11 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._cloud.plan import Body, Plan, deletion_plan, found_of, mark_text, whose, without_none
+from .._cloud.plan import Body, Plan, found_of, mark_text, whose, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import mark_of, same
+from .labels import refuse_metadata, refuse_tags, texts
 from .links import link, network_link
 from .plan import Step
 from .resource import SET_LABELS, Change, Labelled
@@ -68,6 +69,9 @@ class GcpInstance(Labelled):
         Change(("scheduling",), "setScheduling", "POST", "/setScheduling"),
         Change(("diskSizeGb",), "resize", "POST", "/resize"),
     )
+    HINTS: t.ClassVar = {
+        "INVALID_RESOURCE_USAGE": "The machine is protected against deletion: take that away first, if it may go"
+    }
     AT_REST = ("machineType", "serviceAccounts", "scheduling")
     FIXED_HINT = "Delete the machine and make it again; its boot disk is kept, and the new machine gets it"
 
@@ -88,6 +92,8 @@ class GcpInstance(Labelled):
         return self.zone.rsplit("-", 1)[0]
 
     def validate(self) -> None:
+        refuse_metadata(self.label, texts(self.metadata or {}))
+        refuse_tags(self.label, self.tags or ())
         if not (self.network or self.subnetwork):
             raise InvalidInput(f"{self.label} needs network or subnetwork")
         if self.address and "address" not in self.found:
@@ -107,7 +113,7 @@ class GcpInstance(Labelled):
             "diskSizeGb": (self.disk or {}).get("size_gb"),
             "diskType": (self.disk or {}).get("type"),
             "tags": None if self.tags is None else sorted(self.tags),
-            "metadata": None if self.metadata is None else {str(key): str(value) for key, value in self.metadata.items()},
+            "metadata": None if self.metadata is None else texts(self.metadata),
             "serviceAccounts": [account] if self.service_account else None,
             "scheduling": {"provisioningModel": "SPOT" if self.spot else "STANDARD"},
         }  # fmt: skip
@@ -140,22 +146,19 @@ class GcpInstance(Labelled):
             raise InvalidInput(f"{self.label} does not exist, and to create it machine_type and disk are needed")
         body = without_none(self.body())
         nic = {key: body.get(key) for key in ("network", "subnetwork")}
+        accesses = [{**ACCESS, "natIP": self.found["address"]}] if self.address else None
         request = {
             "name": self.name,
             "machineType": body["machineType"],
             "disks": [self._boot()],
-            "networkInterfaces": [without_none({**nic, "accessConfigs": self._accesses()})],
+            "networkInterfaces": [without_none({**nic, "accessConfigs": accesses})],
             "tags": {"items": body.get("tags", [])},
             "metadata": {"items": _items(body.get("metadata", {}))},
             "serviceAccounts": body.get("serviceAccounts"),
             "scheduling": self._scheduling(),
             **self.marked({}),
         }  # fmt: skip
-        path = f"{self.parent}/{self.COLLECTION}"
-        return Step(self.method("insert"), without_none(request), "create", self.SERVICE, "stable", path=path)
-
-    def _accesses(self) -> list[Body] | None:
-        return [{**ACCESS, "natIP": self.found["address"]}] if self.address else None
+        return dataclasses.replace(super().creation(), request=without_none(request))
 
     def _boot(self) -> Body:
         """A new disk, or the one that an earlier machine of this name left, if that one was ours."""
@@ -190,12 +193,12 @@ class GcpInstance(Labelled):
         plan = super().plan(live)
         if live is None:
             return plan
-        steps = [*plan.steps, *self._moves(live)]
-        before, after = dict(plan.before), dict(plan.after)
-        if self.address and _access(live).get("natIP") != self.found["address"]:
+        moves, before, after = self._moves(live), dict(plan.before), dict(plan.after)
+        steps = [*plan.steps, *moves]
+        if moves:
             before["natIP"], after["natIP"] = _access(live).get("natIP"), self.found["address"]
         if live.get("status") == STOPPED:
-            steps.append(Step(self.method("start"), {}, "start", self.SERVICE, "stable", path=f"{self.path}/start"))
+            steps.append(self.step("start", "start", suffix="/start"))
             before["status"], after["status"] = STOPPED, "RUNNING"
         return Plan(tuple(steps), before, after)
 
@@ -204,35 +207,12 @@ class GcpInstance(Labelled):
         access, steps = _access(live), []
         if not self.address or access.get("natIP") == self.found["address"]:
             return []
-        params = {"networkInterface": NIC}
         if access:
-            more = {**params, "accessConfig": access.get("name", ACCESS["name"])}
-            path = f"{self.path}/deleteAccessConfig"
-            steps.append(
-                Step(
-                    self.method("deleteAccessConfig"),
-                    {},
-                    "take the address away",
-                    self.SERVICE,
-                    "stable",
-                    path=path,
-                    params=more,
-                )
-            )
-        request = {**ACCESS, "natIP": self.found["address"]}
-        path = f"{self.path}/addAccessConfig"
-        steps.append(
-            Step(
-                self.method("addAccessConfig"),
-                request,
-                "give the address",
-                self.SERVICE,
-                "stable",
-                path=path,
-                params=params,
-            )
-        )
-        return steps  # fmt: skip
+            name = access.get("name", ACCESS["name"])
+            method, says = "deleteAccessConfig", "take the address away"
+            steps.append(self.step(method, says, suffix=f"/{method}", networkInterface=NIC, accessConfig=name))
+        method, request = "addAccessConfig", {**ACCESS, "natIP": self.found["address"]}
+        return [*steps, self.step(method, "give the address", request, f"/{method}", networkInterface=NIC)]
 
     def change_step(self, change: Change, fields: Body, live: Body) -> Step:
         step = super().change_step(change, fields, live)
@@ -274,26 +254,14 @@ class GcpInstance(Labelled):
             return False  # see ``_moves``
         return super()._differs(key, live, desired) if key != "diskType" else not same(live, desired)
 
-    def plan_absent(self, live: Body | None) -> Plan:
+    def before_deletion(self, live: Body) -> list[Step]:
         """Detach every disk from the deletion of the VM. Disks that are to be deleted are deleted by their own request."""
-        if live is None:
-            return Plan()
         rows = [row for row in live.get("disks") or () if row.get("autoDelete") and row.get("type") == "PERSISTENT"]
-        steps = [self._keep(row) for row in rows]
-        return deletion_plan(
-            {key: value for key, value in live.items() if not key.startswith("_")}, *steps, self.deletion()
-        )
+        return [self._keep(row["deviceName"]) for row in rows]
 
-    def _keep(self, row: Body) -> Step:
-        path = f"{self.path}/setDiskAutoDelete"
-        params = {"deviceName": row["deviceName"], "autoDelete": "false"}
-        says = f"keep disk {row['deviceName']}"
-        return Step(self.method("setDiskAutoDelete"), {}, says, self.SERVICE, "stable", path=path, params=params)
-
-    def hint(self, codes: t.Sequence[str]) -> str:
-        if "INVALID_RESOURCE_USAGE" in codes:
-            return "The machine is protected against deletion: take that away first, if it may go"
-        return ""
+    def _keep(self, device: str) -> Step:
+        method = "setDiskAutoDelete"
+        return self.step(method, f"keep disk {device}", suffix=f"/{method}", deviceName=device, autoDelete="false")
 
 
 def _access(live: Body) -> Body:

@@ -10,7 +10,6 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import typing as t
 
 from .._cloud.plan import Body
 from .._core.errors import InvalidInput
@@ -28,6 +27,7 @@ class GcpNetwork(Described):
         Change(("autoCreateSubnetworks",), "switchToCustomMode", "POST", "/switchToCustomMode"),
         Change(("routingConfig", "mtu")),
     )
+    FREED = True
     FIXED_HINT = "Leave the option out, or make a network of another name; without owner the name alone decides"
 
     auto_create_subnetworks: bool = False
@@ -52,8 +52,3 @@ class GcpNetwork(Described):
                 hint="Set auto_create_subnetworks: false",
             )
         return dataclasses.replace(step, request={}, says="subnetworks by hand")
-
-    def hint(self, codes: t.Sequence[str]) -> str:
-        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
-            return "Remove what is in the network first: subnetworks, firewalls, routers, machines"
-        return ""

@@ -14,19 +14,14 @@ import typing as t
 
 from .._cloud.plan import Body, Plan, deletion_plan, without_none
 from .._core.errors import InvalidInput
-from .links import link, network_link
+from .links import camelled, link, network_link
 from .plan import Step
 from .resource import Change, Described
 
-FIELDS = {
-    "nat_ip_allocate_option": "natIpAllocateOption",
-    "source_subnetwork_ip_ranges_to_nat": "sourceSubnetworkIpRangesToNat",
-    "min_ports_per_vm": "minPortsPerVm",
-    "max_ports_per_vm": "maxPortsPerVm",
-    "enable_dynamic_port_allocation": "enableDynamicPortAllocation",
-    "enable_endpoint_independent_mapping": "enableEndpointIndependentMapping",
-    "log_config": "logConfig",
-}
+FIELDS = (
+    "nat_ip_allocate_option", "source_subnetwork_ip_ranges_to_nat", "min_ports_per_vm", "max_ports_per_vm",
+    "enable_dynamic_port_allocation", "enable_endpoint_independent_mapping",
+)  # fmt: skip
 DEFAULTS = {
     "nat_ip_allocate_option": "AUTO_ONLY",
     "source_subnetwork_ip_ranges_to_nat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
@@ -45,6 +40,9 @@ class GcpRouterNat(Described):
     NOUN = "router"
     SERVICE, COLLECTION = "compute", "routers"
     PARENT = "projects/{project}/regions/{region}"
+    HINTS: t.ClassVar = {
+        "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove the VPN tunnels and attachments of the router first"
+    }
     CHANGES = (Change(("description", "nat")),)
 
     region: str
@@ -76,17 +74,12 @@ class GcpRouterNat(Described):
         ips, subnetworks = nat.get("nat_ips"), nat.get("subnetworks")
         return without_none({
             "name": self.nat_name,
-            **{name: nat.get(option) for option, name in FIELDS.items()},
+            **camelled(nat, FIELDS),
             "logConfig": nat.get("log_config") and without_none(nat["log_config"]),
             "natIps": [link(self.parent, "addresses", one) for one in ips] if ips else None,
-            "subnetworks": [self._subnetwork(row) for row in subnetworks] if subnetworks else None,
-        })  # fmt: skip
-
-    def _subnetwork(self, row: dict[str, t.Any]) -> Body:
-        return without_none({
-            "name": link(self.parent, "subnetworks", row["name"]),
-            "sourceIpRangesToNat": row.get("source_ip_ranges_to_nat"),
-            "secondaryIpRangeNames": row.get("secondary_ip_range_names"),
+            "subnetworks": [
+                {**camelled(row, row), "name": link(self.parent, "subnetworks", row["name"])} for row in subnetworks or ()
+            ] or None,
         })  # fmt: skip
 
     def seen(self, live: Body) -> Body:
@@ -123,8 +116,7 @@ class GcpRouterNat(Described):
         others, foreign = self._others(live), self._foreign(live)
         if not foreign:
             return deletion_plan(live, self.deletion())
-        says = f"delete NAT {self.nat_name}"
-        step = Step(self.method("patch"), {"nats": others}, says, self.SERVICE, "stable", "PATCH", self.path)
+        step = self.step("patch", f"delete NAT {self.nat_name}", {"nats": others}, verb="PATCH")
         kept = f"{self.label} was kept: it {foreign}"
         return Plan((step,), {"nats": live["nats"]}, {"nats": others}, kept=kept)
 
@@ -135,8 +127,3 @@ class GcpRouterNat(Described):
         names = [f"NAT {nat['name']}" for nat in self._others(live)]
         names += [f"peer {peer['name']}" for peer in live.get("bgpPeers") or ()]
         return f"holds {', '.join(names)}, which this module did not make" if names else ""
-
-    def hint(self, codes: t.Sequence[str]) -> str:
-        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
-            return "Remove the VPN tunnels and attachments of the router first"
-        return ""

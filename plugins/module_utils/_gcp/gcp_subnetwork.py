@@ -15,21 +15,14 @@ import re
 import typing as t
 
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, without_none
+from .._cloud.plan import Body
 from .._core.errors import InvalidInput, MusterError
 from .errors import Refused
-from .links import network_link, range_of
+from .links import camelled, network_link, range_of
 from .plan import Step
 from .resource import Change, Described
 
 RANGE_IN_USE = re.compile(r"(?i)secondary.*(?:in use|being used)")
-LOG_FIELDS = {
-    "enable": "enable",
-    "aggregation_interval": "aggregationInterval",
-    "flow_sampling": "flowSampling",
-    "metadata": "metadata",
-    "filter_expr": "filterExpr",
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +37,7 @@ class GcpSubnetwork(Described):
         Change(("ipCidrRange",), "expandIpCidrRange", "POST", "/expandIpCidrRange"),
         Change(("privateIpGoogleAccess",), "setPrivateIpGoogleAccess", "POST", "/setPrivateIpGoogleAccess"),
     )
+    FREED = True
     FIXED_HINT = "Leave the option out, or make a subnetwork of another name; without owner the name alone decides"
 
     region: str
@@ -66,9 +60,7 @@ class GcpSubnetwork(Described):
             "ipCidrRange": self.ip_cidr_range and range_of("ip_cidr_range", self.ip_cidr_range),
             "secondaryIpRanges": self._ranges(),
             "privateIpGoogleAccess": self.private_ip_google_access,
-            "logConfig": self.log_config and without_none(
-                {name: self.log_config.get(option) for option, name in LOG_FIELDS.items()}
-            ),
+            "logConfig": self.log_config and camelled(self.log_config, self.log_config),
         }  # fmt: skip
 
     def _ranges(self) -> list[Body] | None:
@@ -76,7 +68,7 @@ class GcpSubnetwork(Described):
             return None
         return [
             {
-                "rangeName": row["range_name"],
+                **camelled(row, row),
                 "ipCidrRange": range_of(f"secondary range {row['range_name']}", row["ip_cidr_range"]),
             }
             for row in self.secondary_ip_ranges
@@ -104,11 +96,6 @@ class GcpSubnetwork(Described):
                 "A secondary range goes only when no cluster uses it: delete the cluster first, or leave the range in the list"
             )
         return super().explain(refused)
-
-    def hint(self, codes: t.Sequence[str]) -> str:
-        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
-            return "Remove what is in the subnetwork first: clusters, machines, addresses, load balancers"
-        return ""
 
 
 def _holds(wider: str, narrower: str) -> bool:

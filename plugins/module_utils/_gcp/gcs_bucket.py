@@ -14,15 +14,22 @@ import json
 import typing as t
 from urllib.parse import quote
 
+from .._cloud import plan as cloud
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, Plan, deletion_plan
+from .._cloud.plan import Body
 from .._core.errors import MusterError
+from .._core.pool import run_all
 from .api import Api
 from .errors import DISABLED, Refused
 from .plan import Step
 from .resource import Change, Labelled
 
 _NOT_OURS = "another project owns it (names of buckets are unique in all of Google Cloud), or the caller lacks storage.buckets.get on it"
+_EMPTY = "objects.delete"
+"""The step of this method deletes one object; the others are deleted while it is waited for."""
+_PAGE, _PARALLEL = 500, 8
+_SLICE_S = 30.0
+"""Seconds for which objects are deleted until the deadline is looked at."""
 CLOSED = {"uniformBucketLevelAccess": {"enabled": True}, "publicAccessPrevention": "enforced"}
 
 
@@ -53,11 +60,9 @@ class GcsBucket(Labelled):
             "location": self.location.upper(),
             "storageClass": self.storage_class,
             "iamConfiguration": CLOSED,
-            "versioning": None if self.versioning is None else {"enabled": self.versioning},
-            "lifecycle": None if self.lifecycle_rules is None else {"rule": list(self.lifecycle_rules)},
-            "softDeletePolicy": None
-            if self.soft_delete_retention_s is None
-            else {"retentionDurationSeconds": self.soft_delete_retention_s},
+            "versioning": _in("enabled", self.versioning),
+            "lifecycle": _in("rule", None if self.lifecycle_rules is None else list(self.lifecycle_rules)),
+            "softDeletePolicy": _in("retentionDurationSeconds", self.soft_delete_retention_s),
         }
 
     def read(self, api: Api) -> Body | None:
@@ -68,17 +73,29 @@ class GcsBucket(Labelled):
                 return {"name": self.name, "_unknown": f"{_NOT_OURS} ({refused.said})"}
             raise
         if live and self.delete_data:
-            live["_objects"] = self._objects(api)
+            live["_objects"] = self._objects(api, most=1)
         return live
 
-    def _objects(self, api: Api) -> list[Body]:
-        """Every version of every object."""
-        fields = "items(name,generation),nextPageToken"
-        return api.pages(self.label, "storage", f"{self.path}/o", "items", versions="true", fields=fields)
+    def _objects(self, api: Api, most: int) -> list[Body]:
+        """Versions of objects, so many at most."""
+        params = {"versions": "true", "fields": "items(name,generation)", "maxResults": most}
+        return (api.read(self.label, "storage", f"{self.path}/o", **params) or {}).get("items") or []
 
     def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # a bucket does not say how much it holds
-        found = api.read(self.label, "storage", f"{self.path}/o", versions="true", maxResults=1) or {}
-        return f"holds objects ({found['items'][0]['name']})" if found.get("items") else ""
+        found = self._objects(api, most=1)
+        return f"holds objects ({found[0]['name']})" if found else ""
+
+    def under_way(self, api: Api, step: cloud.Step, answer: Body) -> str | None:
+        if step.operation != _EMPTY:
+            return super().under_way(api, step, answer)
+        end = api.clock.monotonic() + _SLICE_S
+        while rows := self._objects(api, most=_PAGE):
+            failures = run_all(lambda row: api.write(self.label, self._removal(row)), rows, parallel=_PARALLEL)[1]
+            if failures:
+                raise failures[0]
+            if api.clock.monotonic() > end:
+                return "it may hold more objects"
+        return None
 
     def creation(self) -> Step:
         return dataclasses.replace(super().creation(), path="b", params={"project": self.project})
@@ -91,17 +108,13 @@ class GcsBucket(Labelled):
         gone = dict.fromkeys(set(live.get("labels") or {}) - set(fields["labels"]))
         return dataclasses.replace(step, request={**step.request, "labels": {**fields["labels"], **gone}})
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None:
-            return Plan()
-        steps = [self._removal(row) for row in live.get("_objects") or ()]
-        shown = {key: value for key, value in live.items() if not key.startswith("_")}
-        return deletion_plan(shown, *steps, self.deletion())
+    def before_deletion(self, live: Body) -> list[Step]:
+        return [dataclasses.replace(self._removal(row), wait="update") for row in live.get("_objects") or ()]
 
     def _removal(self, row: Body) -> Step:
         path = f"{self.path}/o/{quote(row['name'], safe='')}"
         params = {"generation": row["generation"]}
-        return Step("objects.delete", {}, f"delete object {row['name']}", "storage", "none", "DELETE", path, params)
+        return Step(_EMPTY, {}, "delete its objects", "storage", "none", "DELETE", path, params)
 
     def _differs(self, key: str, live: t.Any, desired: t.Any) -> bool:
         if key == "lifecycle":
@@ -121,6 +134,11 @@ class GcsBucket(Labelled):
         if {"RETENTION_POLICY_NOT_MET", "OBJECT_UNDER_ACTIVE_HOLD"} & refused.codes or "retention" in refused.said:
             return refused.with_hint("Run again when the retention has run out; holds and retention are never bypassed")
         return super().explain(refused)
+
+
+def _in(field: str, value: t.Any) -> Body | None:
+    """The object that has the field, if there is a value."""
+    return None if value is None else {field: value}
 
 
 def _rules(lifecycle: Body | None) -> list[str]:

@@ -15,7 +15,7 @@ import typing as t
 from .._cloud.plan import Body, Plan, State, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .compare import MARK, labels_with, merged
+from .compare import MARK, merged
 from .gke import (
     CLUSTERS,
     cidr_block,
@@ -28,6 +28,7 @@ from .gke import (
     why_so,
 )
 from .gke_access import endpoints, merged_networks, refuse_public_networks
+from .links import camel, camelled
 from .plan import Step
 from .resource import Change, Rest
 
@@ -40,18 +41,12 @@ DISABLED_ADDONS = {
     "http_load_balancing": "httpLoadBalancing",
     "network_policy": "networkPolicyConfig",
 }
-ADDONS = {
-    "config_connector": "configConnectorConfig",
-    "dns_cache": "dnsCacheConfig",
-    "gce_persistent_disk_csi_driver": "gcePersistentDiskCsiDriverConfig",
-    "gcp_filestore_csi_driver": "gcpFilestoreCsiDriverConfig",
-    "gcs_fuse_csi_driver": "gcsFuseCsiDriverConfig",
-    "gke_backup_agent": "gkeBackupAgentConfig",
-    "lustre_csi_driver": "lustreCsiDriverConfig",
-    "parallelstore_csi_driver": "parallelstoreCsiDriverConfig",
-    "ray_operator": "rayOperatorConfig",
-    "stateful_ha": "statefulHaConfig",
-}
+ADDONS = (
+    "config_connector", "dns_cache", "gce_persistent_disk_csi_driver", "gcp_filestore_csi_driver", "gcs_fuse_csi_driver",
+    "gke_backup_agent", "lustre_csi_driver", "parallelstore_csi_driver", "ray_operator", "stateful_ha",
+)  # fmt: skip
+# Fields of MaintenanceWindow, one of which a cluster with a window has; and one of our own, for those without.
+_WINDOWS, _ANY_TIME = {"dailyMaintenanceWindow", "recurringWindow", "recurringMaintenanceWindow"}, "anyTime"
 _CHANNELS = {True: "CHANNEL_STANDARD", False: "CHANNEL_DISABLED"}
 # Field of a cluster: the one field of ClusterUpdate that changes it, and how a person calls it. GKE takes one of them in a request.
 UPDATES = {
@@ -133,7 +128,7 @@ class GkeCluster(Rest):
         if self.labels is None and not self.owner and self.deletion_protection is None:
             return {}
         current = live.get("resourceLabels") or {}
-        labels = labels_with(current, self.labels, self.owner or "")
+        labels = self.labels_for(current, self.labels)
         labels.pop(PROTECTED, None)
         if self.deletion_protection or (self.deletion_protection is None and PROTECTED in current):
             labels[PROTECTED] = "true"
@@ -152,18 +147,15 @@ class GkeCluster(Rest):
             "gatewayApiConfig": None if self.gateway_api is None else {"channel": _CHANNELS[self.gateway_api]},
             "monitoringConfig": self._monitoring(),
             "loggingConfig": _components(self.logging_components),
-            "maintenancePolicy": {"window": _window(self.maintenance_window)} if self.maintenance_window else None,
+            "maintenancePolicy": None
+            if self.maintenance_window is None
+            else {"window": _window(self.maintenance_window)},
             "currentMasterVersion": self.version,
         }
 
     def _networks(self) -> Body:
         region = "-".join(self.location.split("-")[:2])
-        ranges = without_none(
-            {
-                "clusterSecondaryRangeName": self.cluster_secondary_range_name,
-                "servicesSecondaryRangeName": self.services_secondary_range_name,
-            }
-        )
+        ranges = camelled(vars(self), ("cluster_secondary_range_name", "services_secondary_range_name"))
         return {
             "network": self._link(self.network, "global/networks"),
             "subnetwork": self._link(self.subnetwork, f"regions/{region}/subnetworks"),
@@ -205,14 +197,15 @@ class GkeCluster(Rest):
         }
 
     def _policy(self, live: Body) -> Body:
-        """Without the end that Google itself gives an exclusion that lasts until a version is out of support."""
+        """With whether there is no window; without the end that Google itself gives an exclusion that lasts until a version is out of
+        support."""
         window = live.get("window") or {}
         asked = (self.maintenance_window or {}).get("exclusions") or {}
         rows = {
             name: {key: value for key, value in row.items() if key != "endTime" or _has_end(row, asked.get(name))}
             for name, row in (window.get("maintenanceExclusions") or {}).items()
         }
-        return {**live, "window": {**window, "maintenanceExclusions": rows}}
+        return {**live, "window": {**window, "maintenanceExclusions": rows, _ANY_TIME: not _WINDOWS & window.keys()}}
 
     def validate(self) -> None:
         if self.version is not None:
@@ -253,9 +246,8 @@ class GkeCluster(Rest):
         return Plan((remove, *made.steps, self._drop_first_pool()), {"status": "ERROR"}, made.after)
 
     def _drop_first_pool(self) -> Step:
-        path = f"{self.path}/nodePools/{FIRST_POOL}"
         says = "delete the nodes that GKE wants for a new cluster"
-        return Step(f"{CLUSTERS}.nodePools.delete", {}, says, "container", "stable", "DELETE", path)
+        return self.step("nodePools.delete", says, suffix=f"/nodePools/{FIRST_POOL}", verb="DELETE")
 
     def creation(self) -> Step:
         if not self.network or not self.subnetwork:
@@ -264,6 +256,9 @@ class GkeCluster(Rest):
         cluster = dict(step.request)
         if version := cluster.pop("currentMasterVersion", None):
             cluster["initialClusterVersion"] = version
+        if policy := cluster.pop("maintenancePolicy", None):
+            window = {key: value for key, value in policy["window"].items() if key != _ANY_TIME}
+            cluster |= {"maintenancePolicy": {"window": window}} if window else {}
         if not self.workload_identity:
             del cluster["workloadIdentityConfig"]
         if gateways := cluster.pop("gatewayApiConfig", None):
@@ -286,6 +281,7 @@ class GkeCluster(Rest):
             policy = live.get("maintenancePolicy") or {}
             kept = (policy.get("window") or {}).get("maintenanceExclusions")
             window = {**({"maintenanceExclusions": kept} if kept else {}), **value["window"]}
+            window.pop(_ANY_TIME, None)
             return dataclasses.replace(
                 step, request={"maintenancePolicy": {**policy, "window": window}}, says="maintenance window"
             )
@@ -305,16 +301,14 @@ class GkeCluster(Rest):
         return super().plan_absent(live)
 
     def used_by(self, live: Body) -> str:
-        """Node pools go with their cluster, so those of others keep it."""
-        pools = live.get("nodePools") or ()
-        theirs = sorted(
-            pool["name"]
-            for pool in pools
-            if pool_owner(pool) != (self.owner or "") and not (pool.get("autoscaling") or {}).get("autoprovisioned")
-        )
-        return (
-            f"has node pools of others ({', '.join(theirs)}), which would go with it" if self.owner and theirs else ""
-        )
+        """Node pools go with their cluster, so those of others keep it; those of an Autopilot cluster are its own."""
+        if not self.owner or (live.get("autopilot") or {}).get("enabled"):
+            return ""
+        pools = [
+            one for one in live.get("nodePools") or () if not (one.get("autoscaling") or {}).get("autoprovisioned")
+        ]
+        theirs = ", ".join(sorted(one["name"] for one in pools if pool_owner(one) != self.owner))
+        return f"has node pools of others ({theirs}), which would go with it" if theirs else ""
 
 
 def _first_pools(live: Body | None) -> list[Body]:
@@ -333,7 +327,7 @@ def _update(field: str, value: t.Any, live: Body) -> t.Any:
 def _addons(addons: dict[str, bool]) -> Body:
     asked = {key: value for key, value in addons.items() if value is not None}
     off = {DISABLED_ADDONS[key]: {"disabled": not value} for key, value in asked.items() if key in DISABLED_ADDONS}
-    return {**off, **{ADDONS[key]: {"enabled": value} for key, value in asked.items() if key in ADDONS}}
+    return {**off, **{f"{camel(key)}Config": {"enabled": value} for key, value in asked.items() if key in ADDONS}}
 
 
 def _components(names: list[str] | None) -> Body | None:
@@ -341,13 +335,15 @@ def _components(names: list[str] | None) -> Body | None:
 
 
 def _window(asked: Body) -> Body:
-    """A window every day, or one that recurs; and times at which nothing is done."""
+    """A window every day, or one that recurs, or none; and times at which nothing is done."""
     window: Body = {}
     if asked.get("daily_start_time"):
         window["dailyMaintenanceWindow"] = {"startTime": asked["daily_start_time"]}
     elif asked.get("recurrence"):
         times = {"startTime": asked.get("start_time"), "endTime": asked.get("end_time")}
         window["recurringWindow"] = {"window": times, "recurrence": asked["recurrence"]}
+    else:
+        window[_ANY_TIME] = True
     if asked.get("exclusions") is not None:
         window["maintenanceExclusions"] = {name: _exclusion(row) for name, row in asked["exclusions"].items()}
     return window

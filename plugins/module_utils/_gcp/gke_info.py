@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from .._cloud.plan import Body
@@ -40,16 +41,26 @@ def read_cluster(api: Api, project: str, location: str, name: str, owner: str | 
     }
 
 
-def read_leftovers(api: Api, project: str, location: str, name: str) -> Body:
-    """Disks of claims and load balancers of Services, by the labels that GKE gives them. They may outlive the cluster."""
-    return {
-        key: [
-            {"name": row["name"], "location": _place(row)}
-            for row in _everywhere(api, project, kind, f'labels.{_CLUSTER}="{name}"')
-            if row["labels"].get(_LOCATION, location) == location
-        ]
-        for key, kind in (("disks", "disks"), ("load_balancers", "forwardingRules"))
-    }
+def read_leftovers(api: Api, project: str, location: str, name: str, network: str | None) -> Body:
+    """What workloads of the cluster made in the project and may outlive it.
+
+    Disks of claims and load balancers of Services are known by the labels that GKE gives them, firewall rules by the tag of the cluster's
+    nodes. Network endpoint groups have only the uid of their cluster (NegDescription of kubernetes/ingress-gce): those of ``network``.
+    """
+
+    def labelled(kind: str) -> list[Body]:
+        rows = _everywhere(api, project, kind, f'labels.{_CLUSTER}="{name}"')
+        return [row for row in rows if row["labels"].get(_LOCATION, location) == location]
+
+    found = {"disks": labelled("disks"), "load_balancers": labelled("forwardingRules")}
+    tag = re.compile(rf"gke-{re.escape(name)}-[0-9a-f]{{8}}-node")
+    path, label = f"projects/{project}/global/firewalls", f"firewall rules of project {project}"
+    rules = api.pages(label, "compute", path, "items", filter='name eq "k8s.*"')
+    found["firewalls"] = [row for row in rules if any(tag.fullmatch(one) for one in row.get("targetTags") or ())]
+    inside = f'network eq ".*/networks/{network.rsplit("/", 1)[-1]}"' if network else ""
+    groups = _everywhere(api, project, "networkEndpointGroups", inside) if network else ()
+    found["network_endpoint_groups"] = [row for row in groups if '"cluster-uid"' in row.get("description", "")]
+    return {key: [{"name": row["name"], "location": _place(row)} for row in rows] for key, rows in found.items()}
 
 
 def _everywhere(api: Api, project: str, kind: str, wanted: str) -> t.Iterator[Body]:

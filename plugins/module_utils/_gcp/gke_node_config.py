@@ -11,23 +11,15 @@ from __future__ import annotations
 
 import typing as t
 
-from .._cloud.plan import Body, without_none
+from .._cloud.plan import Body
 from .compare import is_map
+from .labels import texts
+from .links import camelled
 
-_PLAIN = {
-    "machine_type": "machineType",
-    "disk_size_gb": "diskSizeGb",
-    "disk_type": "diskType",
-    "image_type": "imageType",
-    "labels": "labels",
-    "taints": "taints",
-    "tags": "tags",
-    "metadata": "metadata",
-    "resource_labels": "resourceLabels",
-    "spot": "spot",
-    "service_account": "serviceAccount",
-    "oauth_scopes": "oauthScopes",
-}
+_PLAIN = (
+    "machine_type", "disk_size_gb", "disk_type", "image_type", "labels", "taints", "tags", "metadata", "resource_labels", "spot",
+    "service_account", "oauth_scopes",
+)  # fmt: skip
 _WORDS = ("labels", "metadata", "resource_labels")
 
 
@@ -36,8 +28,8 @@ def node_config(options: Body) -> Body:
     given = {name: value for name, value in options.items() if value is not None}
     for name in _WORDS:
         if name in given:
-            given[name] = {str(key): str(value) for key, value in given[name].items()}
-    config = {api: given[name] for name, api in _PLAIN.items() if name in given}
+            given[name] = texts(given[name])
+    config = camelled(given, _PLAIN)
     if "image_type" in given:
         config["imageType"] = given["image_type"].upper()  # as Google keeps it
     if "accelerators" in given:
@@ -47,7 +39,7 @@ def node_config(options: Body) -> Body:
     if "workload_metadata" in given:
         config["workloadMetadataConfig"] = {"mode": given["workload_metadata"]}
     if "reservation_affinity" in given:
-        config["reservationAffinity"] = _reservation(given["reservation_affinity"])
+        config["reservationAffinity"] = camelled(given["reservation_affinity"], given["reservation_affinity"])
     return {**_with_text(given.get("other", {})), **config}
 
 
@@ -56,30 +48,16 @@ def _with_text(value: t.Any, field: str = "") -> t.Any:
     if not isinstance(value, dict):
         return value
     if is_map(field, value):
-        return {str(key): str(one) for key, one in value.items()}
+        return texts(value)
     return {key: _with_text(one, key) for key, one in value.items()}
 
 
 def _accelerator(row: Body) -> Body:
     driver, sharing = row.get("gpu_driver_version"), row.get("gpu_sharing_config")
-    return without_none(
-        {
-            "acceleratorType": row["type"],
-            "acceleratorCount": row["count"],
-            "gpuDriverInstallationConfig": driver and {"gpuDriverVersion": driver},
-            "gpuPartitionSize": row.get("gpu_partition_size"),
-            "gpuSharingConfig": sharing and _sharing(sharing),
-        }
-    )
-
-
-def _sharing(sharing: Body) -> Body:
     return {
-        "gpuSharingStrategy": sharing["gpu_sharing_strategy"],
-        "maxSharedClientsPerGpu": sharing["max_shared_clients_per_gpu"],
+        "acceleratorType": row["type"],
+        "acceleratorCount": row["count"],
+        **({"gpuDriverInstallationConfig": {"gpuDriverVersion": driver}} if driver else {}),
+        **({"gpuSharingConfig": camelled(sharing, sharing)} if sharing else {}),
+        **camelled(row, ["gpu_partition_size"]),
     }
-
-
-def _reservation(affinity: Body) -> t.Any:
-    asked = {"consumeReservationType": affinity["consume_reservation_type"]}
-    return without_none({**asked, "key": affinity.get("key"), "values": affinity.get("values")})

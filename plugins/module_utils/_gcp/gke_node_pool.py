@@ -15,9 +15,10 @@ import typing as t
 from .._cloud.plan import Body, Plan, State
 from .._core.errors import InvalidInput
 from .api import Api
-from .compare import labels_with, merged
+from .compare import merged
 from .errors import STOCKOUT
 from .gke import CLUSTERS, gke_state, is_whole, reached, version_key, why_so
+from .labels import refuse_metadata, refuse_node_labels, refuse_tags
 from .plan import Step
 from .resource import Change, Rest
 from .tpu_slices import hosts_of
@@ -112,7 +113,7 @@ class GkeNodePool(Rest):
         labels = (self.config or {}).get("resourceLabels")
         if labels is None and not self.owner:
             return {}
-        return {"config.resourceLabels": labels_with(live.get("config.resourceLabels"), labels, self.owner or "")}
+        return {"config.resourceLabels": self.labels_for(live.get("config.resourceLabels"), labels)}
 
     def body(self) -> Body:
         config = {f"{_CONFIG}{key}": value for key, value in (self.config or {}).items() if key != "resourceLabels"}
@@ -162,7 +163,10 @@ class GkeNodePool(Rest):
     def validate(self) -> None:
         if self.version is not None:
             version_key(self.version)
-        scaling = self.autoscaling or {}
+        config, scaling = self.config or {}, self.autoscaling or {}
+        refuse_node_labels(self.label, config.get("labels") or {})
+        refuse_metadata(self.label, config.get("metadata") or {})
+        refuse_tags(self.label, config.get("tags") or ())
         if scaling.get("enabled") and self.node_count is not None:
             raise InvalidInput(
                 f"{self.label}: node_count and autoscaling would each change the number of nodes",
@@ -175,7 +179,7 @@ class GkeNodePool(Rest):
                     hint="The minimum must not be over the maximum",
                 )
         self._refuse_totals(scaling)
-        keys = [(row["key"], row["effect"]) for row in (self.config or {}).get("taints") or ()]
+        keys = [(row["key"], row["effect"]) for row in config.get("taints") or ()]
         if twice := sorted({f"{key}:{effect}" for key, effect in keys if keys.count((key, effect)) > 1}):
             raise InvalidInput(
                 f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect"
@@ -193,11 +197,8 @@ class GkeNodePool(Rest):
             )
 
     def plan(self, live: Body | None) -> Plan:
-        if live is None or live.get("status") == "STOPPING":
-            return super().plan(None)
-        if live["status"] == "ERROR":
-            return self._again(live)
-        return super().plan(live)
+        status = (live or {}).get("status")
+        return self._again(live) if live and status == "ERROR" else super().plan(None if status == "STOPPING" else live)
 
     def _again(self, live: Body) -> Plan:
         """A pool in ERROR never had the nodes that it was made for; Google neither repairs nor changes it."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names of resources as the links that requests want, and addresses as Google spells them.
+"""Names of options and of resources as requests want them, and addresses as Google spells them.
 
 Private to the collection.
 """
@@ -10,9 +10,20 @@ Private to the collection.
 from __future__ import annotations
 
 import ipaddress
+import re
 import typing as t
 
 from .._core.errors import InvalidInput
+
+
+def camel(option: str) -> str:
+    """The API's name of an option that has the same words."""
+    return re.sub(r"_(\w)", lambda found: found[1].upper(), option)
+
+
+def camelled(options: t.Mapping[str, t.Any], names: t.Iterable[str]) -> dict[str, t.Any]:
+    """Of the options those that are given, by their names in the API."""
+    return {camel(name): options[name] for name in names if options.get(name) is not None}
 
 
 def link(place: str, collection: str, name: str) -> str:
@@ -41,4 +52,5 @@ def _suggestion(text: str) -> str:
 
 
 def ranges_of(option: str, texts: t.Sequence[str] | None) -> list[str] | None:
-    return None if texts is None else [range_of(option, text) for text in texts]
+    """As Google shows them, each once."""
+    return None if texts is None else list(dict.fromkeys(range_of(option, text) for text in texts))

@@ -51,13 +51,24 @@ from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, de
 from .._core.errors import Failed, InvalidInput, MusterError
 from . import operations
 from .api import Api
-from .compare import MARK, asked_part, labels_with, same, split_mark, text_with
-from .errors import HINTS, Refused
+from .compare import MARK, asked_part, labels_with, mark_of, same, split_mark, text_with
+from .errors import Refused, hint_of
+from .labels import refuse_labels
 from .plan import Step
 
 # Another operation on the same thing has not ended; in the words of GKE and of Compute Engine.
 _BUSY = re.compile(
     r"incompatible operation|(?i:operation \S+ is currently|has (?:an? )?(?:running|pending|ongoing) operation|please wait and try again)"
+)
+
+_HOLDER = re.compile(r"being used by '?[^' ]*?(\w+/[^/' ]+)'?(?: |$|[.;,])")
+# Names of ingress-gce (NEGs, k8s1-..., k8s2-...), of Kubernetes' cloud provider (k8s-fw-..., a with the uid of a Service) and of GKE.
+_MAKERS = (
+    (
+        re.compile(r"networkEndpointGroups/.*|\w+/(?:k8s.*|a[0-9a-f]{31})"),
+        " (a Service, Ingress or Gateway made it on a cluster, some minutes after which it goes)",
+    ),
+    (re.compile(r"\w+/gke-.*"), " (GKE made it for a cluster, some minutes after which it goes)"),
 )
 
 
@@ -66,7 +77,11 @@ class Resource(resource.Resource[Api]):
     """Anything in a project."""
 
     CLOUD = "Google"
-    BUSY = ("is busy with another operation", "Wait until that has ended, or run again later")
+    BUSY = ("is busy or still in use", "Wait until that has ended, or run again later")
+    HINTS: t.ClassVar[dict[str, str]] = {}
+    FREED: t.ClassVar[bool] = False
+    """Whether what uses it may be removed by GKE, some minutes after the cluster for which it was made
+    (hashicorp/terraform-provider-google#7637)."""
     SERVICE: t.ClassVar[str]
 
     project: str
@@ -76,23 +91,32 @@ class Resource(resource.Resource[Api]):
         found = operations.look(api, self.label, t.cast(Step, step), answer)
         if not isinstance(found, operations.Ended):
             return found
-        hint = self.hint(found.problem.codes) or next(
-            (HINTS[code] for code in found.problem.codes if code in HINTS), ""
+        hint = self.hint(found.problem.codes) or hint_of(found.problem, found.problem.codes, step.service)
+        told, details = (
+            f"{self.label}: {step.says} failed: {found.problem}",
+            {"operation": found.name, "code": found.problem.code},
         )
-        details = {"operation": found.name, "code": found.problem.code}
-        raise Failed(f"{self.label}: {step.says} failed: {found.problem}", hint, details=details)
+        ended = Refused(told, hint, codes=found.problem.codes, said=found.problem.message)
+        raise ended if self.passes(ended) else Failed(told, hint, details=details)
 
     def passes(self, refused: CallRefused) -> bool:
         codes = refused.codes if isinstance(refused, Refused) else frozenset()
-        return "RESOURCE_NOT_READY" in codes or bool(_BUSY.search(refused.message))
+        freed = self.FREED and "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes
+        return freed or "RESOURCE_NOT_READY" in codes or bool(_BUSY.search(refused.message))
+
+    def busy(self, refused: CallRefused) -> str:
+        """With who made what is in the way, which its name shows."""
+        holder = _HOLDER.search(refused.message)
+        made = next((who for names, who in _MAKERS if holder and names.fullmatch(holder[1])), "")
+        return f"{refused.message}{made}"
 
     def explain(self, refused: CallRefused) -> MusterError:
         told = self.hint(sorted(refused.codes)) if isinstance(refused, Refused) else ""
         return refused.with_hint(told) if told and isinstance(refused, Refused) else refused
 
-    def hint(self, codes: t.Sequence[str]) -> str:  # noqa: ARG002
+    def hint(self, codes: t.Sequence[str]) -> str:
         """What to do about a refusal or a bad end, where this kind knows more than the words of Google (``errors.HINTS``)."""
-        return ""
+        return next((self.HINTS[code] for code in codes if code in self.HINTS), "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,6 +175,11 @@ class Rest(Resource):
         """The field with the owner's mark as it is to be; empty if it is as it should be anyway."""
         raise NotImplementedError
 
+    def labels_for(self, live: dict[str, str] | None, asked: dict[str, str] | None) -> dict[str, str]:
+        """The labels that it is to have, with the mark of its owner; those that Google does not accept are refused."""
+        refuse_labels(self.label, {**(asked or {}), **mark_of(self.owner)})
+        return labels_with(live, asked, self.owner or "")
+
     def validate(self) -> None:
         """Refuse options that cannot be."""
 
@@ -167,6 +196,13 @@ class Rest(Resource):
     def method(self, name: str) -> str:
         return f"{self.METHODS or self.COLLECTION}.{name}"
 
+    def step(
+        self, method: str, says: str, request: Body | None = None, suffix: str = "", verb: str = "POST", **params: str
+    ) -> Step:
+        """A request to the resource, or below it by SUFFIX."""
+        path = self.path + suffix
+        return Step(self.method(method), request or {}, says, self.SERVICE, "stable", verb, path, params)
+
     def creation(self) -> Step:
         request = {**without_none(self.body()), **self.marked({})}
         path = f"{self.parent}/{self.COLLECTION}"
@@ -179,9 +215,7 @@ class Rest(Resource):
         """The request that changes FIELDS, which have their desired values."""
         request = {**fields, **{key: live[key] for key in change.also if key in live}}
         params = {"updateMask": ",".join(sorted(fields))} if change.masked else {}
-        says = ", ".join(sorted(fields))
-        path = self.path + change.suffix
-        return Step(self.method(change.method), request, says, self.SERVICE, "stable", change.verb, path, params)
+        return self.step(change.method, ", ".join(sorted(fields)), request, change.suffix, change.verb, **params)
 
     def plan(self, live: Body | None) -> Plan:
         self.validate()
@@ -200,8 +234,15 @@ class Rest(Resource):
                 steps.append(self.change_step(change, fields, live))
         return compare.plan(steps)
 
+    def before_deletion(self, live: Body) -> list[Step]:  # noqa: ARG002
+        """What has to be done before it can be deleted."""
+        return []
+
     def plan_absent(self, live: Body | None) -> Plan:
-        return Plan() if live is None else deletion_plan(live, self.deletion())
+        if live is None:
+            return Plan()
+        shown = {key: value for key, value in live.items() if not key.startswith("_")}
+        return deletion_plan(shown, *self.before_deletion(live), self.deletion())
 
     def _differs(self, key: str, live: t.Any, desired: t.Any) -> bool:
         return key not in self.ONCE and not same(live, desired, key)
@@ -229,7 +270,7 @@ class Labelled(Rest):
     def marked(self, live: Body) -> Body:
         if self.labels is None and not self.owner:
             return {}
-        return {"labels": labels_with(live.get("labels"), self.labels, self.owner or "")}
+        return {"labels": self.labels_for(live.get("labels"), self.labels)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

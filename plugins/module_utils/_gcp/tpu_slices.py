@@ -30,23 +30,14 @@ Row = t.Mapping[str, t.Any]
 # "TPU v5e" and "TPU v6e": the shapes, and the chips of one machine. 2x4 is one machine with 8 chips, which Google made for serving, or
 # two with 4 ("TPU v6e", the note on slices with 8 chips; for v5e the table "Cloud TPU v5e types for training"). The first one is taken
 # where no topology is given.
-_FLAT: dict[str, tuple[int, ...]] = {
-    "1x1": (1,),
-    "2x2": (4,),
-    "2x4": (4, 8),
-    "4x4": (4,),
-    "4x8": (4,),
-    "8x8": (4,),
-    "8x16": (4,),
-    "16x16": (4,),
-}
-# "TPU v4" and "TPU v5p": the shapes of less than a cube of 4x4x4. Above, every side is a multiple of 4, and A <= B <= C ("TPU types and
-# topologies"; Google's cluster-toolkit and xpk generate the same list).
+_FLAT = {"1x1": (1,), "2x2": (4,), "2x4": (4, 8), **dict.fromkeys(("4x4", "4x8", "8x8", "8x16", "16x16"), (4,))}
+# "TPU v4" and "TPU v5p", and those of TPU7x: the shapes of less than a cube of 4x4x4. Above, every side is a multiple of 4, and
+# A <= B <= C ("TPU types and topologies"; Google's cluster-toolkit and xpk generate the same list).
 _SMALL = ("2x2x1", "2x2x2", "2x2x4", "2x4x4")
 _CUBE = 4
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Generation:
     """One generation of TPUs."""
 
@@ -58,9 +49,11 @@ class Generation:
     prefix: str
     """What names of slices begin with, such as v5litepod-16."""
     counted: int = 1
-    """What such a name counts for each chip: TensorCores of v4 and v5p, chips of the others."""
+    """What such a name counts for each chip: TensorCores of v4, v5p and TPU7x, chips of the others."""
     largest: int = 0
     """Chips of the largest slice, where shapes have three sides."""
+    workload_policy: bool = False
+    """Whether Compute Engine places its machines by a workload policy, which its user makes, instead of the compact one that GKE makes."""
 
     @functools.cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -80,28 +73,21 @@ class Generation:
         return dict.fromkeys((*_SMALL, *("x".join(map(str, shape)) for shape in large)), (4,))
 
 
-GENERATIONS = {
-    generation.name: generation
-    for generation in (
-        # "TPU v4": 4 chips a machine, a Pod of 4096 chips.
-        Generation(
-            name="v4", accelerator="tpu-v4-podslice", machine="ct4p-hightpu", prefix="v4", counted=2, largest=4096
-        ),
-        # "TPU v5e": machines with 1, 4 and 8 chips, 256 chips at most.
-        Generation(name="v5e", accelerator="tpu-v5-lite-podslice", machine="ct5lp-hightpu", prefix="v5litepod"),
-        # "TPU v5p": 4 chips a machine; the largest slice is 16x16x24, 6144 chips.
-        Generation(
-            name="v5p", accelerator="tpu-v5p-slice", machine="ct5p-hightpu", prefix="v5p", counted=2, largest=6144
-        ),
-        # "TPU v6e": machines with 1, 4 and 8 chips, 256 chips at most.
-        Generation(name="v6e", accelerator="tpu-v6e-slice", machine="ct6e-standard", prefix="v6e"),
-    )
-}
-_NAMES = {
-    name: generation
-    for generation in GENERATIONS.values()
-    for name in (generation.name, generation.prefix, generation.accelerator)
-}
+_ALL = (
+    # "TPU v4": 4 chips a machine, a Pod of 4096 chips.
+    Generation("v4", "tpu-v4-podslice", "ct4p-hightpu", "v4", counted=2, largest=4096),
+    # "TPU v5e": machines with 1, 4 and 8 chips, 256 chips at most.
+    Generation("v5e", "tpu-v5-lite-podslice", "ct5lp-hightpu", "v5litepod"),
+    # "TPU v5p": 4 chips a machine; the largest slice is 16x16x24, 6144 chips.
+    Generation("v5p", "tpu-v5p-slice", "ct5p-hightpu", "v5p", counted=2, largest=6144),
+    # "TPU v6e": machines with 1, 4 and 8 chips, 256 chips at most.
+    Generation("v6e", "tpu-v6e-slice", "ct6e-standard", "v6e"),
+    # "About Ironwood (TPU7x) in GKE": 4 chips a machine, workload policies. Shapes, labels and names are those of xpk
+    # (system_characteristics.py), whose largest is 16x24x24, 9216 chips.
+    Generation("tpu7x", "tpu7x", "tpu7x-standard", "tpu7x", counted=2, largest=9216, workload_policy=True),
+)
+GENERATIONS = {generation.name: generation for generation in _ALL}
+_NAMES = {name: one for one in _ALL for name in (one.name, one.prefix, one.accelerator)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +124,10 @@ class Slice:
     @property
     def placement_policy(self) -> dict[str, str]:
         """Machines of one slice lie beside each other; a single one needs no policy ("Deploy TPU workloads in GKE Standard")."""
-        return {"type": "COMPACT", "tpu_topology": self.topology} if self.hosts > 1 else {}
+        if self.hosts == 1:
+            return {}
+        kind = {} if self.generation.workload_policy else {"type": "COMPACT"}
+        return {**kind, "tpu_topology": self.topology}
 
     @property
     def autoscaling(self) -> dict[str, t.Any]:
@@ -149,18 +138,16 @@ class Slice:
         """As the filter returns it."""
         return {
             "type": self.generation.name,
-            "accelerator_type": self.accelerator_type,
-            "topology": self.topology,
-            "chips": self.chips,
-            "chips_per_host": self.chips_per_host,
-            "hosts": self.hosts,
+            **{name: getattr(self, name) for name in _DESCRIBED},
             "multi_host": self.hosts > 1,
-            "machine_type": self.machine_type,
             "node_selector": self.labels,
             "resources": {RESOURCE: self.chips_per_host},
-            "placement_policy": self.placement_policy,
-            "autoscaling": self.autoscaling,
         }
+
+
+_DESCRIBED = (
+    "accelerator_type", "topology", "chips", "chips_per_host", "hosts", "machine_type", "placement_policy", "autoscaling",
+)  # fmt: skip
 
 
 def tpu_slice(kind: str, topology: str | None = None, machine_type: str | None = None) -> Slice:
@@ -193,7 +180,7 @@ def _named(kind: str) -> tuple[Generation, int | None]:
     if generation is None or not number.isdecimal():
         raise InvalidInput(
             f"TPU type {kind!r} is not known",
-            hint=f"Types are {', '.join(GENERATIONS)}, and names of slices such as v4-16, v5litepod-16, v5p-128, v6e-8.",
+            hint=f"Types are {', '.join(GENERATIONS)}, and names of slices such as v4-16, v5litepod-16, v5p-128, v6e-8, tpu7x-8.",
         )
     if not int(number) or int(number) % generation.counted:
         raise InvalidInput(f"{kind} cannot be: a chip of {generation.name} has {generation.counted} TensorCores")
@@ -315,6 +302,14 @@ def _placement(label: str, found: Slice, given: Row) -> dict[str, t.Any]:
         raise InvalidInput(
             f"{label}: tpu has topology {found.topology}, and placement_policy {given['tpu_topology']}",
             hint="Leave out the one in placement_policy.",
+        )
+    named, kind = given.get("policy_name"), given.get("type")
+    if found.generation.workload_policy and (kind or not named):
+        raise InvalidInput(
+            f"{label}: slices of {found.generation.name} with several machines are placed by a workload policy"
+            + (f", and placement_policy has type {kind}" if kind else ", and placement_policy.policy_name has none"),
+            hint="Make one (gcloud compute resource-policies create workload-policy NAME --type=HIGH_THROUGHPUT "
+            f"--accelerator-topology={found.topology} --region=REGION), and write placement_policy: {{policy_name: NAME}}.",
         )
     return {**found.placement_policy, **given}
 

@@ -30,6 +30,9 @@ class Server:
     name: str
     namespace: str
     pod: PodSettings
+    storage_size: str | None = None
+    """Size of the claim that each pod of a StatefulSet has; None: the pods have no claims."""
+    storage_class_name: str | None = None
     overrides: Mapping[str, t.Any] | None = None
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
@@ -165,18 +168,10 @@ def _service(
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def stateful_set(
-    server: Server,
-    template: Manifest,
-    *,
-    replicas: int,
-    service: str,
-    storage_size: str | None = None,
-    storage_class_name: str | None = None,
-) -> Manifest:
+def stateful_set(server: Server, template: Manifest, *, replicas: int, service: str) -> Manifest:
     """The pods, which start together: they meet while they start, and one that never got ready is replaced when its template changes.
 
-    With STORAGE_SIZE each pod has a claim, called data.
+    The claim of a pod is called data.
     """
     spec = {
         "replicas": replicas,
@@ -185,11 +180,11 @@ def stateful_set(
         "selector": {"matchLabels": server.labels},
         "template": template,
     }
-    if storage_size is not None:
+    if server.storage_size is not None:
         data = storage.claim(
             {"name": "data", "labels": server.labels},
-            size=storage_size,
-            storage_class_name=storage_class_name,
+            size=server.storage_size,
+            storage_class_name=server.storage_class_name,
             access_modes=["ReadWriteOnce"],
         )
         spec["volumeClaimTemplates"] = [data]

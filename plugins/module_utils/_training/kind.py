@@ -27,7 +27,7 @@ from .._manifests import network_policy
 from .._manifests.meta import LABEL_GROUP, owner_of
 from .._manifests.program_training import ProgramTraining
 from . import queued
-from .status import GroupStatus, JobStatus, Workload, group_status
+from .status import GroupStatus, JobStatus, Workload, group_status, job_status
 
 Goal = t.Literal["running", "step", "completed"]
 
@@ -241,3 +241,20 @@ class Kind:
     def owner(self, namespace: str, name: str) -> str:
         """The label of everything that belongs to the training of that name."""
         return owner_of(self.name, namespace, name)
+
+    def read(self, cluster: Cluster, namespace: str, name: str) -> Observed:
+        """Read a training from its workloads and pods, whichever backend runs it."""
+        for backend in self.backends:
+            workloads = backend.find(cluster, namespace, name)
+            if workloads:
+                pods = cluster.list("v1", "Pod", namespace, backend.selector(name))
+                groups = backend.groups(cluster, workloads, pods)
+                status = job_status(name, namespace, groups, trainer_role=self.trainer_role, backend=backend.name)
+                return Observed(status, workloads)
+        return Observed(job_status(name, namespace, ()))
+
+    def observe(self, cluster: Cluster, namespace: str, name: str) -> Observed:
+        """Read a training with the progress that its pods report in their logs."""
+        observed = self.read(cluster, namespace, name)
+        progress = self.progress(cluster, observed.status) if self.progress else None
+        return dataclasses.replace(observed, progress=progress)

@@ -26,7 +26,6 @@ from .continued import with_live_programs
 from .failing import RefusedImages, RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
 from .logs import failure_of, refused_image_of, repeated_failure_of
-from .read import observe
 
 _NOT_YET: dict[Goal, str] = {
     "running": "is not running",
@@ -41,7 +40,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     Overtaken where another run has created, at the same moment, what is made once.
     """
     _require_kind(request, desired.backend)
-    before = observe(request.cluster, desired.kind, desired.namespace, desired.name)
+    before = desired.kind.observe(request.cluster, desired.namespace, desired.name)
     config = request.cluster.get(Ref("v1", "ConfigMap", desired.config, desired.namespace)) if before.exists else None
     changed = _changed_options(desired, config) if before.exists else []
     if before.exists and before.status.backend != desired.backend.name and not changed:
@@ -203,7 +202,7 @@ def _wait_and_release(request: Request, desired: Desired, before: Observed, repo
     """Wait as requested, and release what the training does not need if it has ended meanwhile."""
     goal = request.wait_for
     if not request.wait:
-        observed = observe(request.cluster, desired.kind, desired.namespace, desired.name)
+        observed = desired.kind.observe(request.cluster, desired.namespace, desired.name)
         if observed.status.state == "Failed":
             request.warn(str(failure_of(request.cluster, observed.status)))
         return report, observed
@@ -252,7 +251,7 @@ def _follow(
     failures, images = RepeatedFailures(), RefusedImages()
 
     def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
-        observed = observe(cluster, desired.kind, desired.namespace, desired.name)
+        observed = desired.kind.observe(cluster, desired.namespace, desired.name)
         if observed.status.state == "Failed":
             raise failure_of(cluster, observed.status)
         again = failures.find(observed.status)

@@ -22,6 +22,7 @@ from . import wire
 
 # The name in a request's signature, where it is not the name of the description.
 SIGNED_AS = {"elasticfilesystem": "efs", "tagging": "resourcegroupstaggingapi"}
+SEPARATORS = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 READING = re.compile(r"^(Describe|Get|Head|List|Lookup|Simulate|Assume|BatchGet|Decode)")
 
 
@@ -53,6 +54,12 @@ class Asked:
 def description(service: str) -> ServiceModel:
     loader = botocore.session.get_session().get_component("data_loader")
     return ServiceModel(loader.load_service_model(service, "service-2"), service)
+
+
+def protocol(service: str) -> str:
+    """The protocol of requests that name their operation in X-Amz-Target is JSON, also where the service has another one besides."""
+    found = str(description(service).protocol)
+    return "json" if found == "smithy-rpc-v2-cbor" else found
 
 
 @cache
@@ -112,6 +119,37 @@ def check(asked: Asked) -> None:
     """Refuse what the description does not allow: missing and unknown members, wrong types, values, lengths and patterns."""
     if problems := unfit(asked.service, asked.operation, asked.params):
         raise Refused(UNFIT.get(asked.service, "ValidationException"), f"{asked.operation}: {'; '.join(problems)}")
+    refuse_reserved_tags(asked)
+
+
+def tag_keys(params: Any) -> Iterator[str]:
+    """The keys of all tags of a request: EKS has a map, the others lists of pairs, EC2 and S3 below other members."""
+    for name, value in params.items() if isinstance(params, dict) else ():
+        if name == "tags" and isinstance(value, dict):
+            yield from value
+        elif name in ("Tags", "TagSet") and isinstance(value, list):
+            yield from (str(row["Key"]) for row in value if isinstance(row, dict) and "Key" in row)
+        else:
+            for one in value if isinstance(value, list) else [value]:
+                yield from tag_keys(one)
+
+
+def refuse_reserved_tags(asked: Asked) -> None:
+    """Keys that begin with aws: are AWS's own (buildkite/elastic-ci-stack-for-aws#856 with EC2's code and message; the other message:
+    aws-cloudformation/aws-cloudformation-resource-providers-rolesanywhere, TagUtils). S3 gets those back that it has given itself."""
+    if asked.service == "s3" or not asked.writes or asked.operation.startswith(("Untag", "Delete")):
+        return
+    for key in tag_keys(asked.params):
+        if key.lower().startswith("aws:") and asked.service == "ec2":
+            raise Refused(
+                "InvalidTagKey.Malformed",
+                f"The tag key '{key}' is not valid. Tag keys starting with 'aws:' are reserved for internal use.",
+            )
+        if key.lower().startswith("aws:"):
+            raise Refused(
+                UNFIT.get(asked.service, "ValidationException"),
+                "aws: prefixed tag key names are not allowed for external use.",
+            )
 
 
 def unfit(service: str, operation: str, params: dict[str, Any]) -> list[str]:
@@ -158,6 +196,7 @@ def _unfit_text(shape: Shape, value: str, path: str) -> Iterator[str]:
     longest, pattern = shape.metadata.get("max"), shape.metadata.get("pattern")
     if longest is not None and len(value) > longest:
         yield f"{path} is '{value}'; it must have length less than or equal to {longest}"
-    # Python knows no classes of Unicode.
-    if pattern and "\\p{" not in pattern and not re.search(f"^(?:{pattern})$", value):
+    # Python knows no classes of Unicode: letters and numbers are \\w, separators are written out.
+    known = (pattern or "").replace("\\p{L}\\p{Z}\\p{N}", SEPARATORS + "\\w")
+    if known and "\\p{" not in known and not re.search(f"^(?:{known})$", value):
         yield f"{path} is '{value}'; it must satisfy regular expression pattern: {pattern}"

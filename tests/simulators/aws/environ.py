@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
-from .api import SIGNED_AS, Asked, Refused, description, understand
+from .api import SIGNED_AS, Asked, Refused, description, protocol, understand
 from .wire import from_form
 
 Environ = dict[str, Any]
@@ -58,13 +58,13 @@ def recognise(environ: Environ) -> Asked | None:
 
 def error_body(asked: Asked, refused: Refused) -> tuple[str, bytes]:
     """(content type, body) of an error in the protocol of its service."""
-    protocol = description(asked.service).protocol
-    if "json" in protocol:
+    spoken = protocol(asked.service)
+    if "json" in spoken:
         text = json.dumps({"__type": refused.code, "message": refused.message})
         return "application/json", text.encode()
     inner = f"<Error><Code>{refused.code}</Code><Message>{escape(refused.message)}</Message></Error>"
     wrapped = {
         "ec2": f"<Response><Errors>{inner}</Errors><RequestID>0</RequestID></Response>",
         "query": f"<ErrorResponse>{inner}<RequestId>0</RequestId></ErrorResponse>",
-    }.get(protocol, inner)
+    }.get(spoken, inner)
     return "text/xml", wrapped.encode()

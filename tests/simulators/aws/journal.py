@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults that a test asks for, and the journal of what was asked of the account."""
+"""The journal of what was asked of the account, and the end of a run in the middle."""
 
 from __future__ import annotations
 
@@ -7,74 +7,27 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import journal
+from ..journal import Fault
 from .api import Asked, Refused
 
-
-@dataclass
-class Fault:
-    """``kind`` happens to the next ``times`` requests for ``operation``; ``detail`` is the kind's own.
-
-    With ``after`` in it, only once a request for that operation has been answered.
-    """
-
-    kind: str
-    operation: str
-    times: int = 1
-    detail: dict[str, Any] = field(default_factory=dict)
+__all__ = ["CUT", "JOURNAL", "Fault"]
 
 
 @dataclass
-class Journal:
-    """Every request, in order, and the faults that are still to happen.
+class Journal(journal.Journal):
+    """``needed`` is never cleared: which permissions requests of the playbooks needed, by the policies that they had."""
 
-    ``needed`` is never cleared: which permissions requests of the playbooks needed, by the policies that they had.
-    """
-
-    entries: list[dict[str, Any]] = field(default_factory=list)
     needed: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
-    guard: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, asked: Asked, status: int) -> None:
-        with self.guard:
-            self.entries.append(
-                {
-                    "service": asked.service,
-                    "operation": asked.operation,
-                    "region": asked.region,
-                    "writes": asked.writes,
-                    "status": status,
-                    "role": asked.role,
-                }
-            )
-            for fault in self.faults:
-                if status < 400 and fault.detail.get("after") == asked.operation:
-                    del fault.detail["after"]
+        entry = {name: getattr(asked, name) for name in ("service", "operation", "region", "writes", "role")}
+        self.add(asked.operation, {**entry, "status": status})
 
     def need(self, phase: str, needed: list[dict[str, Any]]) -> None:
         with self.guard:
             known = self.needed.setdefault(phase, [])
             known += [one for one in needed if one not in known]
-
-    def inject(self, fault: Fault) -> None:
-        with self.guard:
-            self.faults.append(fault)
-
-    def fault(self, kind: str, operation: str) -> Fault | None:
-        """The fault of this kind that is due for an operation, used up by one."""
-        with self.guard:
-            for fault in self.faults:
-                if fault.kind == kind and fault.operation in (operation, "*") and "after" not in fault.detail:
-                    fault.times -= 1
-                    if fault.times <= 0:
-                        self.faults.remove(fault)
-                    return fault
-        return None
-
-    def clear(self) -> None:
-        with self.guard:
-            self.entries.clear()
-            self.faults.clear()
 
 
 @dataclass

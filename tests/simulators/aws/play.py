@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,14 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simulators import play
 from simulators.apiserver import ApiServer, node
+from simulators.play import ROOT, credential_of, write_login
 from simulators.processes import kill_all
 
 from . import shapes
 from .client import REGION, Simulator
 from .permissions import CALLER_KEY
 
-ROOT = Path(__file__).resolve().parents[3]
 POLICIES = ROOT / "playbooks" / "files" / "eks-policies"
 TOKEN = "k8s-aws-v1.canary-token-of-the-cluster"
 NAMES = ("muster", "theirs", *shapes.NAMES)
@@ -52,21 +51,16 @@ def without(policies: list[dict[str, Any]], statement: str) -> list[dict[str, An
 
 
 @dataclass
-class Play:
-    """Runs our playbooks against the simulated account, as a user would, with the permissions that the docs tell to give."""
+class Play(play.Play):
+    """With the permissions that the docs tell to give."""
 
-    aws: Simulator
-    api_server: ApiServer
-    folder: Path
-    settings: dict[str, Any]
-    outputs: list[str] = field(default_factory=list)
+    aws: Simulator = field(kw_only=True)
     policies: dict[str, list[dict[str, Any]]] = field(default_factory=published)
     clusters: tuple[str, ...] = ("muster",)
+    inventory = "eks"
 
     def __call__(self, playbook: str, *options: str, **settings: Any) -> subprocess.CompletedProcess[str]:
-        process = self._start(playbook, options, settings)
-        out, err = process.communicate()
-        return self._note(subprocess.CompletedProcess(process.args, process.returncode, out, err))
+        return self.end(self._start(playbook, options, settings))
 
     def killed(self, playbook: str, after: int, *options: str, **settings: Any) -> bool:
         """The same, killed with everything that it has started when it is about to send its next write after so many; False if it ended."""
@@ -78,39 +72,23 @@ class Play:
         if done:
             kill_all(process.pid)
         self.aws.release()
-        out, err = process.communicate()
-        self._note(subprocess.CompletedProcess(process.args, process.returncode, out, err))
+        self.end(process)
         return done
 
-    def _start(self, playbook: str, options: tuple[str, ...], settings: dict[str, Any]) -> subprocess.Popen[str]:
-        programs = f"{self.folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}"
-        environment = {
+    def environment(self) -> dict[str, str]:
+        return {
             **self.aws.environment(),
+            **super().environment(),
             "AWS_ACCESS_KEY_ID": CALLER_KEY,
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "ANSIBLE_NOCOLOR": "1",
             "XDG_STATE_HOME": str(self.folder / "state"),
         }
+
+    def _start(self, playbook: str, options: tuple[str, ...], settings: dict[str, Any]) -> subprocess.Popen[str]:
         phase = "check" if "--check" in options else {"eks": "apply", "eks_teardown": "teardown"}[playbook]
         name = settings.get("muster_eks_name")
         clusters = (name,) if name else self.clusters
         self.aws.policies(phase, [policy for one in clusters for policy in named(self.policies[phase], one)])
-        return subprocess.Popen(
-            ["ansible-playbook", "-i", "inventories/eks", f"playbooks/{playbook}.yml", "--diff", *options,
-             "-e", json.dumps(self.settings | settings)],
-            cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def _note(self, done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
-        output = done.stdout + done.stderr
-        (self.folder / f"{len(self.outputs)}.log").write_text(output, encoding="utf-8")
-        self.outputs.append(output)
-        return done
-
-    def said(self) -> str:
-        """The last output, without the breaks of its lines."""
-        return " ".join(self.outputs[-1].split())
+        return self.begin(playbook, options, settings)
 
 
 def pod_environment(
@@ -138,30 +116,20 @@ def pod_environment(
 
 @contextmanager
 def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
-    """An empty account, and an `aws` on the path that hands out the token which the API server knows: only AWS itself could make one."""
-    command = folder / "bin" / "aws"
-    command.parent.mkdir()
-    credential = {
-        "apiVersion": "client.authentication.k8s.io/v1beta1",
-        "kind": "ExecCredential",
-        "status": {"token": TOKEN},
-    }
-    desired = " | ".join(f'"--region "*" eks get-token --cluster-name {name} --output json"' for name in NAMES)
-    command.write_text(
-        f"#!/bin/sh\ncase \"$*\" in {desired}) echo '{json.dumps(credential)}' ;; *) exit 64 ;; esac\n",
-        encoding="utf-8",
-    )
-    command.chmod(0o755)
+    """An empty account, and an `aws` on the path that logs in to its clusters."""
+    commands = " | ".join(f'"--region "*" eks get-token --cluster-name {name} --output json"' for name in NAMES)
+    write_login(folder, "aws", commands, TOKEN)
     nodes = [node(f"ip-10-40-0-{n}", **{"eks.amazonaws.com/nodegroup": "system"}) for n in range(2)]
     api_server = ApiServer(folder, TOKEN, *nodes)
     of_caller = folder / "credential.json"
-    of_caller.write_text(json.dumps(credential), encoding="utf-8")
+    of_caller.write_text(json.dumps(credential_of(TOKEN)), encoding="utf-8")
     simulator = Simulator(
         folder / "server.log", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca),
         "--cluster-credential", str(of_caller), "--gpus", "1", "--polls", "1",
     )  # fmt: skip
     try:
-        yield Play(simulator, api_server, folder, {"muster_kubeconfig": str(folder / "kubeconfig"), **settings})
+        given = {"muster_kubeconfig": str(folder / "kubeconfig"), **settings}
+        yield Play(api_server, folder, given, aws=simulator)
     finally:
         simulator.stop()
         api_server.stop()

@@ -145,7 +145,7 @@ def _with_tags(put: Callable[..., Any]) -> Callable[..., Any]:
         done = put(self, request, bucket_name, querystring)
         if not querystring and self.body:
             given = (xmltodict.parse(self.body)["CreateBucketConfiguration"].get("Tags") or {}).get("Tag", [])
-            tags = {tag["Key"]: tag["Value"] for tag in (given if isinstance(given, list) else [given])}
+            tags = {tag["Key"]: tag["Value"] or "" for tag in (given if isinstance(given, list) else [given])}
             if tags:
                 self.backend.put_bucket_tagging(bucket_name, tags)
         return done

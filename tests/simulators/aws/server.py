@@ -29,7 +29,7 @@ from werkzeug.serving import make_server
 from ..cluster import ApiClient
 from ..processes import end_with
 from . import efs, eks, permissions, pods, repairs, tagging
-from .api import Asked, Refused, check, description
+from .api import Asked, Refused, check, protocol
 from .eks import images
 from .environ import Environ, address, error_body, headers_of, read_body, recognise
 from .journal import CUT, JOURNAL, Fault
@@ -130,7 +130,7 @@ class Gate:
     @staticmethod
     def faults(asked: Asked) -> None:
         if JOURNAL.fault("throttle", asked.operation):
-            code, status = THROTTLED[description(asked.service).protocol]
+            code, status = THROTTLED[protocol(asked.service)]
             raise Refused(code, "Rate exceeded", status)
         if asked.service in NOT_SEEN and JOURNAL.fault("stale", asked.operation):
             raise Refused(*NOT_SEEN[asked.service])

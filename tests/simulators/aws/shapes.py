@@ -117,7 +117,7 @@ def terraform(aws: Account) -> None:
     )
     maker.nodes("default-20260901000000000000000001", tags)
     maker.addons("eks-pod-identity-agent")
-    entry = "arn:aws:iam::123456789012:role/deployer"
+    entry = maker.role("deployer", "ReadOnlyAccess")
     policy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
     eks = aws.client("eks")
     eks.create_access_entry(clusterName="terraform", principalArn=entry, tags=tags)

@@ -42,6 +42,53 @@ def test_a_role_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run, gro
     assert aws.attempts().count("eks:CreateCluster") == 7
 
 
+def test_a_principal_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run, ground: Body) -> None:
+    """And one that never appears is told with a way out."""
+    aws.clear()
+    aws.fault("role_not_visible", "CreateAccessEntry", times=3)
+    entry = {"cluster_name": "f", "principal_arn": ground["web"]}
+    assert done(run("eks_access_entry", **entry))["access_entry"]["principal_arn"] == ground["web"]
+    assert aws.attempts().count("eks:CreateAccessEntry") == 4
+    policy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
+    aws.fault("entry_not_visible", "AssociateAccessPolicy", times=3)
+    done(run("eks_access_entry", **entry, policies=[{"policy_arn": policy, "access_scope": {"type": "cluster"}}]))
+    assert aws.ask("faults") == []
+    lost = run("eks_access_entry", cluster_name="f", principal_arn="arn:aws:iam::123456789012:role/aws-reserved/Lost")
+    assert (
+        "invalid principal. Give the ARN of one that exists, with its path: `aws iam get-role --role-name Lost`"
+        in lost["msg"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"principal_arn": "arn:aws-cn:sts::123456789012:assumed-role/Admin/me@example.com"},
+            "a session of a role, which can have no access entry. Give the ARN of a role or user, with its path if it has one, such as"
+            " arn:aws-cn:iam::123456789012:role/Admin; `aws iam get-role",
+        ),
+        ({"principal_arn": "arn:aws:sts::123456789012:federated-user/me"}, "is no ARN of an IAM role or user"),
+        ({"principal_arn": "arn:aws:iam::123456789012:group/ml"}, "is no ARN of an IAM role or user"),
+        (
+            {"principal_arn": "ml-team"},
+            "access entry of ml-team in cluster f: the principal is no ARN of an IAM role or user",
+        ),
+        ({"principal_arn": "arn:aws:iam::123456789012:role/aws-service-role/x.amazonaws.com/X"}, "linked to a service"),
+        ({"username": "system:admin"}, "EKS takes no user or group system:admin, because"),
+        ({"kubernetes_groups": ["ml", "system:masters"]}, "EKS takes no user or group system:masters, because"),
+    ],
+)
+def test_an_access_entry_that_cannot_be_is_refused_in_the_plan(
+    aws: Simulator, run: Run, ground: Body, change: Body, words: str
+) -> None:
+    aws.clear()
+    entry = {"cluster_name": "f", "principal_arn": ground["other-pod"], **change}
+    for more in ({"check": True}, {}):
+        assert words in run("eks_access_entry", **more, **entry)["msg"]
+    assert aws.attempts() == []
+
+
 def test_throttling_is_waited_for(aws: Simulator, run: Run, ground: Body) -> None:
     aws.clear()
     aws.fault("throttle", "DescribeCluster", times=2)
@@ -138,12 +185,59 @@ def test_an_addon_that_fails_tells_why(aws: Simulator, run: Run) -> None:
     assert run("eks_addon", **named, resolve_conflicts="OVERWRITE")["addon"]["status"] == "ACTIVE"
 
 
-def test_an_addon_that_is_there_by_itself_is_taken_over_only_when_asked_for(run: Run, ground: Body) -> None:
-    """As in every cluster that was created without saying otherwise."""
+CONFLICTS = "ConfigurationConflict: Conflicts found when trying to apply"
+
+
+def test_an_addon_that_is_there_by_itself_is_taken_over_only_when_asked_for(
+    aws: Simulator, changes: Run, run: Run, ground: Body
+) -> None:
+    """As in every cluster that was created without saying otherwise (aws/amazon-network-policy-controller-k8s#200).
+
+    A conflict is told once with the way out, is not tried again, and what is in the cluster stays whatever is done with the add-on.
+    """
     done(run("eks_cluster", **{**cluster(ground, "own"), "bootstrap_self_managed_addons": True}))
     named = {"cluster_name": "own", "name": "vpc-cni"}
-    assert "ConfigurationConflict" in run("eks_addon", **named)["msg"]
-    assert done(run("eks_addon", **named, resolve_conflicts="OVERWRITE"))["addon"]["status"] == "ACTIVE"
+    for more in ({}, {"resolve_conflicts": "PRESERVE"}):
+        told = run("eks_addon", **named, **more)["msg"]
+        assert "install failed: CREATE_FAILED (" + CONFLICTS in told
+        assert "With resolve_conflicts: OVERWRITE EKS takes it over, with its own settings" in told
+        aws.clear()
+        for again in ({"check": True}, {}, {"resolve_conflicts": "NONE"}, {"resolve_conflicts": "PRESERVE"}):
+            refused = run("eks_addon", **named, **again)["msg"]
+            assert f"is CREATE_FAILED ({CONFLICTS}" in refused
+            assert "and would be again. What is named is in the cluster" in refused
+        assert aws.attempts() == []
+        gone = done(run("eks_addon", **named, state="absent"))
+        assert gone["actions"] == ["eks:delete_addon (remove)"]
+    run("eks_addon", **named)
+    taken = done(run("eks_addon", **named, resolve_conflicts="OVERWRITE"))
+    assert taken["actions"] == [
+        "eks:delete_addon (delete, it is CREATE_FAILED; its objects stay)",
+        "eks:create_addon (install)",
+    ]
+    assert taken["addon"]["status"] == "ACTIVE"
+    changes("eks_addon", **named, state="absent")
+    assert done(run("eks_addon", **named))["addon"]["status"] == "ACTIVE"
+
+
+def test_a_failed_update_of_an_addon_is_tried_again_only_if_it_may_end_otherwise(
+    aws: Simulator, run: Run, ground: Body
+) -> None:
+    named = {"cluster_name": "own", "name": "kube-proxy"}
+    done(run("eks_addon", **named, resolve_conflicts="OVERWRITE"))
+    change = {"configuration_values": {"replicas": 2}}
+    conflict = {"errorCode": "ConfigurationConflict", "errorMessage": "DaemonSet.apps kube-proxy", "resourceIds": []}
+    aws.fault("update_fails", "AddonUpdate", **conflict)
+    told = run("eks_addon", **named, **change)["msg"]
+    assert "ended as Failed: ConfigurationConflict: DaemonSet.apps kube-proxy. What is named is in the cluster" in told
+    aws.clear()
+    assert "is UPDATE_FAILED (ConfigurationConflict" in run("eks_addon", **named, **change)["msg"]
+    assert aws.attempts() == []
+    assert done(run("eks_addon", **named, **change, resolve_conflicts="PRESERVE"))["addon"]["status"] == "ACTIVE"
+    other = {"errorCode": "AccessDenied", "errorMessage": "no", "resourceIds": []}
+    aws.fault("update_fails", "AddonUpdate", **other)
+    assert "AccessDenied" in run("eks_addon", **named, configuration_values={})["msg"]
+    assert done(run("eks_addon", **named, configuration_values={}))["addon"]["status"] == "ACTIVE"
 
 
 def test_a_line_break_in_a_token_is_told_without_the_token(run: Run) -> None:
@@ -185,6 +279,26 @@ def test_what_keeps_a_cluster_from_its_upgrade_is_told(aws: Simulator, run: Run)
     assert "`aws eks list-insights --cluster-name f` and `describe-insight` show them" in refused["msg"]
 
 
+def test_a_change_that_eks_makes_itself_is_waited_for(aws: Simulator, run: Run, ground: Body) -> None:
+    """The status shows nothing of it. Messages: aws/containers-roadmap#1511, elastic/cloudbeat#3093, and the simulator's own."""
+    busy = {"code": "ResourceInUseException", "status": 409}
+    for message in (
+        "Cannot UpdateClusterConfig because cluster f currently has update b7c83fd1-d7b0 in progress",
+        "Cannot modify cluster f currently in status UPDATING",
+    ):
+        aws.fault("refuse", "UpdateClusterConfig", times=3, message=message, **busy)
+        late = run("eks_cluster", name="f", support_type="STANDARD", wait_timeout=0)
+        assert "EKS cluster f is busy with another change after 0 s." in late["msg"]
+        assert done(run("eks_cluster", name="f", support_type="STANDARD"))["changed"] is True
+        run("eks_cluster", name="f", support_type="EXTENDED")
+        assert aws.ask("faults") == []
+    update = "Cannot delete because cluster gone currently has an update in progress"
+    aws.fault("refuse", "DeleteCluster", times=3, message=update, **busy)
+    done(run("eks_cluster", **cluster(ground, "gone")))
+    assert done(run("eks_cluster", name="gone", state="absent"))["cluster"] == {}
+    assert aws.ask("faults") == []
+
+
 BUSY = "A conflicting conditional operation is currently in progress against this resource. Please try again."
 
 
@@ -218,6 +332,9 @@ def test_what_was_in_use_a_moment_ago_is_deleted_again(aws: Simulator, run: Run,
     aws.client("ec2").create_tags(Resources=[group], Tags=[{"Key": "a", "Value": "b"}])
     aws.fault("refuse", "DeleteSecurityGroup", times=2, code="InvalidGroup.InUse", message="in use")
     assert done(run("ec2_removal", id=group, only_tagged={"a": "b"}))["changed"] is True
+    made = aws.client("ec2").create_network_interface(SubnetId=ground["subnets"][0])["NetworkInterface"]
+    aws.fault("refuse", "DeleteNetworkInterface", times=2, code="InvalidNetworkInterface.InUse", message="in use")
+    assert done(run("ec2_removal", id=made["NetworkInterfaceId"]))["changed"] is True
     assert aws.ask("faults") == []
 
 
@@ -242,6 +359,45 @@ def test_a_bucket_of_another_account_is_told_as_such(aws: Simulator, run: Run) -
     refused = run("s3_bucket", name="theirs", only_tagged={"muster.ml/owner": "t"})
     assert "another account owns it (names of buckets are unique in all of AWS)" in refused["msg"]
     assert "choose another name" in refused["msg"]
+
+
+def test_a_bucket_of_another_region_is_told_as_such(aws: Simulator, run: Run) -> None:
+    """S3 leads every client to it, so that it looks as if it were here."""
+    mark = {"muster.ml/owner": "t"}
+    tags = {"Tags": [{"Key": key, "Value": value} for key, value in mark.items()]}
+    for region in ("us-east-1", "eu-west-1"):
+        place = {} if region == "us-east-1" else {"LocationConstraint": region}
+        aws.client("s3", region).create_bucket(Bucket=f"in-{region}", CreateBucketConfiguration={**place, **tags})
+        aws.clear()
+        for more in ({"check": True}, {}, {"adopt": True}):
+            refused = run("s3_bucket", name=f"in-{region}", only_tagged=mark, **more)["msg"]
+            assert f"is in the region {region}, not in us-west-2, and is left as it is" in refused
+            assert f"Choose another name, or run with region: {region}" in refused
+        kept = run("s3_bucket", name=f"in-{region}", only_tagged=mark, state="absent", delete_data=True)
+        assert kept["kept"].endswith(f"it is in the region {region}, not in us-west-2")
+        assert aws.attempts() == []
+        assert run("s3_bucket", name=f"in-{region}", only_tagged=mark, region=region, state="absent")["changed"] is True
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "module", "options"),
+    [
+        ("DescribeSubnets", "RequestExpired", "ec2_removal", {"id": "subnet-0123456789abcdef0"}),
+        ("DescribeCluster", "ExpiredTokenException", "eks_cluster", {"name": "f"}),
+        ("GetCallerIdentity", "ExpiredToken", "s3_bucket", {"name": "expired"}),
+        ("HeadBucket", "400", "s3_bucket", {"name": "expired"}),
+        ("HeadObject", "400", "s3_object", {"bucket": "expired", "name": "x", "src": __file__}),
+    ],
+)
+def test_credentials_that_have_expired_are_told_as_such(
+    aws: Simulator, run: Run, operation: str, code: str, module: str, options: Body
+) -> None:
+    """EC2: aws/aws-sdk-go-v2#1674. HEAD requests of S3, whose answer has no body: aws/aws-sdk-js#2219."""
+    aws.fault("refuse", operation, code=code, message="expired", status=400)
+    told = run(module, **options)["msg"]
+    assert "enew the" in told or "renew them" in told
+    assert "run again" in told
+    assert aws.ask("faults") == []
 
 
 def test_names_that_are_too_long_are_refused_by_the_services(aws: Simulator) -> None:

@@ -10,6 +10,7 @@ import datetime as dt
 import os
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def kinds(ground: Body) -> dict[str, tuple[Body, Body]]:
         ),
         "eks_launch_template": ({"name": "cut"}, {}),
         "eks_access_entry": (
-            {**cluster, "principal_arn": "arn:aws:iam::123456789012:role/cut", "policies": entries},
+            {**cluster, "principal_arn": ground["web"], "policies": entries},
             {},
         ),
         "eks_addon": ({**cluster, "name": "vpc-cni"}, {}),
@@ -70,7 +71,10 @@ def kinds(ground: Body) -> dict[str, tuple[Body, Body]]:
     }
 
 
-NAMES = sorted(kinds({"subnets": ["", ""], "node": "", "pod": ""}))
+NAMES = sorted(kinds({"subnets": ["", ""], "node": "", "pod": "", "web": ""}))
+
+# Options that name a resource.
+NAMED = ("name", "cluster_name", "principal_arn", "namespace", "service_account", "url")
 
 
 @pytest.fixture(autouse=True)
@@ -85,8 +89,7 @@ def test_a_module_that_is_cut_is_finished_by_the_next_run(
 ) -> None:
     options, more = kinds(ground)[module]
     there = {**options, "only_tagged": MARK}
-    keys = ("name", "cluster_name", "principal_arn", "namespace", "service_account", "url")
-    gone = {key: there[key] for key in (*keys, "only_tagged") if key in there} | more | {"state": "absent"}
+    gone = {key: there[key] for key in (*NAMED, "only_tagged") if key in there} | more | {"state": "absent"}
     before = holdings(aws)
     aws.clear()
     assert not run(module, **there).get("failed")
@@ -125,3 +128,36 @@ def cut(aws: Simulator, run: Run, module: str, options: Body, after: int) -> Non
 def comparable(aws: Simulator) -> dict[str, int]:
     """How many of each kind there are: names that AWS makes up differ."""
     return {kind: len(rows) for kind, rows in holdings(aws).items()}
+
+
+def test_every_request_may_be_refused_for_a_while(
+    aws: Simulator, run: Run, ground: Body, cluster: Body, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in a busy account: each operation is throttled for longer than botocore has patience, listings and HEAD requests included."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    aws.clear()
+    aws.fault("throttle", "each", times=2)
+
+    def goes_well(module: str, **options: Any) -> Body:
+        result = run(module, **options)
+        assert not result.get("failed"), (module, result["msg"])
+        return result
+
+    goes_well("eks_cluster", name="cut", tags={"busy": True})
+    for module, (options, more) in kinds(ground).items():
+        made = goes_well(module, **options)
+        if module == "efs_file_system":
+            point = {"file_system_id": made["file_system"]["file_system_id"], "name": "busy"}
+            goes_well("efs_access_point", **point)
+            goes_well("efs_access_point", **point, state="absent")
+        if module == "s3_bucket":
+            (tmp_path / "x").write_text("x", encoding="utf-8")
+            goes_well("s3_object", bucket="cut-bucket", name="x", src=str(tmp_path / "x"))
+        goes_well(module, **options, tags={"busy": True})
+        goes_well("eks_cluster_info", name="cut", roles=["node"])
+        goes_well(module, **{k: v for k, v in options.items() if k in NAMED}, **more, state="absent")
+    goes_well("eks_remains_info", name="cut")
+    group = aws.client("ec2").create_security_group(GroupName="busy", Description="x", VpcId=ground["vpc"])
+    goes_well("ec2_removal", id=group["GroupId"])
+    refused = {row["operation"] for row in aws.ask("requests") if row["status"] in (400, 429, 503)}
+    assert refused >= {"HeadBucket", "HeadObject", "ListRoles", "ListAddons", "ListObjectVersions", "GetResources"}

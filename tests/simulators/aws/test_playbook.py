@@ -32,7 +32,7 @@ from simulators.fetch import fetch
 from simulators.processes import recap
 
 VIEWER = {
-    "principal_arn": "arn:aws:iam::123456789012:role/viewer",
+    "principal_arn": "arn:aws:iam::123456789012:role/theirs-eks",
     "policies": [
         {
             "policy_arn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy",

@@ -13,6 +13,7 @@ from . import catalogue, policies
 from .api import Asked, Refused, handles
 from .authorise import allowed
 from .discovery import Body
+from .labels import broken
 from .operations import OPERATIONS, Failed, begin
 from .schema import snake
 from .state import SETTINGS, Project, Thing, digest, now, number, project
@@ -61,9 +62,8 @@ def _check(body: Body) -> None:
             # CleanupPolicy.mostRecentVersions
             raise Refused(400, f"Cleanup policy {name}: mostRecentVersions needs action KEEP.")  # assumed: the wording
         rule["id"] = name
-    for key, value in (body.get("labels") or {}).items():
-        if not re.fullmatch(r"[a-z][-_a-z0-9]{0,62}", key) or not re.fullmatch(r"[-_a-z0-9]{0,63}", str(value)):
-            raise Refused(400, f"Invalid label {key}={value}.")  # assumed: the wording
+    if found := broken(body.get("labels")):
+        raise Refused(400, f"Invalid label {' '.join(found)}.")  # assumed: the wording
 
 
 def _ends(body: Body, failed: Failed | None) -> None:

@@ -91,8 +91,9 @@ SHARED = {"e2-micro": (2, 1), "e2-small": (2, 2), "e2-medium": (2, 4)}
 # TPU machine type: (accelerator, processors, chips, zones, topologies of one host, of several).
 TWO = ("2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 THREE = ("2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x12", "8x8x16", "8x16x16")
-# Cloud TPU, "TPU v5p": the largest shapes that its table has.
+# Cloud TPU, "TPU v5p": the largest shapes that its table has; of TPU7x those of xpk.
 LARGER = (*THREE, "16x16x16", "16x16x24")
+LARGEST = (*LARGER, "16x16x32", "16x24x24")
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class Tpu:
     zones: tuple[str, ...]
     one_host: tuple[str, ...]
     hosts: tuple[str, ...] = ()
+    workload_policy: bool = False
 
 
 V5E = ("us-central1-a", "us-west1-c", "us-west4-a", "us-west4-b", "us-east1-c", "europe-west4-b", "asia-southeast1-b")
@@ -116,6 +118,7 @@ TPUS = {
     "ct6e-standard-1t": Tpu("tpu-v6e-slice", 44, 1, V6E, ("1x1",)),
     "ct6e-standard-4t": Tpu("tpu-v6e-slice", 180, 4, V6E, ("2x2",), TWO),
     "ct6e-standard-8t": Tpu("tpu-v6e-slice", 180, 8, V6E, ("2x4",)),
+    "tpu7x-standard-4t": Tpu("tpu7x", 224, 4, ("us-central1-c",), ("2x2x1",), LARGEST, workload_policy=True),
 }  # fmt: skip
 DISK_TYPES = {"pd-standard": 10, "pd-balanced": 10, "pd-ssd": 10, "pd-extreme": 500, "hyperdisk-balanced": 4}
 # Public images: family: (project, an image of it, GB).

@@ -38,6 +38,7 @@ class Simulator:
             )  # fmt: skip
         self.url = self._address()
         self.ca = folder / "ca.pem"
+        self.allowed: list[str] | None = None
 
     def _address(self) -> str:
         """Where it listens: it says so once it does."""
@@ -99,19 +100,20 @@ class Simulator:
         refuse (status, message, reason, code), throttle (status=503), stale, slow (polls), stock_out, quota (metric), api_not_enabled,
         drop, operation_error (code, message). With after=METHOD, once that was answered.
         """
-        self.ask("fault", {"kind": kind, "method": method, "times": times, "detail": detail})
+        self.ask("fault", {"kind": kind, "operation": method, "times": times, "detail": detail})
 
     def permissions(self, allowed: list[str] | None) -> None:
         """What the caller may from now on: permissions or patterns; None is everything."""
+        self.allowed = allowed
         self.ask("permissions", allowed)
 
     def enable(self, *services: str) -> None:
         """Services that an administrator enabled long ago."""
         self.ask("enable", list(services) or SERVICES)
 
-    def workload(self, cluster: str, location: str) -> list[str]:
+    def workload(self, cluster: str, location: str, fades: int = 0) -> list[str]:
         """What workloads of a cluster make in the project: a disk for a claim, and a load balancer with its firewall rule. Their paths."""
-        made: list[str] = self.ask("workload", {"cluster": cluster, "location": location})
+        made: list[str] = self.ask("workload", {"cluster": cluster, "location": location, "fades": fades})
         return made
 
     def writes(self) -> list[str]:

@@ -11,8 +11,16 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._gcp import api
 from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
+from simulators.google.play import permissions
 from simulators.google.reader import COMPUTE, REGION, Reader
-from simulators.modules import Run, runner, thrice
+from simulators.modules import Result, Run, runner, thrice
+
+# For options of modules that no role has.
+MODULES_ONLY = [
+    "compute.networks.switchToCustomMode",
+    "compute.instances.setScheduling",
+    "compute.instances.setServiceAccount",
+]
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +60,25 @@ def ground(reader: Reader) -> dict[str, str]:
 
 @pytest.fixture
 def run(google: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a module with the simulated project."""
+    """Run a module with the simulated project, with the permissions that docs/platforms/gke.md publishes, and no others."""
     environment = google.environment()
     for name in set(os.environ) - set(environment):
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    return runner(capfd, monkeypatch, api, ACCESS_TOKEN)
+    with_all = runner(capfd, monkeypatch, api, ACCESS_TOKEN)
+    published = [*permissions("upload models"), *MODULES_ONLY]
+
+    def run_module(module_name: str, /, **options: Any) -> Result:
+        if google.allowed is not None:
+            return with_all(module_name, **options)
+        google.permissions(published)
+        try:
+            return with_all(module_name, **options)
+        finally:
+            google.permissions(None)
+
+    return run_module
 
 
 @pytest.fixture

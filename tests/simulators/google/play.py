@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simulators import play
 from simulators.apiserver import ApiServer, node
+from simulators.play import ROOT, write_login
 from simulators.processes import kill_all
 
 from .client import PROJECT, Simulator
 from .reader import REGION
 
-ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "ya29.canary-token-of-the-cluster"
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIO0V4QmYkqVbcyS0Vd3n0VgK8J7b1Y5m1Qy0m7Ue6XkZ muster"
 SETTINGS: dict[str, Any] = {
@@ -56,38 +54,19 @@ def permissions(part: str) -> list[str]:
 
 
 @dataclass
-class Play:
-    """Runs our playbooks against the simulated project, as a user would, with the permissions that the page says are enough."""
+class Play(play.Play):
+    """With the permissions that the page says are enough."""
 
-    google: Simulator
-    api_server: ApiServer
-    folder: Path
-    settings: dict[str, Any]
-    outputs: list[str] = field(default_factory=list)
+    google: Simulator = field(kw_only=True)
     there: dict[str, set[str]] = field(default_factory=dict)
     """What a test found, for those after it."""
-
-    def command(self, playbook: str, *options: str, **settings: Any) -> list[str]:
-        given = json.dumps(self.settings | settings)
-        return [
-            "ansible-playbook",
-            "-i",
-            "inventories/gke",
-            f"playbooks/{playbook}.yml",
-            "--diff",
-            *options,
-            "-e",
-            given,
-        ]
+    inventory = "gke"
 
     def environment(self) -> dict[str, str]:
-        programs = f"{self.folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}"
         return {
             **self.google.environment(),
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            **super().environment(),
             "HOME": str(self.folder),
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).parent / "callbacks"),
             "ANSIBLE_CALLBACKS_ENABLED": "actions",
             "MUSTER_ACTIONS": str(self.actions_file),
@@ -97,8 +76,7 @@ class Play:
         self, playbook: str, *options: str, also: Sequence[str] = (), **settings: Any
     ) -> subprocess.CompletedProcess[str]:
         """``also``: permissions besides those of the table."""
-        process = self._start(playbook, options, settings, also)
-        return self._end(process)
+        return self.end(self._start(playbook, options, settings, also))
 
     def killed(self, method: str, playbook: str, *options: str, **settings: Any) -> None:
         """The same, killed with everything that it has started once a request for this method was answered."""
@@ -108,7 +86,7 @@ class Play:
             assert process.poll() is None, "it ended before"
             time.sleep(0.02)
         kill_all(process.pid)
-        self._end(process)
+        self.end(process)
 
     def _start(
         self, playbook: str, options: tuple[str, ...], settings: dict[str, Any], also: Sequence[str] = ()
@@ -116,19 +94,14 @@ class Play:
         part = "check" if "--check" in options else {"gke": "apply", "gke_teardown": "tear down"}[playbook]
         self.google.permissions([*permissions(part), *also])
         self.actions_file.unlink(missing_ok=True)
-        return subprocess.Popen(
-            self.command(playbook, *options, **settings),
-            cwd=ROOT, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        return self.begin(playbook, options, settings)
 
-    def _end(self, process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
-        out, err = process.communicate(timeout=900)
+    def end(self, process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+        done = super().end(process)
         self.google.permissions(None)
-        (self.folder / f"{len(self.outputs)}.log").write_text(out + err, encoding="utf-8")
         if self.actions_file.exists():
-            shutil.copy(self.actions_file, self.folder / f"{len(self.outputs)}.actions")
-        self.outputs.append(out + err)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+            shutil.copy(self.actions_file, self.folder / f"{len(self.outputs) - 1}.actions")
+        return done
 
     @property
     def actions_file(self) -> Path:
@@ -139,10 +112,6 @@ class Play:
         lines = self.actions_file.read_text(encoding="utf-8").splitlines() if self.actions_file.exists() else []
         return [line.partition(" ")[0] for line in lines if re.match(r"(?!kubernetes:)[a-z]+:[\w.]+( |$)", line)]
 
-    def said(self) -> str:
-        """The last output, without the breaks of its lines."""
-        return " ".join(self.outputs[-1].split())
-
 
 def failure(done: subprocess.CompletedProcess[str]) -> str:
     """What to show of a run that ended otherwise than it should."""
@@ -151,29 +120,16 @@ def failure(done: subprocess.CompletedProcess[str]) -> str:
 
 @contextmanager
 def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
-    """An empty project, and a gke-gcloud-auth-plugin on the path that hands out the token which the API server knows."""
-    command = folder / "bin" / "gke-gcloud-auth-plugin"
-    command.parent.mkdir()
-    credential = {
-        "apiVersion": "client.authentication.k8s.io/v1beta1",
-        "kind": "ExecCredential",
-        "status": {"token": TOKEN},
-    }
-    command.write_text(
-        "#!/bin/sh\n"
-        f"case \"$*\" in --use_application_default_credentials) echo '{json.dumps(credential)}' ;; *) exit 64 ;; esac\n",
-        encoding="utf-8",
-    )
-    command.chmod(0o755)
+    """An empty project, and a gke-gcloud-auth-plugin on the path that logs in to its clusters."""
+    write_login(folder, "gke-gcloud-auth-plugin", "--use_application_default_credentials", TOKEN)
     nodes = [node(f"gke-muster-management-{n}", **{"cloud.google.com/gke-nodepool": "management"}) for n in range(2)]
     api_server = ApiServer(folder, TOKEN, *nodes)
     simulator = Simulator(
         folder / "google", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca), "--polls", "1"
     )
     try:
-        yield Play(
-            simulator, api_server, folder, {**SETTINGS, "muster_kubeconfig": str(folder / "kubeconfig"), **settings}
-        )
+        given = {**SETTINGS, "muster_kubeconfig": str(folder / "kubeconfig"), **settings}
+        yield Play(api_server, folder, given, google=simulator)
     finally:
         simulator.stop()
         api_server.stop()

@@ -182,6 +182,67 @@ def test_metadata_of_nodes_cannot_be_changed_not_even_by_leaving_a_key_out(
     assert google.attempts() == []
 
 
+LABELS = [
+    row[:2] for row in FREE if row[1].rsplit(".", 1)[-1] in ("labels", "resource_labels") and row[1] != "config.labels"
+]
+# Options, and what the refusal says of them.
+IMPOSSIBLE: list[tuple[str, str, Any, str]] = [
+    *((*row, {key: value}, words) for row in LABELS for key, value, words in (
+        ("Team", "ml", "'Team' cannot be the key of a label"), ("team", "ML", "label team cannot be 'ML'"), ("1st", "", "'1st' cannot be"),
+        ("cost.center", "", "'cost.center' cannot be"), ("x" * 64, "", "cannot be the key"), ("team", "x" * 64, "label team cannot be"),
+        ("team", 1.5, "label team cannot be '1.5'"), ("team", None, "team has no value"), ("team", ["ml"], "team has a list as its value"),
+    )),
+    *((*row, {f"k{number}": "" for number in range(64)}, "would have 65 labels") for row in LABELS),
+    ("gke_node_pool", "config.labels", {"team": "a b"}, "nodes cannot have the label team=a b"),
+    ("gke_node_pool", "config.labels", {"": "a"}, "nodes cannot have the label =a"),
+    ("gke_node_pool", "config.labels", {"a/b/c": "a"}, "nodes cannot have the label a/b/c=a"),
+    ("gke_node_pool", "config.labels", {"team": "x" * 64}, "nodes cannot have the label team="),
+    ("gke_node_pool", "config.tags", ["A"], "'A' cannot be a network tag"),
+    ("gke_node_pool", "config.metadata", {"a b": "1"}, "metadata cannot have the key 'a b'"),
+    ("gcp_instance", "metadata", {"a.b": "1"}, "metadata cannot have the key 'a.b'"),
+    ("gcp_instance", "metadata", {"a": {"b": 1}}, "a has a dict as its value"),
+    ("gcp_instance", "tags", ["9"], "'9' cannot be a network tag"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "option", "wanted", "words"), IMPOSSIBLE)
+def test_what_google_does_not_take_is_refused_in_the_plan(
+    run: Run, google: Simulator, ground: dict[str, str], module: str, option: str, wanted: Any, words: str
+) -> None:
+    """For what is not there yet, where a plan would otherwise look right until the request is sent."""
+    creation: Body = {
+        "gke_cluster": {"network": "ground", "subnetwork": "ground"},
+        "gke_node_pool": {"node_count": 0},
+        "gcp_instance": {"machine_type": "e2-small", "disk": {"size_gb": 10, "source_image": IMAGE}},
+    }
+    asked = {**options(module, option, wanted), **creation.get(module, {}), "name": "impossible"}
+    google.clear()
+    for check in (True, False):
+        refused = run(module, **asked, check=check)
+        assert (refused.get("failed"), google.attempts()) == (True, []), refused
+        assert words in refused["msg"]
+
+
+@pytest.mark.parametrize(
+    ("module", "option"), [*LABELS, ("gke_node_pool", "config.labels"), ("gcp_instance", "metadata")]
+)
+def test_numbers_and_booleans_are_text(
+    make: Callable[[str], None], changes: Run, reader: Reader, module: str, option: str
+) -> None:
+    """As YAML reads them from an inventory."""
+    make(module)
+    path, read = next(row[2::2] for row in FREE if row[:2] == (module, option))
+    international = {"größe": "l"} if (module, option) in LABELS else {}
+    changes(module, **options(module, option, {"cost-center": 1234, "prod": True, "old": False, **international}))
+    found = read(look(reader.get(URLS[module]), path))
+    assert {key: found[key] for key in ("cost-center", "prod", "old")} == {
+        "cost-center": "1234",
+        "prod": "true",
+        "old": "false",
+    }
+    changes(module, **options(module, option, {}))
+
+
 def free_dicts(spec: Body, path: str = "") -> Iterator[str]:
     for name, option in spec.items():
         if option["type"] == "dict" and "options" not in option:

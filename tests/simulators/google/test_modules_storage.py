@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._edge import run as edge
+from ansible_collections.muster.ml.plugins.module_utils._gcp import gcs_bucket
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from simulators.google.client import PROJECT, Simulator
 from simulators.google.conftest import killed
@@ -128,13 +129,30 @@ def test_objects_go_only_by_their_own_word(
     kept = run("gcs_bucket", **BUCKET, state="absent")
     assert "bucket results-of-x was kept: it holds objects (a/1); delete_data: true deletes it" in kept["kept"]
     assert (kept["changed"], google.attempts()) == (False, [])
-    done = changes("gcs_bucket", **BUCKET, state="absent", delete_data=True)
-    assert done["actions"] == [
-        "storage:objects.delete (delete object a/1)",
-        "storage:objects.delete (delete object a/1)",
-        "storage:objects.delete (delete object b c)",
-        "storage:buckets.delete (delete)",
-    ]
+    planned = run("gcs_bucket", **BUCKET, state="absent", delete_data=True, check=True)
+    assert google.attempts() == []
+    done = run("gcs_bucket", **BUCKET, state="absent", delete_data=True)
+    assert (
+        planned["actions"]
+        == done["actions"]
+        == ["storage:objects.delete (delete its objects)", "storage:buckets.delete (delete)"]
+    )
+    assert google.writes() == [*["storage:objects.delete"] * 3, "storage:buckets.delete"]
+    assert reader.get(BUCKET_URL) is None
+
+
+def test_the_deletion_of_objects_ends_with_the_time_limit_and_is_gone_on_with(
+    google: Simulator, run: Run, bucket: None, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        upload(reader, f"o{number}")
+    monkeypatch.setattr(gcs_bucket, "_PAGE", 5)
+    monkeypatch.setattr(gcs_bucket, "_SLICE_S", 0.0)
+    late = run("gcs_bucket", **BUCKET, state="absent", delete_data=True, wait_timeout=0)
+    assert "it may hold more objects" in late["msg"]
+    assert "run again, or with a longer wait_timeout" in late["msg"]
+    done = run("gcs_bucket", **BUCKET, state="absent", delete_data=True)
+    assert done.get("changed") is True, done["msg"]
     assert reader.get(BUCKET_URL) is None
 
 

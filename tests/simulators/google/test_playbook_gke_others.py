@@ -23,7 +23,7 @@ from simulators.google.play import (
     left,
     playground,
 )
-from simulators.google.reader import COMPUTE, GKE, REGION, Reader
+from simulators.google.reader import COMPUTE, GKE, IAM, REGION, Reader
 from simulators.processes import recap
 
 
@@ -111,6 +111,24 @@ def test_what_is_not_ours_is_refused_and_stays(play: Play, google: Simulator, re
     after = hold(google)
     assert left(before, after) == {}
     assert {kind: {name: after[kind].get(name) for name in rows} for kind, rows in before.items()} == before
+
+
+@pytest.mark.prove
+def test_a_bucket_of_another_project_is_named_and_the_teardown_goes_on(
+    play: Play, google: Simulator, reader: Reader
+) -> None:
+    """What a run has made before it was refused the name goes."""
+    google.reset()
+    google.enable()
+    account = {"description": f"(muster-owner=muster--{REGION})"}
+    made = reader.write("POST", IAM, {"accountId": "muster-storage", "serviceAccount": account})
+    reader.get(f"{IAM}/{made['email']}")  # the first look does not see it yet
+    google.clear()
+    buckets = [{"name": "training-data", "readers": ["group:ops@example.com"], "writers": ["group:ml@example.com"]}]
+    gone = play("gke_teardown", **DATA_TOO, muster_systems=["studioml"], gcs_buckets_buckets=buckets)
+    assert gone.returncode == 0, failure(gone)
+    assert "Google bucket training-data was kept: it cannot be judged: another project owns it" in play.said()
+    assert google.writes() == ["iam:projects.serviceAccounts.delete"]
 
 
 def made_by_somebody_else(reader: Reader) -> None:

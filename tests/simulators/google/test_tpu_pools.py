@@ -18,7 +18,13 @@ from simulators.modules import Run
 
 Body = dict[str, Any]
 # Of each generation a zone that has it, in two regions.
-ZONES = {"v4": "us-central2-b", "v5e": "us-central1-a", "v5p": "us-central1-a", "v6e": "us-central1-b"}
+ZONES = {
+    "v4": "us-central2-b",
+    "v5e": "us-central1-a",
+    "v5p": "us-central1-a",
+    "v6e": "us-central1-b",
+    "tpu7x": "us-central1-c",
+}
 KINDS = {generation.accelerator: name for name, generation in GENERATIONS.items()}
 ROWS = [
     (KINDS[tpu.accelerator], topology, machine)
@@ -51,6 +57,17 @@ def regions(reader: Reader) -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def policies(reader: Reader) -> None:
+    """Workload policies, as gcloud makes them, by the names of their topologies."""
+    for topology in next(tpu.hosts for tpu in TPUS.values() if tpu.workload_policy):
+        policy = {
+            "name": f"of-{topology}",
+            "workloadPolicy": {"type": "HIGH_THROUGHPUT", "acceleratorTopology": topology},
+        }
+        reader.write("POST", f"{COMPUTE}/regions/us-central1/resourcePolicies", policy)
+
+
 def pool(row: Body) -> Body:
     """What module gke_node_pool is given for a row of the inventory."""
     (made,) = gke_tpu_pools([row], 3)
@@ -73,16 +90,18 @@ def test_the_table_has_all_sorts() -> None:
 
 @pytest.mark.parametrize(("kind", "topology", "machine"), ROWS)
 def test_every_row_of_the_table_is_a_pool(
-    regions: list[str], changes: Run, reader: Reader, kind: str, topology: str, machine: str
+    regions: list[str], policies: None, changes: Run, reader: Reader, kind: str, topology: str, machine: str
 ) -> None:
     """Made as planned, read back, again no change; with no node at first, and room for all of the slice."""
     several = machine.endswith("8t")  # 2x4 has two sorts of machines; the one that is not said is the other
-    made = pool(row_of(kind, topology, **({"machine_type": machine} if several else {})))
+    hosts = math.prod(int(side) for side in topology.split("x")) // TPUS[machine].chips
+    named = {"policyName": f"of-{topology}"} if TPUS[machine].workload_policy else {"type": "COMPACT"}
+    policy = {"placement_policy": {"policy_name": named["policyName"]}} if "policyName" in named and hosts > 1 else {}
+    made = pool({**row_of(kind, topology, **({"machine_type": machine} if several else {})), **policy})
     changes("gke_node_pool", **made)
     found = reader.get(f"{GKE}/{made['location']}/clusters/tpus/nodePools/tpu")
-    hosts = math.prod(int(side) for side in topology.split("x")) // TPUS[machine].chips
     assert found["config"]["machineType"] == machine
-    assert found.get("placementPolicy") == ({"type": "COMPACT", "tpuTopology": topology} if hosts > 1 else None)
+    assert found.get("placementPolicy") == ({**named, "tpuTopology": topology} if hosts > 1 else None)
     assert found["locations"] == [ZONES[kind]]
     assert (found.get("initialNodeCount", 0), found["autoscaling"]["maxNodeCount"]) == (0, hosts)
     assert {"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"} in found["config"]["taints"]
@@ -98,6 +117,7 @@ def test_every_row_of_the_table_is_a_pool(
         ("v6e", "2x8", {}, "The nearest is 4x4"),
         ("v5e", "4x4", {"machine_type": "ct5lp-hightpu-8t"}, "It has 4 x ct5lp-hightpu-4t."),
         ("v6e", "2x4", {"machine_type": "ct5lp-hightpu-4t"}, "It has 2 x ct6e-standard-4t or 1 x ct6e-standard-8t."),
+        ("tpu7x", "2x2x2", {}, "workload-policy NAME --type=HIGH_THROUGHPUT --accelerator-topology=2x2x2"),
     ],
 )
 def test_a_wrong_combination_is_refused_with_the_nearest_right_ones(
@@ -124,6 +144,24 @@ def test_the_rows_that_the_filter_refuses_would_be_refused_by_google(
     assert done["failed"]
     assert words in done["msg"]
     assert reader.get(f"{GKE}/us-central1/clusters/tpus/nodePools/tpu") is None
+
+
+@pytest.mark.parametrize(
+    "policy", [{"type": "COMPACT"}, {"policy_name": "of-2x2x4"}, {"type": "COMPACT", "policy_name": "of-2x2x2"}]
+)
+def test_a_slice_of_tpu7x_without_its_workload_policy_ends_in_error(
+    regions: list[str], policies: None, run: Run, policy: Body
+) -> None:
+    """Without the filter, in the words of Compute Engine."""
+    made = pool({**row_of("tpu7x", "2x2x2"), "placement_policy": {"policy_name": "of-2x2x2"}})
+    done = run("gke_node_pool", **{**made, "placement_policy": {"tpu_topology": "2x2x2", **policy}})
+    assert "with placement policy is not supported. Use workload policy instead" in done["msg"]
+    assert not run("gke_node_pool", **made, state="absent").get("failed")
+
+
+def test_a_compact_placement_of_tpu7x_is_refused() -> None:
+    with pytest.raises(AnsibleFilterError, match="placed by a workload policy, and placement_policy has type COMPACT"):
+        pool({**row_of("tpu7x", "2x2x2"), "placement_policy": {"type": "COMPACT", "policy_name": "mine"}})
 
 
 def test_a_pool_may_be_spot_reserved_or_queued(

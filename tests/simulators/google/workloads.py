@@ -4,10 +4,15 @@
 "Other Google Compute Engine resources that might be in use by the cluster, such as load balancer resources, are not deleted if they weren't
 present when the cluster was initially created" (clusters.delete in the discovery document). GKE tries to delete load balancers and
 disks, and does not promise it (cloud.google.com/kubernetes-engine/docs/how-to/deleting-a-cluster,
-cloud.google.com/sdk/gcloud/reference/container/clusters/delete). The firewall rule of a load balancer keeps the network from being deleted.
+cloud.google.com/sdk/gcloud/reference/container/clusters/delete). The firewall rule of a load balancer keeps the network from being deleted,
+as do network endpoint groups, which are removed some minutes after the cluster (hashicorp/terraform-provider-google issue 7637,
+decisionbox-io/decisionbox-platform PR 87; names of apollosolutions/build-a-supergraph issue 34, descriptions of kubernetes/ingress-gce,
+NegDescription).
 """
 
 from __future__ import annotations
+
+import json
 
 from . import catalogue
 from .compute.machines import new_disk
@@ -16,9 +21,13 @@ from .discovery import Body
 from .state import Project, Thing, digest, long_id, now, number
 
 
-def make(found: Project, cluster: str, location: str) -> list[str]:
-    """A claim's disk, and a Service of type LoadBalancer: forwarding rule, target pool and firewall rule. Their paths."""
-    body: Body = found.shelf("clusters")[f"projects/{found.id}/locations/{location}/clusters/{cluster}"].body
+def make(found: Project, cluster: str, location: str, fades: int = 0) -> list[str]:
+    """A claim's disk, and a Service of type LoadBalancer: forwarding rule, target pool, firewall rule, endpoint group. Their paths.
+
+    FADES: once the cluster is gone, Google removes them, but for the disk, when so many deletions were refused because of them.
+    """
+    path = f"projects/{found.id}/locations/{location}/clusters/{cluster}"
+    body: Body = found.shelf("clusters")[path].body
     region, mark = catalogue.region_of(location), digest(cluster, number(), length=32)
     disk_path, disk = new_disk(
         found,
@@ -63,4 +72,15 @@ def make(found: Project, cluster: str, location: str) -> list[str]:
         "logConfig": {"enable": False},
         "targetTags": [f"gke-{cluster}-{digest(body['id'])}-node"],
     })  # fmt: skip
-    return [disk_path, rule, pool, wall]
+    zone = f"projects/{found.id}/zones/{body['locations'][0]}"
+    group = f"{zone}/networkEndpointGroups/k8s1-{mark[:8]}-default-web-80-{mark[8:16]}"
+    described = {"cluster-uid": mark[:16], "namespace": "default", "service-name": "web", "port": "80"}
+    found.shelf("networkEndpointGroups")[group] = Thing({
+        "kind": "compute#networkEndpointGroup", **common, "description": json.dumps(described), "name": group.rsplit("/", 1)[-1],
+        "zone": link(zone), "network": net, "subnetwork": link(body["networkConfig"]["subnetwork"]), "selfLink": link(group),
+        "networkEndpointType": "GCE_VM_IP_PORT", "size": 0,
+    })  # fmt: skip
+    made = [rule, pool, wall, group]
+    for one in made if fades else ():
+        found.shelf(one.split("/")[-2])[one].extra |= {"cluster": path, "fades": fades}
+    return [disk_path, *made]

@@ -72,7 +72,8 @@ class Google:
         if verb == "DELETE":
             if path not in self.things:
                 return error(404, "notFound")
-            del self.things[path]
+            if not (self.ends and "error" in self.ends[0]):
+                del self.things[path]
             return 200, self.operation(path)
         if verb == "POST" and path.rsplit("/", 1)[0] not in self.things:
             place = f"{path}/{body['name']}"

@@ -57,7 +57,6 @@ class EtcdCluster(servers.ServerGroup):
     peer_tls: bool = True
     client_tls: bool = True
     storage_size: str | None = "1Gi"
-    storage_class_name: str | None = None
 
     @property
     def client_scheme(self) -> str:
@@ -194,14 +193,7 @@ def stateful_set(cluster: EtcdCluster) -> Manifest:
         annotations={ANNOTATION_CONFIG_HASH: spec_hash(arguments(cluster))},
         claims=("data",),
     )
-    return servers.stateful_set(
-        cluster,
-        template,
-        replicas=cluster.size,
-        service=cluster.peers,
-        storage_size=cluster.storage_size,
-        storage_class_name=cluster.storage_class_name,
-    )
+    return servers.stateful_set(cluster, template, replicas=cluster.size, service=cluster.peers)
 
 
 def _argument(live: Manifest, name: str) -> str | None:

@@ -54,7 +54,6 @@ class ObjectStore(servers.Server):
     module, title, app = "object_store", "Object store", "object-store"
 
     storage_size: str = "20Gi"
-    storage_class_name: str | None = None
 
     @property
     def login(self) -> str:
@@ -147,11 +146,4 @@ def stateful_set(store: ObjectStore) -> Manifest:
         ],
         claims=("data",),
     )
-    return servers.stateful_set(
-        store,
-        template,
-        replicas=1,
-        service=store.name,
-        storage_size=store.storage_size,
-        storage_class_name=store.storage_class_name,
-    )
+    return servers.stateful_set(store, template, replicas=1, service=store.name)

@@ -71,7 +71,6 @@ class RabbitmqCluster(servers.ServerGroup):
     memory_watermark: float = 0.4
     disk_free_limit: str = "2GB"
     storage_size: str = "10Gi"
-    storage_class_name: str | None = None
 
     @property
     def admin(self) -> str:
@@ -310,14 +309,7 @@ def stateful_set(cluster: RabbitmqCluster) -> Manifest:
         annotations={ANNOTATION_CONFIG_HASH: spec_hash(_files(cluster))},
         claims=("data",),
     )
-    return servers.stateful_set(
-        cluster,
-        template,
-        replicas=cluster.size,
-        service=cluster.peers,
-        storage_size=cluster.storage_size,
-        storage_class_name=cluster.storage_class_name,
-    )
+    return servers.stateful_set(cluster, template, replicas=cluster.size, service=cluster.peers)
 
 
 def tls_of(live: Manifest) -> bool:

@@ -3,14 +3,48 @@
 
 from __future__ import annotations
 
+import re
+
+from moto.backends import get_backend
+
 from ..api import Refused
-from ..state import Body, now, number, role
+from ..journal import JOURNAL
+from ..state import ACCOUNT, Body, now, number, role
 from .account import Account, Cluster, Handler, missing, show
 
 POLICIES = ("AmazonEKSClusterAdminPolicy", "AmazonEKSAdminPolicy", "AmazonEKSEditPolicy", "AmazonEKSViewPolicy")
 NO_ROLE = (
     "Role provided in the request does not exist."  # as terraform-provider-aws, pod_identity_association.go, knows it
 )
+
+
+# What EKS says of principals and names. Sources: terraform-provider-aws, access_entry.go (which also repeats the first: a new role is not
+# seen at once); aws-samples/appmod-blueprints#319; hashicorp/terraform-provider-aws#36447; aws-ia/terraform-aws-eks-blueprints#1920. The
+# last is quoted in several public reports.
+INVALID = "The specified principalArn is invalid: invalid principal."
+FORMAT = "The principalArn parameter format is not valid"
+LINKED = "The caller is not allowed to modify access entries with a principalArn value of a Service Linked Role"
+USERNAME = "The username must not begin with system:"
+GROUP = "The kubernetes group name {} is invalid, it cannot start with system:"
+
+
+def _refuse_principal(principal: str) -> None:
+    if not re.fullmatch(r"arn:[\w-]+:iam::\d{12}:(role|user)/.+", principal):
+        raise Refused("InvalidParameterException", FORMAT)
+    if ":role/aws-service-role/" in principal:
+        raise Refused("InvalidParameterException", LINKED)
+    iam = get_backend("iam")[ACCOUNT]["aws"]
+    known = {one.arn for one in (*iam.roles.values(), *iam.users.values())}
+    if JOURNAL.fault("role_not_visible", "CreateAccessEntry") or principal not in known:
+        raise Refused("InvalidParameterException", INVALID)
+
+
+def _refuse_names(params: Body) -> None:
+    if params.get("username", "").startswith("system:"):
+        raise Refused("InvalidParameterException", USERNAME)
+    for group in params.get("kubernetesGroups", []):
+        if group.startswith("system:"):
+            raise Refused("InvalidParameterException", GROUP.format(group))
 
 
 def _with_entries(account: Account, name: str) -> Cluster:
@@ -34,6 +68,8 @@ def create_entry(account: Account, params: Body) -> Body:
         raise Refused(
             "ResourceInUseException", "The specified access entry resource is already in use on this cluster.", 409
         )
+    _refuse_principal(principal)
+    _refuse_names(params)
     kind = params.get("type", "STANDARD")
     if kind != "STANDARD" and params.get("kubernetesGroups"):
         raise Refused("InvalidParameterException", f"Kubernetes groups cannot be given for type {kind}")
@@ -61,6 +97,7 @@ def entries(account: Account, params: Body) -> Body:
 
 def update_entry(account: Account, params: Body) -> Body:
     entry = _entry(_with_entries(account, params["clusterName"]), params["principalArn"])
+    _refuse_names(params)
     entry.update({k: params[k] for k in ("kubernetesGroups", "username") if k in params})
     return {"accessEntry": show(entry)}
 
@@ -75,6 +112,10 @@ def delete_entry(account: Account, params: Body) -> Body:
 
 def associate_policy(account: Account, params: Body) -> Body:
     cluster = _with_entries(account, params["clusterName"])
+    if JOURNAL.fault(
+        "entry_not_visible", "AssociateAccessPolicy"
+    ):  # terraform-provider-aws, access_policy_association.go, repeats it
+        missing(f"The specified principalArn could not be found: {params['principalArn']}")
     _entry(cluster, params["principalArn"])
     arn, scope = params["policyArn"], params["accessScope"]
     if arn.rsplit("/", 1)[-1] not in POLICIES:

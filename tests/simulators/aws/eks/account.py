@@ -14,6 +14,8 @@ from ..state import ACCOUNT, Body, Item, Table, now, number
 
 # Versions on offer, oldest first; AWS keeps a moving window (assumed: which ones makes no difference to the rules).
 VERSIONS = ("1.31", "1.32", "1.33", "1.34", "1.35", "1.36")
+# What EKS puts into a cluster without being asked (CreateClusterRequest.bootstrapSelfManagedAddons).
+SELF_MANAGED = ("vpc-cni", "coredns", "kube-proxy")
 
 
 @dataclass
@@ -25,8 +27,8 @@ class Cluster(Item):
     associations: dict[str, Body] = field(default_factory=dict)
     updates: dict[str, Item] = field(default_factory=dict)
     interfaces: list[str] = field(default_factory=list)
-    self_managed: bool = False
-    """Whether EKS put its network add-ons into the cluster, as objects that are no add-ons (bootstrapSelfManagedAddons)."""
+    self_managed: set[str] = field(default_factory=set)
+    """What is in the cluster as objects that no add-on of EKS has made (bootstrapSelfManagedAddons)."""
 
     @property
     def provides_nodes(self) -> bool:
@@ -75,11 +77,17 @@ def show(item: Item | Body) -> Body:
 
 
 def update(
-    cluster: Cluster, item: Item, kind: str, change: Callable[[], None], busy: str = "UPDATING", params: Any = None
+    cluster: Cluster,
+    item: Item,
+    kind: str,
+    change: Callable[[], None],
+    busy: str = "UPDATING",
+    params: Any = None,
+    broken: str = "",
 ) -> Body:
     """A change that takes its time: the resource is busy, the change is seen when the update is over.
 
-    The fault ``update_fails`` ends it as Failed, with the resource as it was.
+    The fault ``update_fails`` ends it as Failed, with the resource as it was, or in the status BROKEN with the reason as its issue.
     """
     fault = JOURNAL.fault("update_fails", kind)
     before = item.status
@@ -92,6 +100,10 @@ def update(
         if fault:
             record.body["status"] = "Failed"
             record.body["errors"] = [fault.detail]
+            if broken:
+                item.body["status"] = broken
+                code, message = fault.detail["errorCode"], fault.detail["errorMessage"]
+                item.body["health"] = {"issues": [{"code": code, "message": message, "resourceIds": []}]}
         else:
             record.body["status"] = "Successful"
             change()

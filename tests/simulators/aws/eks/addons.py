@@ -21,8 +21,6 @@ CATALOGUE = {
     "aws-ebs-csi-driver": [("v1.52.1-eksbuild.1", VERSIONS)],
     "metrics-server": [("v0.8.0-eksbuild.3", VERSIONS)],
 }
-# What EKS puts into a cluster without being asked (CreateClusterRequest.bootstrapSelfManagedAddons).
-SELF_MANAGED = ("vpc-cni", "coredns", "kube-proxy")
 
 
 def _find(cluster: Cluster, name: str) -> Item:
@@ -73,6 +71,10 @@ def create(account: Account, params: Body) -> Body:
         **{k: params[k] for k in ("serviceAccountRoleArn", "configurationValues") if params.get(k)},
         "podIdentityAssociations": _associate(account, cluster, params, name),
     }
+    if params.get("resolveConflicts") == "PRESERVE":  # message: eksctl-io/eksctl#5880
+        raise Refused(
+            "InvalidParameterException", "Resolve conflicts option preserve is not supported for operation CreateAddon"
+        )
     item = Item(body)
     cluster.addons.items[name] = item
     fault = JOURNAL.fault("create_failed", "CreateAddon")
@@ -82,6 +84,7 @@ def create(account: Account, params: Body) -> Body:
         if issue:
             body["health"] = {"issues": [issue]}
         else:
+            cluster.self_managed.discard(name)
             _weigh(cluster, item)
 
     item.start("CREATING", "CREATE_FAILED" if issue else "ACTIVE", failed)
@@ -91,9 +94,12 @@ def create(account: Account, params: Body) -> Body:
 def _conflict(cluster: Cluster, name: str, params: Body) -> Body:
     """Without being told to overwrite, EKS does not take over what is there by itself: "creation of the add-on might fail"
     (CreateAddonRequest.resolveConflicts in botocore 1.44.5), and does here."""
-    if not (cluster.self_managed and name in SELF_MANAGED) or params.get("resolveConflicts") == "OVERWRITE":
+    if name not in cluster.self_managed or params.get("resolveConflicts") == "OVERWRITE":
         return {}
-    message = "Conflicts found when trying to apply. Will not continue due to resolve conflicts mode."
+    message = (
+        "Conflicts found when trying to apply. Will not continue due to resolve conflicts mode. Conflicts:\n"
+        f"DaemonSet.apps {name} - .spec.template.spec.containers"
+    )
     return {"code": "ConfigurationConflict", "message": message, "resourceIds": []}
 
 
@@ -173,17 +179,24 @@ def change(account: Account, params: Body) -> Body:
         after["podIdentityAssociations"] = _associate(account, cluster, params, params["addonName"])
 
     def change_it() -> None:
-        item.body.update(after | {"status": "ACTIVE"})
+        item.body.update(after | {"status": "ACTIVE", "health": {"issues": []}})
         if not after["serviceAccountRoleArn"]:
             del item.body["serviceAccountRoleArn"]
 
-    return update(cluster, item, "AddonUpdate", change_it)
+    return update(cluster, item, "AddonUpdate", change_it, broken="UPDATE_FAILED")
 
 
 def delete(account: Account, params: Body) -> Body:
     cluster = account.cluster(params["clusterName"])
-    item = _find(cluster, params["addonName"])
-    cluster.addons.remove_later(params["addonName"], lambda: _dissociate(cluster, item))
+    item, name = _find(cluster, params["addonName"]), params["addonName"]
+
+    def over() -> None:
+        """What is in the cluster goes, too, also what the add-on has not made (awslabs/cdk-eks-blueprints#366); not with preserve."""
+        _dissociate(cluster, item)
+        if not params.get("preserve"):
+            cluster.self_managed.discard(name)
+
+    cluster.addons.remove_later(name, over)
     return {"addon": show(item)}
 
 

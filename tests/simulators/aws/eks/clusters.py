@@ -15,7 +15,7 @@ from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBacken
 from ..api import Refused
 from ..state import ACCOUNT, GONE, SETTINGS, Body, ec2, needs_policies, now, number, plug, role, subnets, unplug
 from . import doors
-from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
+from .account import SELF_MANAGED, VERSIONS, Account, Cluster, Handler, missing, show, update
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -43,7 +43,7 @@ def create(account: Account, params: Body) -> Body:
     needs_policies(found, ["AmazonEKSClusterPolicy"])
     _refuse_half_auto_mode(params)
     cluster = Cluster(_body(account, params, version))
-    cluster.self_managed = params.get("bootstrapSelfManagedAddons", True)
+    cluster.self_managed = set(SELF_MANAGED) if params.get("bootstrapSelfManagedAddons", True) else set()
     network(account, cluster, params["resourcesVpcConfig"])
     access = cluster.body["accessConfig"]
     if params.get("accessConfig", {}).get("bootstrapClusterCreatorAdminPermissions", True):

@@ -8,6 +8,8 @@ and #5999 (version), pulumi/pulumi-aws-native#1747 (release), aws-samples/eks-cl
 
 from __future__ import annotations
 
+import re
+
 from ..api import Refused
 from ..journal import JOURNAL
 from ..state import SETTINGS, Body, Item, needs_policies, now, number, plug, role, subnets, unplug
@@ -16,6 +18,22 @@ from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
 from .account import account as account_of
 
 NODE_POLICIES = ["AmazonEKSWorkerNodePolicy"]
+# What EKS says of a label (message: aws-controllers-k8s/community#2208), and of one of its own (eksctl-io/eksctl#4007).
+NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+UNFIT_NAME = (
+    "Invalid value: {0} : field must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '" + NAME + "')"
+)
+RESERVED = ("kubernetes.io/", "k8s.io/", "eks.amazonaws.com/")
+
+
+def _refuse_words(labels: dict[str, str], taints: list[Body]) -> None:
+    """Labels and taints that are none of Kubernetes, and labels with a reserved prefix."""
+    for word in (*labels.values(), *(key.rpartition("/")[2] for key in (*labels, *(taint["key"] for taint in taints)))):
+        if not re.fullmatch(NAME, word):
+            raise Refused("InvalidParameterException", UNFIT_NAME.format(word))
+    if any(prefix in key for key in labels for prefix in RESERVED):
+        raise Refused("InvalidParameterException", f"Label cannot contain reserved prefixes [{', '.join(RESERVED)}]")
 
 
 def _find(cluster: Cluster, name: str) -> Item:
@@ -50,6 +68,7 @@ def create(account: Account, params: Body) -> Body:
     if any(s.vpc_id != cluster.body["resourcesVpcConfig"]["vpcId"] for s in places):
         raise Refused("InvalidParameterException", "Subnets are not of the cluster's VPC")
     _consistent(params)
+    _refuse_words(params.get("labels", {}), params.get("taints", []))
     chosen, data = nodes.template(account.region, params["launchTemplate"]) if "launchTemplate" in params else ({}, {})
     if data.get("InstanceType") and params.get("instanceTypes"):
         raise Refused("InvalidParameterException", "Cannot specify instance types in launch template and API request")
@@ -213,6 +232,7 @@ def update_config(account: Account, params: Body) -> Body:
     item = _ready(cluster, params["nodegroupName"])
     after = _configured(show(item), params)
     _consistent(after)
+    _refuse_words(after["labels"], after["taints"])
     if after == show(item):
         raise Refused("InvalidParameterException", "No changes needed for the nodegroup")
     resized = after["scalingConfig"].get("desiredSize") != item.body["scalingConfig"].get("desiredSize")

@@ -24,6 +24,7 @@ from typing import Any
 from .. import catalogue
 from ..api import Asked, Refused
 from ..discovery import Body
+from ..labels import refuse_of_compute
 from ..operations import Failed, look_at, nothing, running, unharmed
 from ..state import Project, Thing, long_id, now, project
 from .operations import start
@@ -154,7 +155,18 @@ def users(found: Project, path: str) -> list[str]:
     return hits
 
 
+def _fade(found: Project) -> None:
+    """What workloads of a deleted cluster made goes some time later (workloads.py)."""
+    for shelf in found.shelves.values():
+        for path, thing in list(shelf.items()):
+            if "fades" in thing.extra and thing.extra["cluster"] not in found.shelf("clusters"):
+                thing.extra["fades"] -= 1
+                if thing.extra["fades"] < 0:
+                    del shelf[path]
+
+
 def unused(found: Project, thing: Thing) -> None:
+    _fade(found)
     word = thing.body["kind"].split("#")[1]
     path = bare(thing.body["selfLink"])
     if hits := users(found, path):
@@ -180,13 +192,7 @@ LABELS = "Labels fingerprint either invalid or resource labels have changed"
 
 
 def label(body: Body, labels: dict[str, str]) -> None:
-    for key, value in labels.items():
-        if not re.fullmatch(r"[a-z][-_a-z0-9]{0,62}", key) or not re.fullmatch(r"[-_a-z0-9]{0,63}", str(value)):
-            text = f"Invalid value for field 'resource.labels': ''. Label key '{key}' or value '{value}' violates format constraints"
-            form = "The key must start with a lowercase character, can only contain lowercase letters, numeric characters, underscores"
-            raise Refused(
-                400, f"{text}. {form} and dashes. The key can be at most 63 characters long.", reason="invalid"
-            )
+    refuse_of_compute(labels)
     body["labels"] = dict(labels)
     if not labels:
         del body["labels"]

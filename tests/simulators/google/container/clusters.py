@@ -16,8 +16,9 @@ from .. import catalogue
 from ..api import Asked, Refused, handles
 from ..compute.resources import bare
 from ..discovery import Body
+from ..labels import refuse_of_gke
 from ..operations import Failed, look_at
-from ..state import SETTINGS, Project, Thing, digest, now, number, project
+from ..state import PROJECT, SETTINGS, Project, Thing, digest, now, number, project
 from . import ground, nodes, pools, shown, versions
 from .doors import check_authorized, endpoint
 from .operations import free, link, start
@@ -124,7 +125,7 @@ def _pools(given: Body) -> list[Body]:
     count, pools_ = int(given.pop("initialNodeCount", 0) or 0), given.pop("nodePools", None) or []
     config = given.pop("nodeConfig", None)
     if (given.get("autopilot") or {}).get("enabled"):
-        raise Refused(501, "the simulator has no Autopilot clusters", code="UNIMPLEMENTED")
+        return _autopilot(given, bool(pools_ or count or config))
     if pools_ and (count or config):
         raise Refused(
             400, "Cluster.initial_node_count and Cluster.node_config must not be set with Cluster.node_pools."
@@ -134,6 +135,24 @@ def _pools(given: Body) -> list[Body]:
     if count < 1:
         raise Refused(400, "Cluster.initial_node_count must be greater than zero.")
     return [{"name": "default-pool", "initialNodeCount": count, "config": config or {}}]
+
+
+def _autopilot(given: Body, nodes_given: bool) -> list[Body]:
+    """An Autopilot cluster has a channel and Workload Identity, and pools of its own, with 32 pods a node (pulumi/pulumi issue 8638)."""
+    if nodes_given:
+        raise Refused(
+            400, "Setting node pools is not allowed on GKE Autopilot clusters."
+        )  # assumed: as other fields, see below
+    if (given.get("nodePoolDefaults") or {}).get("nodeConfigDefaults"):
+        # GoogleCloudPlatform/ai-on-gke issue 820
+        text = "Setting node_pool_defaults.node_config_defaults.node_kubelet_config is not allowed on GKE Autopilot clusters."
+        raise Refused(400, text)
+    channel = (given.get("releaseChannel") or {}).get("channel")
+    given["releaseChannel"] = {"channel": "REGULAR" if channel in (None, "", "UNSPECIFIED") else channel}
+    given["workloadIdentityConfig"] = {"workloadPool": f"{PROJECT}.svc.id.goog"}
+    return [
+        {"name": "default-pool", "initialNodeCount": 1, "maxPodsConstraint": {"maxPodsPerNode": "32"}, "config": {}}
+    ]
 
 
 def _zones(given: Body, location: str) -> list[str]:
@@ -175,6 +194,7 @@ def _defaults(found: Project, given: Body, location: str, network: Thing, subnet
     check_workload_pool(found, pool)
     zones = _zones(given, location)
     labels = dict(given.get("resourceLabels") or {})
+    refuse_of_gke(labels, "cluster.resource_labels")
     body: Body = {
         "addonsConfig": {"gcePersistentDiskCsiDriverConfig": {"enabled": True}, "dnsCacheConfig": {}, "gcpFilestoreCsiDriverConfig": {},
                          "kubernetesDashboard": {"disabled": True}, "networkPolicyConfig": {"disabled": True}, "gcsFuseCsiDriverConfig": {},
@@ -196,6 +216,10 @@ def _defaults(found: Project, given: Body, location: str, network: Thing, subnet
         "podAutoscaling": {"hpaProfile": "PERFORMANCE"},
     }  # fmt: skip
     known = {name: value for name, value in given.items() if value is not None}
+    if known.get("maintenancePolicy"):
+        from .setters import policy_of
+
+        known["maintenancePolicy"] = policy_of(known["maintenancePolicy"])
     for name in ("addonsConfig", "monitoringConfig", "nodePoolDefaults"):
         known[name] = {**body[name], **(known.get(name) or {})}
     body |= known

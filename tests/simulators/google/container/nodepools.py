@@ -19,12 +19,19 @@ from ..state import Project, Thing, digest
 from . import clusters, ground, nodes, pools, shown
 from .operations import free, link, start
 
-RESOURCE_EXHAUSTED = 8
+INVALID_ARGUMENT, RESOURCE_EXHAUSTED = 3, 8
+
+
+def _standard(found: Project, cluster: Thing) -> tuple[Project, Thing]:
+    """The same, unless it is an Autopilot cluster (turbot/steampipe-plugin-gcp PR 591, gke-labs/kube-agents issue 920)."""
+    if cluster.body["autopilot"].get("enabled"):
+        raise Refused(400, "Autopilot node pools cannot be accessed or modified.")
+    return found, cluster
 
 
 def find(asked: Asked) -> tuple[Project, Thing, Thing]:
     """(project, cluster, pool) that a request is for."""
-    found, cluster = clusters.find(asked)
+    found, cluster = _standard(*clusters.find(asked))
     path = f"{cluster.extra['path']}/nodePools/{asked.parts('name')['nodePools']}"
     thing = found.shelf("nodePools").get(path)
     if thing is None:
@@ -41,7 +48,7 @@ def _get(asked: Asked) -> Body:
 
 @handles("container.projects.locations.clusters.nodePools.list")
 def _list(asked: Asked) -> Body:
-    found, cluster = clusters.find(asked, "parent")
+    found, cluster = _standard(*clusters.find(asked, "parent"))
     rows = [shown.pool(found, thing) for thing in shown.pools_of(found, cluster.extra["path"])]
     return {"nodePools": rows} if rows else {}
 
@@ -72,7 +79,7 @@ def _not_running(pool: Thing, word: str, why: str) -> Failed:
 
 @handles("container.projects.locations.clusters.nodePools.create")
 def _create(asked: Asked) -> Body:
-    found, cluster = clusters.find(asked, "parent")
+    found, cluster = _standard(*clusters.find(asked, "parent"))
     given = asked.body.get("nodePool") or {}
     path = f"{cluster.extra['path']}/nodePools/{given.get('name')}"
     if path in found.shelf("nodePools"):
@@ -102,6 +109,8 @@ def _create(asked: Asked) -> Body:
 
     failed = exhausted(found, cluster, thing, int(thing.extra["per_zone"]))
     failed = stock_out(found, thing) if JOURNAL.fault("stock_out", asked.id) else failed
+    if told := pools.misplaced(found, thing):
+        failed = Failed(INVALID_ARGUMENT, told)
     return start(asked, "CREATE_NODE_POOL", path, finish, fail, failed)
 
 

@@ -16,6 +16,7 @@ from .. import catalogue, quotas
 from ..api import Asked, Refused
 from ..authorise import need
 from ..discovery import Body
+from ..labels import refuse_of_gke, refuse_of_nodes
 from ..state import Project, Thing, digest, number, see
 from . import ground, shown, versions
 
@@ -53,7 +54,7 @@ def new(asked: Asked, found: Project, cluster: Thing, given: Body) -> Thing:
     version = body["currentMasterVersion"] if version == "-" else versions.chosen(version, "", "Node")
     config, gpus = _config(found, cluster, given.get("config") or {}, zones)
     check_disk(config, version)
-    _placement(given, config, zones)
+    _placement(found, given, config, zones)
     scaling = check_autoscaling(given.get("autoscaling") or {})
     _queued(given, config, scaling)
     count = int(given.get("initialNodeCount") or 0)
@@ -107,6 +108,8 @@ def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tu
     gpus = accelerators(config, zones)
     config["taints"] = taints(config.get("taints") or [], found, cluster, bool(gpus), config["machineType"])
     model = "spot" if config.get("spot") else "preemptible" if config.get("preemptible") else "on-demand"
+    refuse_of_gke(config.get("resourceLabels"), "node_pool.config.resource_labels")
+    refuse_of_nodes(config.get("labels"))
     # GKE's own labels beside the user's, visible in the pool (terraform-google-modules/terraform-google-kubernetes-engine issue 2371).
     config["resourceLabels"] = {**(config.get("resourceLabels") or {}), "goog-gke-node-pool-provisioning-model": model}
     if gpus:
@@ -171,9 +174,18 @@ def taints(rows: list[Body], found: Project, cluster: Thing, gpus: bool, machine
     return [*rows, *(one for one in own if (one["key"], one["effect"]) not in keys)]
 
 
-def _placement(given: Body, config: Body, zones: list[str]) -> None:
+def _placement(found: Project, given: Body, config: Body, zones: list[str]) -> None:
+    """Of TPUs: xpk PR 825 has the refusal of a single host; PlacementPolicy.policyName that of a policy that is not there."""
     placement = given.get("placementPolicy") or {}
     topology, tpu = placement.get("tpuTopology"), catalogue.TPUS.get(config["machineType"])
+    policy = (
+        f"projects/{found.id}/regions/{catalogue.region_of(zones[0])}/resourcePolicies/{placement.get('policyName')}"
+    )
+    if placement.get("policyName") and policy not in found.shelf("resourcePolicies"):
+        raise Refused(400, f"Resource policy '{policy}' was not found.")  # assumed: the wording
+    if tpu and topology in tpu.one_host:
+        text = "TPU topology can't be specified with single-host TPU slice pool; please remove the tpu_topology from the node pool creation"
+        raise Refused(400, f"{text} request if the node pool is intented to run with single-host TPU slice nodes.")
     if topology and tpu is None:
         raise Refused(
             400, f"TPU topology cannot be specified for machine type {config['machineType']}."
@@ -188,6 +200,23 @@ def _placement(given: Body, config: Body, zones: list[str]) -> None:
         raise Refused(
             400, f"Compact placement is not supported for machine type {config['machineType']}."
         )  # assumed: the wording
+
+
+def misplaced(found: Project, thing: Thing) -> str:
+    """Why Compute Engine makes no group of these machines, which ends the pool in ERROR (vllm-project/ci-infra PR 547)."""
+    tpu, placement = catalogue.TPUS.get(thing.body["config"]["machineType"]), thing.body.get("placementPolicy") or {}
+    if not (tpu and tpu.workload_policy and placement.get("tpuTopology")):
+        return ""
+    region = catalogue.region_of(thing.body["locations"][0])
+    policy = found.shelf("resourcePolicies").get(
+        f"projects/{found.id}/regions/{region}/resourcePolicies/{placement.get('policyName')}"
+    )
+    wanted = {"type": "HIGH_THROUGHPUT", "acceleratorTopology": placement["tpuTopology"]}
+    if policy and not placement.get("type") and (policy.body.get("workloadPolicy") or {}).items() >= wanted.items():
+        return ""
+    machine = thing.body["config"]["machineType"]
+    text = f"Creation of a managed instance group with {machine} machine type with placement policy is not supported."
+    return f"{text} Use workload policy instead."
 
 
 def _hosts(pool: Body, config: Body) -> int:

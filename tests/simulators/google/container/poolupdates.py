@@ -17,6 +17,7 @@ from collections.abc import Callable
 from .. import catalogue
 from ..api import Asked, Refused, handles
 from ..discovery import Body
+from ..labels import refuse_of_gke, refuse_of_nodes
 from ..operations import Failed
 from ..state import Project, Thing
 from . import clusters, nodepools, nodes, pools, shown, versions
@@ -100,6 +101,7 @@ def _plain(name: str) -> Change:
 
 def _labels(_found: Project, _cluster: Thing, _thing: Thing, after: Body, value: object) -> None:
     assert isinstance(value, dict)
+    refuse_of_nodes(value.get("labels"))
     after["config"]["labels"] = value.get("labels") or {}
 
 
@@ -118,6 +120,7 @@ def _tags(_found: Project, _cluster: Thing, _thing: Thing, after: Body, value: o
 
 def _resource_labels(_found: Project, _cluster: Thing, thing: Thing, after: Body, value: object) -> None:
     assert isinstance(value, dict)
+    refuse_of_gke(value.get("labels"), "resource_labels")
     own = {key: text for key, text in thing.body["config"]["resourceLabels"].items() if key.startswith("goog-gke-")}
     after["config"]["resourceLabels"] = {**(value.get("labels") or {}), **own}
 

@@ -19,6 +19,7 @@ import re
 
 from ..api import Asked, Refused, handles
 from ..discovery import Body
+from ..labels import refuse_of_gke
 from ..state import digest
 from . import clusters, updates
 from .operations import free, start
@@ -37,6 +38,7 @@ def _labels(asked: Asked) -> Body:
         )
         raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
     wanted = dict(asked.body.get("resourceLabels") or {})
+    refuse_of_gke(wanted, "resource_labels")
 
     def apply() -> None:
         thing.body |= {"resourceLabels": wanted, "labelFingerprint": digest(sorted(wanted.items()))}
@@ -53,12 +55,17 @@ def _maintenance(asked: Asked) -> Body:
     if policy.get("resourceVersion") != thing.body["maintenancePolicy"]["resourceVersion"]:
         text = "The resource version of the maintenance policy does not match the current one. Read the cluster again."
         raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")  # assumed: the wording
-    window = policy.get("window") or {}
-    _check(window)
-    after = {"resourceVersion": digest(json.dumps(window, sort_keys=True)), **({"window": window} if window else {})}
+    after = policy_of(policy)
     return start(
         asked, "SET_MAINTENANCE_POLICY", thing.extra["path"], lambda: thing.body.update(maintenancePolicy=after)
     )
+
+
+def policy_of(policy: Body) -> Body:
+    """A policy as it is shown; that of a new cluster needs no version."""
+    window = policy.get("window") or {}
+    _check(window)
+    return {"resourceVersion": digest(json.dumps(window, sort_keys=True)), **({"window": window} if window else {})}
 
 
 def _check(window: Body) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from ..api import Answer, Asked, Raw, Refused, handles
 from ..discovery import Body
+from ..labels import broken
 from ..state import BUCKETS, SETTINGS, Project, Thing, now, number, project
 
 NAME = re.compile(r"^[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]$")
@@ -105,11 +106,7 @@ def _checked(body: Body) -> None:
     seconds = int((body.get("softDeletePolicy") or {}).get("retentionDurationSeconds") or 0)
     if seconds and not LEAST_SOFT_DELETE_S <= seconds <= MOST_SOFT_DELETE_S:
         raise invalid("The soft delete retention duration must be 0, or between 7 and 90 days.")  # assumed: the wording
-    labels = body.get("labels") or {}
-    if any(
-        not re.fullmatch(r"[a-z][-_a-z0-9]{0,62}", key) or not re.fullmatch(r"[-_a-z0-9]{0,63}", str(value))
-        for key, value in labels.items()
-    ):
+    if broken(body.get("labels")):
         raise invalid(
             "Invalid label: keys and values have lowercase letters, numbers, underscores and dashes."
         )  # assumed: the wording

@@ -70,6 +70,14 @@ OTHERS = [
     "prometheus_cfg_dir", "prometheus_container", "prometheus_operator_enabled", "registry_namespace", "kubeconfig_localhost",
     "gcp_pd_csi_enabled", "nvidia_driver_version", "images_dir", "dataset", "namespace", "etcd_url_scheme_of_theirs",
 ]  # fmt: skip
+TAG = "has a tag that AWS refuses:"
+
+
+def as_json(kind: str, value: str) -> str:
+    """What is said of text in the place of a list or mapping."""
+    return f"must be a {kind}, not text. With -e it is written as JSON: -e '{value}'."
+
+
 VALUES: list[tuple[str, Any, str]] = [
     ("persia_backend", "nativ", "must be one of native, operator, not nativ. Did you mean native?"),
     ("elastic_replicas", "two", "must be of type int, not two."),
@@ -80,6 +88,22 @@ VALUES: list[tuple[str, Any, str]] = [
     ("muster_pod_security", "base", "must be one of privileged, baseline, restricted, not base."),
     ("elastic_storage_access_modes", ["ReadWriteMany", "ReadWriteonce"], ""),
     ("images_registry_password", {"secret": "hunter2"}, ""),
+    ("muster_systems", "elastic", ""),
+    ("muster_systems", "elastic, persia", ""),
+    ("muster_images", "a,b", as_json("list", '{"muster_images": ["a", "b"]}')),
+    ("eks_network_zones", "a", as_json("list", '{"eks_network_zones": ["a", "b"]}')),
+    ("muster_aws_tags", "team=ml", as_json("dict", '{"muster_aws_tags": {"key": "value"}}')),
+    ("muster_aws_tags", {"cost_center": 1234, "prod": True}, ""),
+    (
+        "muster_aws_tags",
+        {"aws:a": "x"},
+        f"{TAG} the tag aws:a cannot be set: AWS reserves aws: for its own. Choose another key.",
+    ),
+    (
+        "eks_network_tags",
+        {"team": None},
+        f'{TAG} team has no value. Give it a text, a number, true or false; "" for an empty text.',
+    ),
 ]
 
 

@@ -44,7 +44,8 @@ KINDS: dict[str, tuple[type[Resource], Body, Body, Body]] = {
     ),
     "addon": (EksAddon, {"cluster_name": "c", "name": "{}"}, {}, {"version": "v2"}),
     "access entry": (
-        EksAccessEntry, {"cluster_name": "c", "principal_arn": "{}"}, {"policies": [{"policyArn": "p/1", "accessScope": SCOPE}]},
+        EksAccessEntry, {"cluster_name": "c", "principal_arn": "arn:aws:iam::123456789012:role/{}"},
+        {"policies": [{"policyArn": "p/1", "accessScope": SCOPE}]},
         {"kubernetes_groups": ["g"], "policies": [{"policyArn": f"p/{n}", "accessScope": SCOPE} for n in (2, 3)]},
     ),
     "association": (

@@ -18,10 +18,10 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import (
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, release_parameter
 from ansible_collections.muster.ml.plugins.module_utils._aws.launch_template import LaunchTemplate, without_empty
-from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Step, tag_change
+from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Step, changed_tags
 from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import ConvergeOptions, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused
-from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Body, same_members
+from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Body, Comparison, same_members
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -134,11 +134,12 @@ def test_what_is_needed_to_make_one_is_named() -> None:
 
 
 def test_tags() -> None:
-    change = tag_change({"aws:x": "1", "a": "1", "b": "2"}, {"a": "1", "c": "3"}, purge=True)
-    assert change is not None
-    assert (change.put, change.remove, change.after) == ({"c": "3"}, ["b"], {"a": "1", "c": "3"})
-    assert tag_change({"a": "1", "b": "2"}, {"a": "1"}, purge=False) is None
-    assert tag_change({"a": "1"}, None, purge=True) is None
+    compare = Comparison()
+    change = changed_tags(compare, {"aws:x": "1", "a": "1", "b": "2"}, {"a": "1", "c": "3"}, purge=True)
+    assert (change, compare.after["tags"]) == (({"c": "3"}, ["b"]), {"a": "1", "c": "3"})
+    for current, desired, purge in (({"a": "1", "b": "2"}, {"a": "1"}, False), ({"a": "1"}, None, True)):
+        compare = Comparison()
+        assert (changed_tags(compare, current, desired, purge=purge), compare.after) == (({}, []), {})
 
 
 def test_order_is_no_difference() -> None:
@@ -180,8 +181,8 @@ def test_a_plan_for_a_file_system_shows_what_follows() -> None:
         ("ThrottlingException", "Rate exceeded", "read", True),
         ("InvalidParameterException", "Role provided in the request does not exist.", "create", True),
         ("InvalidParameterException", "The subnet ID is malformed", "create", False),
-        ("ResourceInUseException", "Cannot modify cluster x currently in status UPDATING", "logging", True),
         ("ResourceNotFoundException", "No cluster found: it does not exist", "delete", False),
+        ("InvalidParameterException", "The specified principalArn is invalid: invalid principal.", "create", True),
     ],
 )
 def test_when_to_try_again(code: str, message: str, says: str, early: bool) -> None:

@@ -472,17 +472,49 @@ def test_absent_deletes_once() -> None:
 
 def test_an_operation_that_ends_badly_fails_the_task_with_googles_reason_and_a_next_step() -> None:
     google = Google()
-    run(google, NETWORK)
+    google.ends = [{"error": {"errors": [{"code": "QUOTA_EXCEEDED", "message": "Quota 'NETWORKS' exceeded"}]}}]
+    with pytest.raises(
+        Failed, match=r"create failed: QUOTA_EXCEEDED.*'NETWORKS' exceeded\. Ask for more quota"
+    ) as failed:
+        run(google, NETWORK)
+    assert failed.value.details["code"] == "QUOTA_EXCEEDED"
+
+
+SERVICES, GKES = r" \(a Service, Ingress or Gateway made it on a cluster.*?\)", r" \(GKE made it for a cluster.*?\)"
+
+
+@pytest.mark.parametrize(
+    ("holder", "who"),
+    [
+        ("zones/r-a/networkEndpointGroups/k8s1-ddb447c6-router-router-80-9f63cdd9", SERVICES),
+        ("zones/r-a/networkEndpointGroups/ingressgateway", SERVICES),
+        ("global/firewalls/k8s-e4198c6a84c32393-node-http-hc", SERVICES),
+        ("global/firewalls/k8s-fw-adf57fd8b2b5a11e7a07842010af002a", SERVICES),
+        ("regions/r/forwardingRules/adf57fd8b2b5a11e7a07842010af002a", SERVICES),
+        ("global/firewalls/gke-my-cluster-usa-1-43ae0aff-mcsd", GKES),
+        ("global/firewalls/ssh", ""),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "https://www.googleapis.com/compute/v1/"])
+def test_what_is_still_used_is_asked_for_again_until_the_end_names_the_holder(
+    holder: str, who: str, prefix: str
+) -> None:
+    """The holders are those of issues 5423, 5948, 14202 of hashicorp's provider, murphye/cheap-gke-cluster 8 and others."""
     used = {
         "code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
-        "message": "The network resource 'x' is already being used by 'y'",
+        "message": f"The network resource 'projects/p/global/networks/x' is already being used by '{prefix}projects/p/{holder}'",
     }
-    google.ends = [{"error": {"errors": [used]}}]
+    google = Google()
+    run(google, NETWORK)
+    google.ends = [{"error": {"errors": [used]}}] * 3
+    assert run(google, NETWORK, absent=True).live is None
+    run(google, NETWORK)
+    google.ends = [{"error": {"errors": [used]}}] * 300
     with pytest.raises(
-        Failed, match=r"delete failed: RESOURCE_IN_USE.*being used by 'y'\. Remove what is in"
-    ) as failed:
+        WaitTimeout,
+        match=rf"Google network x is busy or still in use after 600 s.*used by '\S*{holder}'{who}\. Wait until",
+    ):
         run(google, NETWORK, absent=True)
-    assert failed.value.details["code"] == "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"
 
 
 def test_what_is_busy_is_waited_for_and_named_when_it_does_not_end() -> None:
@@ -495,7 +527,7 @@ def test_what_is_busy_is_waited_for_and_named_when_it_does_not_end() -> None:
     google.refusals = [("DELETE", busy)] * 999
     with pytest.raises(
         WaitTimeout,
-        match=r"network x is busy with another operation after 600 s.*incompatible operation operation-1",
+        match=r"network x is busy or still in use after 600 s.*incompatible operation operation-1",
     ):
         run(google, NETWORK, absent=True)
 

@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import (
     HINTS,
+    hint_of,
     problem,
     refusal,
     without_secrets,
@@ -61,6 +62,30 @@ def test_an_api_that_is_not_enabled_is_named_with_the_role_that_enables_it() -> 
 def test_a_missing_permission_is_named(service: str, message: str, details: list[t.Any], permission: str) -> None:
     refused = refusal("x", service, *error(403, "forbidden", message, **({"details": details} if details else {})))
     assert refused.hint == f"The caller lacks the permission {permission}"
+
+
+AGENT = "service-123@container-engine-robot.iam.gserviceaccount.com"
+
+
+@pytest.mark.parametrize(
+    ("message", "who"),
+    [
+        # terraform-google-modules/terraform-google-kubernetes-engine#302, hashicorp/terraform-provider-google#8262
+        (
+            "Google Compute Engine: Required 'compute.subnetworks.get' permission for 'projects/h/regions/us-central1/subnetworks/s'",
+            "service-PROJECT_NUMBER@container-engine-robot.iam.gserviceaccount.com",
+        ),
+        (f"{AGENT} does not have compute.subnetworks.get access to projects/h/regions/us-central1/subnetworks/s", AGENT),
+    ],
+)  # fmt: skip
+def test_a_permission_that_an_account_of_googles_lacks_is_not_the_callers(message: str, who: str) -> None:
+    """Also where an operation ends with it."""
+    refused = refusal("x", "container", *error(403, "forbidden", message, status="PERMISSION_DENIED"))
+    ended = problem({"code": 7, "message": message})
+    for hint in (refused.hint, hint_of(ended, ended.codes, "container")):
+        assert hint
+        assert f"own service account {who} lacks the permission compute.subnetworks.get: " in hint
+        assert "roles/container.serviceAgent" in hint
 
 
 def test_an_error_that_is_no_json_is_told_as_it_is() -> None:

@@ -124,6 +124,32 @@ def test_a_firewall_rule_without_sources_is_refused_only_where_it_would_admit() 
         dataclasses.replace(denied, denied=None, allowed=[{"ip_protocol": "all"}]).validate()
 
 
+@pytest.mark.parametrize(
+    ("rows", "changed"),
+    [
+        ([("tcp", ["22"]), ("tcp", ["443"])], False),
+        ([("6", ["443", "22"]), ("TCP", ["22"])], False),
+        ([("tcp", ["22"]), ("tcp", ["443"]), ("tcp", ["80"])], True),
+        ([("tcp", ["22", "443"]), ("udp", ["22"])], True),
+        ([("tcp", ["22", "443"]), ("tcp", [])], True),
+    ],
+)
+def test_several_rows_of_a_protocol_are_one_rule(rows: list[tuple[str, list[str]]], changed: bool) -> None:
+    """As others may have written the rule that is adopted; and as an inventory may write it."""
+    rule = GcpFirewall(
+        project=PROJECT,
+        name="f",
+        network="n",
+        allowed=[{"ip_protocol": "tcp", "ports": [22, 443]}],
+        source_ranges=["10.0.0.0/8", "10.0.0.0/8"],
+    )
+    live = {**rule.body(), "allowed": [{"IPProtocol": protocol, "ports": ports} for protocol, ports in rows]}
+    assert rule.plan(live).changed is changed
+    spelled = [{"ip_protocol": protocol, "ports": ports} for protocol, ports in rows]
+    again = dataclasses.replace(rule, allowed=spelled, source_ranges=["10.0.0.0/8"])
+    assert again.plan(rule.body()).changed is changed
+
+
 def test_all_ports_instead_of_some_are_a_change() -> None:
     rule = GcpFirewall(
         project=PROJECT, name="f", network="n", allowed=[{"ip_protocol": "tcp"}], source_ranges=["10.0.0.0/8"]

@@ -16,7 +16,13 @@ from ansible_collections.muster.ml.plugins.filter.tpu_slice import tpu_slice
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._gcp import tpu_slices
 
-LABELS = {"v4": "tpu-v4-podslice", "v5e": "tpu-v5-lite-podslice", "v5p": "tpu-v5p-slice", "v6e": "tpu-v6e-slice"}
+LABELS = {
+    "v4": "tpu-v4-podslice",
+    "v5e": "tpu-v5-lite-podslice",
+    "v5p": "tpu-v5p-slice",
+    "v6e": "tpu-v6e-slice",
+    "tpu7x": "tpu7x",
+}
 # Rows of Google's pages "TPU v4", "TPU v5e", "TPU v5p" and "TPU v6e", and of "Plan TPUs in GKE": type, topology, chips, machines and their
 # type, name outside GKE. They are written down once more here, and not computed.
 ROWS = [
@@ -59,6 +65,15 @@ ROWS = [
     ("v6e", "8x8", 64, 16, "ct6e-standard-4t", "v6e-64"),
     ("v6e", "8x16", 128, 32, "ct6e-standard-4t", "v6e-128"),
     ("v6e", "16x16", 256, 64, "ct6e-standard-4t", "v6e-256"),
+    # "About Ironwood (TPU7x) in GKE", and system_characteristics.py of AI-Hypercomputer/xpk.
+    ("tpu7x", "2x2x1", 4, 1, "tpu7x-standard-4t", "tpu7x-8"),
+    ("tpu7x", "2x2x2", 8, 2, "tpu7x-standard-4t", "tpu7x-16"),
+    ("tpu7x", "2x2x4", 16, 4, "tpu7x-standard-4t", "tpu7x-32"),
+    ("tpu7x", "2x4x4", 32, 8, "tpu7x-standard-4t", "tpu7x-64"),
+    ("tpu7x", "4x4x4", 64, 16, "tpu7x-standard-4t", "tpu7x-128"),
+    ("tpu7x", "4x8x8", 256, 64, "tpu7x-standard-4t", "tpu7x-512"),
+    ("tpu7x", "8x16x16", 2048, 512, "tpu7x-standard-4t", "tpu7x-4096"),
+    ("tpu7x", "16x24x24", 9216, 2304, "tpu7x-standard-4t", "tpu7x-18432"),
 ]
 
 
@@ -80,7 +95,9 @@ def test_every_row_of_the_tables(kind: str, topology: str, chips: int, hosts: in
             "cloud.google.com/gke-tpu-topology": topology,
         },
         "resources": {"google.com/tpu": each},
-        "placement_policy": {"type": "COMPACT", "tpu_topology": topology} if hosts > 1 else {},
+        "placement_policy": {**({} if kind == "tpu7x" else {"type": "COMPACT"}), "tpu_topology": topology}
+        if hosts > 1
+        else {},
         "autoscaling": {"enabled": True, "min_node_count": 0, "max_node_count": hosts, "location_policy": "ANY"},
     }
     assert tpu_slice(kind, topology, machine) == found
@@ -99,7 +116,7 @@ def test_eight_chips_may_be_in_one_machine(kind: str, machine: str) -> None:
     assert found["multi_host"] is False
 
 
-@pytest.mark.parametrize(("kind", "largest"), [("v4", 4096), ("v5p", 6144)])
+@pytest.mark.parametrize(("kind", "largest"), [("v4", 4096), ("v5p", 6144), ("tpu7x", 9216)])
 def test_shapes_with_three_sides_are_exactly_those_of_the_rules(kind: str, largest: int) -> None:
     sides = range(4, largest // 16 + 1, 4)
     ruled = {
@@ -113,7 +130,10 @@ def test_shapes_with_three_sides_are_exactly_those_of_the_rules(kind: str, large
         found = tpu_slice(kind, topology)
         assert found["hosts"] * found["chips_per_host"] == found["chips"] <= largest
         assert found["resources"] == {"google.com/tpu": 4}
-        assert found["machine_type"] == {"v4": "ct4p-hightpu-4t", "v5p": "ct5p-hightpu-4t"}[kind]
+        assert (
+            found["machine_type"]
+            == {"v4": "ct4p-hightpu-4t", "v5p": "ct5p-hightpu-4t", "tpu7x": "tpu7x-standard-4t"}[kind]
+        )
 
 
 def test_the_table_has_no_other_shapes_with_two_sides() -> None:
@@ -144,7 +164,7 @@ def test_the_table_has_no_other_shapes_with_two_sides() -> None:
         (("v5e", ""), "'' is no topology"),
         (("v5e", None), "TPU type v5e does not say how large the slice is. Give topology, such as 2x4 or 4x4."),
         (("v5p", None), "Give topology, such as 2x2x2 or 2x2x4."),
-        (("v7", "2x2"), "TPU type 'v7' is not known. Types are v4, v5e, v5p, v6e, and names of slices such as v4-16"),
+        (("v7", "2x2"), "TPU type 'v7' is not known. Types are v4, v5e, v5p, v6e, tpu7x, and names of slices such as v4-16"),
         (("v5e-x", None), "TPU type 'v5e-x' is not known"),
         (("v4-0", None), "v4-0 cannot be"),
         (("v4-9", None), "v4-9 cannot be: a chip of v4 has 2 TensorCores"),

@@ -34,7 +34,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests 
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND as PERSIA
-from ansible_collections.muster.ml.plugins.module_utils._training.read import read
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import labels, pod, workload
 
@@ -228,7 +227,7 @@ def say_refused(cluster: FakeCluster, item: Manifest) -> None:
 
 def test_a_training_whose_pods_are_refused_says_so(cluster: FakeCluster) -> None:
     say_refused(cluster, workload("Job", "adult-trainer", "trainer", "nn-worker", 2))
-    status = read(cluster, PERSIA, "default", "adult").status
+    status = PERSIA.read(cluster, "default", "adult").status
     assert status.groups[0].reason == f"2 of 2 pods are missing (FailedCreate: {QUOTA})"
     assert QUOTA in status.reason
 
@@ -236,7 +235,7 @@ def test_a_training_whose_pods_are_refused_says_so(cluster: FakeCluster) -> None
 def test_a_training_that_has_its_pods_is_not_asked_after(cluster: FakeCluster) -> None:
     say_refused(cluster, workload("Job", "adult-trainer", "trainer", "nn-worker", 1))
     cluster.add(pod("adult-trainer-0", "Pending", labels=labels("trainer", **{LABEL_JOB: "adult"})))
-    assert "quota" not in read(cluster, PERSIA, "default", "adult").status.groups[0].reason
+    assert "quota" not in PERSIA.read(cluster, "default", "adult").status.groups[0].reason
     assert all(request.verb != "events" for request in cluster.requests)
 
 

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Values of variables that their argument specs take, and that the roles or a cloud would refuse or misread later.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.plan import refuse_tags
+from ansible_collections.muster.ml.plugins.module_utils._cloud.texts import texts
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+
+AS_TEXT: t.Final = ("muster_only", "muster_systems")
+"""Lists that may be given as text with commas: ``-e muster_systems=elastic``, and surveys of AWX."""
+_FORMS: t.Final = {"list": '["a", "b"]', "dict": '{"key": "value"}'}
+_AWS_TAGS: t.Final = re.compile(r"(muster_aws|eks_\w+|efs_\w+|s3_artifacts)_tags")
+
+
+def refused(name: str, value: object, spec: t.Mapping[str, t.Any]) -> str:
+    """Say why the value of a variable is refused, as the rest of a sentence that begins with its name; empty for a good value."""
+    kind = str(spec.get("type", "str"))
+    if isinstance(value, str) and kind in _FORMS and name not in AS_TEXT:
+        # An argument spec takes text for both; a template that reads the variable gets the text, letter by letter.
+        written = f'{{"{name}": {_FORMS[kind]}}}'
+        return f"must be a {kind}, not text. With -e it is written as JSON: -e '{written}'."
+    if isinstance(value, dict) and _AWS_TAGS.fullmatch(name):
+        try:
+            refuse_tags(name, texts(name, value))
+        except InvalidInput as error:
+            return f"has a tag that AWS refuses: {str(error).removeprefix(f'{name}: ')}."
+    return ""
