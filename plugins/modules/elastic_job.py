@@ -15,7 +15,8 @@ description:
   - The same task with another O(replicas) scales the job. It waits until the rendezvous reports the new number of pods and training
     steps continue. If that takes longer than O(world_timeout), the old number is restored. The highest indexes are removed first.
   - A pod that is stopped leaves the rendezvous at once, so that the others continue and none of their restarts is used up. Its script
-    gets SIGTERM and has O(termination_grace_period_seconds) to save a checkpoint.
+    gets SIGTERM and has O(termination_grace_period_seconds) to save a checkpoint. So have those of pods that stay, at each
+    change.
   - A finished job is not changed when the task runs again. O(restart=true) trains again.
   - The image needs C(python3) with torch 1.13 or newer. Steps are reported if the script prints lines
     C(muster.ml/elastic {"event"':' "step", "time"':' ..., "world_size"':' ..., "epoch"':' ..., "step"':' ...}).
@@ -64,8 +65,8 @@ options:
     default: "1"
   script:
     description:
-      - Python file to run, as a name among O(files), an absolute path in the pods, or a URL C(s3://...) or C(gs://...). Required with
-        O(state=present).
+      - Python file, or folder or ZIP archive with C(__main__.py), to run, as a name among O(files), an absolute path in the pods, or a URL
+        C(s3://...) or C(gs://...). Required with O(state=present).
       - A URL is fetched by an init container with the credentials of O(service_account_name) (IRSA, Pod Identity, Workload Identity)
         or of O(script_credentials_secret); without them it must be public. The image needs no client for it, but Python 3.9.
     type: str
@@ -78,7 +79,7 @@ options:
         C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY).
     type: str
   args:
-    description: Arguments of the script.
+    description: Arguments of the script. Flags of torchrun are options, and refused here.
     type: list
     elements: raw
   rdzv_backend:
@@ -89,7 +90,7 @@ options:
     choices: [c10d, etcd-v2]
     default: c10d
   rdzv_endpoint:
-    description: Address of etcd as HOST:PORT. Only for O(rdzv_backend=etcd-v2).
+    description: Address of etcd as HOST:PORT, without a protocol. Only for O(rdzv_backend=etcd-v2).
     type: str
   etcd:
     description:

@@ -109,6 +109,18 @@ options:
         type: list
         elements: raw
         required: true
+  parameters:
+    description:
+      - Parameters of the request, by name, such as C(sequence_id), C(sequence_start) and C(sequence_end) for a model that has a state.
+    type: dict
+    default: {}
+  stream:
+    description:
+      - Take any number of responses to a request, as decoupled models make them, such as language models. By gRPC with C(ModelStreamInfer),
+        by HTTP with the extension Generate, which knows no sequences.
+      - O(expected) then has the values of all responses, in their order.
+    type: bool
+    default: false
   tolerance:
     description: Difference that numbers may have, absolute, or relative to the larger one.
     type: float
@@ -149,6 +161,14 @@ EXAMPLES = r"""
     requests: 100
   register: checked
   failed_when: checked is failed or checked.latency_ms.p99 > 50
+
+- name: Check that a language model writes something
+  muster.ml.inference_check:
+    namespace: ml
+    model: llm
+    stream: true
+    inputs:
+      - {name: text_input, datatype: BYTES, shape: [1], data: ["The weather is"]}
 
 - name: Wait for a model behind a gateway
   muster.ml.inference_check:
@@ -252,7 +272,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "model_version": {"type": "str"},
     "inputs": {"type": "list", "elements": "dict", "default": [], "options": INPUT},
     "expected": {"type": "list", "elements": "dict", "default": [], "options": {"name": NAME, "data": DATA}},
-    **with_defaults(Inference, tolerance="float"),
+    "parameters": {"type": "dict", "default": {}},
+    **with_defaults(Inference, stream="bool", tolerance="float"),
     "requests": {"type": "int", "default": 1},
     "request_timeout": {"type": "int", "default": 30},
     **WAIT,
@@ -273,7 +294,12 @@ def desired(params: dict[str, t.Any]) -> Inference:
         check_count(params[name], name, minimum=1)
     if params["from_pod"] and params["protocol"] != "http":
         raise InvalidInput("from_pod: the pod asks by HTTP only.", "Leave out protocol, or from_pod.")
-    return Inference(**{key: params[key] for key in ("model", "model_version", "inputs", "expected", "tolerance")})
+    return Inference(
+        **{
+            key: params[key]
+            for key in ("model", "model_version", "inputs", "expected", "parameters", "stream", "tolerance")
+        }
+    )
 
 
 def authorities(params: dict[str, t.Any]) -> str | None:

@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - Creates a JobSet with one Job for each slice and one pod for each host of it, such as slices of TPUs, whose pods start, succeed, fail
     and restart together.
+  - All pods are equal. A JobSet with several replicated jobs, such as a leader and workers, is created by M(muster.ml.apply).
   - The pods get E(MUSTER_SLICES), E(MUSTER_HOSTS), E(MUSTER_SLICE), E(JOB_COMPLETION_INDEX) (the number of the pod in its slice),
     E(MUSTER_COORDINATOR) (host and port of the first pod of the first slice), E(MUSTER_RESTARTS), and with O(storage)
     E(MUSTER_RUN_DIR), a folder for checkpoints.

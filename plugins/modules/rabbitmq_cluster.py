@@ -81,6 +81,8 @@ options:
     description:
       - Image of the nodes, with a version or digest. It is that of Docker Hub, or one with C(rabbitmq-server) on the path and the plugins
         for management and Prometheus.
+      - Before a change the running broker is asked for its release. One that RabbitMQ does not support after that, such as a downgrade, is
+        refused. Before a release of another series all stable feature flags are enabled, which cannot be undone.
     type: str
     default: docker.io/library/rabbitmq:4.2.9
   affinity:
@@ -228,6 +230,7 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
 
     def check_live(self, live: Manifest) -> None:
         check_live(self.server, live)
+        nodes.prepare_upgrade(self.ctx.cluster, self.server, live, check=self.ctx.check, warn=self.ctx.warn)
 
     def generated(self, once: MadeOnce) -> list[Manifest]:
         """The Secrets; a running broker gets another password before its Secret does."""

@@ -34,6 +34,15 @@ options:
       - Name of the experiment, which StudioML calls its key. Letters, digits, C(-), C(_) and C(.) can be used.
     type: str
     required: true
+  state:
+    description:
+      - V(absent) takes the message of the experiment out of its O(queue), and forgets that it was submitted. Its output stays. One that has
+        finished, or that was not submitted by this module, is left as it is.
+      - A runner of 0.14 never acknowledges an experiment that has failed, but gives it back and begins it again, for 96 hours or its
+        O(lifetime). The task waits until the runner has given it back, and until no other message waits before it.
+    type: str
+    choices: [present, absent]
+    default: present
   queue:
     description: Name of the queue, which must exist. It begins with C(rmq_).
     type: str
@@ -97,13 +106,12 @@ options:
     description: Path of the certificate authority of the store, in PEM. Defaults to the authorities that botocore comes with.
     type: path
   public_key:
-    description: Public key of the runner in PEM, C(ssh-publickey) of the Secret C(studioml-runner-key-secret).
+    description:
+      - Public key of the runner in PEM, C(ssh-publickey) of the Secret C(studioml-runner-key-secret). Required with O(state=present).
     type: str
-    required: true
   signing_key:
-    description: Private Ed25519 key that signs the request, in OpenSSH's format without a passphrase.
+    description: Private Ed25519 key that signs the request, in OpenSSH's format without a passphrase. Required with O(state=present).
     type: str
-    required: true
   signing_public_keys:
     description:
       - Public keys with which the runner checks signatures, by prefix of queue names, as O(muster.ml.training_secret#module:public_keys)
@@ -111,19 +119,17 @@ options:
         shows it.
     type: dict
   workspace:
-    description: Paths of folders, whose content is packed, and of files.
+    description: Paths of folders, whose content is packed, and of files. Required with O(state=present).
     type: list
     elements: path
-    required: true
   exclude:
     description: Names and patterns of files and folders that are left out of the O(workspace).
     type: list
     elements: str
     default: [.git, __pycache__, "*.pyc"]
   filename:
-    description: Path of the program in the workspace.
+    description: Path of the program in the workspace. Required with O(state=present).
     type: str
-    required: true
   args:
     description: Arguments of the program.
     type: list
@@ -208,6 +214,15 @@ requirements:
 """
 
 EXAMPLES = r"""
+- name: Take a failed experiment out of its queue
+  muster.ml.studioml_experiment:
+    login_kubernetes: {namespace: ml}
+    store_kubernetes: {namespace: ml}
+    name: mnist-1
+    queue: rmq_cpu
+    bucket: experiments
+    state: absent
+
 - name: Train in an experiment, and return its loss
   muster.ml.studioml_experiment:
     login_host: broker.example
@@ -251,10 +266,10 @@ actions:
   sample: [store blobstore/9f86d081.tar with 3 files, publish mnist-1 to queue rmq_gpu]
 experiment:
   description: Experiment with its queue, bucket, the key of its output, the time of its submission and how often it was submitted.
-  returned: success
+  returned: when O(state=present)
   type: dict
 state:
-  description: V(finished), V(failed), V(submitted), or V(absent) for one that check mode would submit.
+  description: V(finished), V(failed), V(submitted), or V(absent) for one that was taken out, or that check mode would submit.
   returned: success
   type: str
 metric:
@@ -268,7 +283,7 @@ metrics:
   type: dict
 signing_fingerprint:
   description: Fingerprint of O(signing_key), as C(ssh-keygen -l) shows it.
-  returned: success
+  returned: when O(state=present)
   type: str
 may_be_published:
   description: True if the broker may have the message although the task failed.
@@ -280,6 +295,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.experiments import run
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.store import STORE_KUBERNETES
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.experiment import GOOGLE
@@ -293,6 +309,7 @@ RESOURCES: dict[str, t.Any] = {
 }
 ARGUMENT_SPEC: dict[str, t.Any] = {
     **api.CONNECTION,
+    **STATE,
     "name": {"type": "str", "required": True},
     "queue": {"type": "str", "required": True},
     "vhost": {"type": "str", "default": "/"},
@@ -305,12 +322,12 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "access_key": {"type": "str", "no_log": True},
     "secret_key": {"type": "str", "no_log": True},
     "storage_ca_cert": {"type": "path"},
-    "public_key": {"type": "str", "required": True, "no_log": False},
-    "signing_key": {"type": "str", "required": True, "no_log": True},
+    "public_key": {"type": "str", "no_log": False},
+    "signing_key": {"type": "str", "no_log": True},
     "signing_public_keys": {"type": "dict", "no_log": False},
-    "workspace": {"type": "list", "elements": "path", "required": True},
+    "workspace": {"type": "list", "elements": "path"},
     "exclude": {"type": "list", "elements": "str", "default": [".git", "__pycache__", "*.pyc"]},
-    "filename": {"type": "str", "required": True},
+    "filename": {"type": "str"},
     "args": {"type": "list", "elements": "raw", "default": []},
     "pythonver": {"type": "str", "default": "3"},
     "pythonenv": {"type": "list", "elements": "str", "default": []},
@@ -329,6 +346,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 CONSTRAINTS: dict[str, t.Any] = {
     "required_together": [*api.CONSTRAINTS["required_together"], ("access_key", "secret_key")],
     "required_one_of": [*api.CONSTRAINTS["required_one_of"], ("access_key", "store_kubernetes")],
+    "required_if": [("state", "present", ("public_key", "signing_key", "workspace", "filename"))],
     "mutually_exclusive": [("store_kubernetes", "access_key"), ("store_kubernetes", "storage_ca_cert")],
 }
 

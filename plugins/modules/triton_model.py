@@ -47,7 +47,8 @@ options:
     required: true
   src:
     description:
-      - Folder of the model on the machine that runs the module, with C(config.pbtxt) and a folder for each version.
+      - Folder of the model on the machine that runs the module, with a folder for each version, which may be empty, as that of an ensemble
+        is, and C(config.pbtxt), which may be left out, or incomplete, where the server completes it. Hidden files are left out.
       - Without it O(versions) chooses among those of the repository.
     type: path
   versions:
@@ -290,6 +291,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """Upload and serve, or remove the model."""
     params = ctx.params
     source = source_of(params)  # before any request
+    for warning in source.warnings if source else ():
+        ctx.warn(warning)
     namespace = ctx.namespace
     rollout = Rollout(
         ctx.cluster,

@@ -232,6 +232,9 @@ def test_one_that_fails_fails_with_its_last_lines(someone: Experimenter, world: 
     with pytest.raises(Failed, match="has failed"):
         someone.run("failing2")
     assert someone.note("failing2")["count"] == 1
+    # The runner gives it back and begins it again, until it is taken out.
+    assert someone.run("failing2", state="absent")["changed"]
+    assert world.waiting("rmq_test") == 0
 
 
 @ON_ONE

@@ -385,4 +385,4 @@ def test_a_broker_that_is_killed_loses_nothing_and_may_have_tls(world: World) ->
 
 def test_the_image_has_this_program() -> None:
     recipe = (ROOT / "roles" / "local_images" / "vars" / "main.yml").read_text()
-    assert "__local_images_pod_programs ~ '/studioml_runner_standin.py'" in recipe
+    assert "role_path ~ '/files/studioml_runner/standin.py'" in recipe

@@ -40,7 +40,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import RunnerView, view
 
-PROGRAM = ROOT / "plugins" / "module_utils" / "_pod_programs" / "studioml_runner_standin.py"
+PROGRAM = ROOT / "roles" / "local_images" / "files" / "studioml_runner" / "standin.py"
 RECORDED = ROOT / "roles" / "local_images" / "files" / "studioml_runner" / "0.14.2.json"
 FOLDERS = ["dev", "proc", "tmp", "runner", "etc/studioml", "var/run/secrets/kubernetes.io/serviceaccount"]
 # Its mounts, as a pod has them.

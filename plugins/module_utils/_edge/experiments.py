@@ -53,32 +53,48 @@ class Channel:
     def depth(self) -> Depth:
         return Depth(*self._topic.counts())
 
+    def take(self, name: str) -> str | None:
+        return self._topic.take(name)
+
 
 def run(ctx: HostContext, api: ManagementApi) -> Result:
     """Submit the experiment unless that was done, wait for its end, report."""
     params = ctx.params
     if not params["store_kubernetes"]:
         storage_of(params)
+    if params["state"] == "absent":
+        wanted = Experiment(params["name"], params["queue"], "none.py", Resources(**params["resources_needed"]))
+        wanted.check()
+        with reached(params) as (storage, bucket):
+            return _removed(ctx, _life(ctx, api, wanted, storage, bucket), api)
     wanted, pair = experiment_of(params), signing_pair(params)
     with reached(params) as (storage, bucket):
         return _run(ctx, api, wanted, pair, storage, bucket)
+
+
+def _life(ctx: HostContext, api: ManagementApi, wanted: Experiment, storage: Storage, bucket: buckets.Bucket) -> Life:
+    topic = TopicQueue(api, ctx.params["vhost"], wanted.queue, STUDIOML, f"StudioML.{wanted.queue}")
+    hidden = (storage.secret_key, storage.access_key, *wanted.secret_env.values())
+    return Life(wanted, bucket, Channel(topic, bind=ctx.params["bind"]), _now, hidden)
+
+
+def _removed(ctx: HostContext, life: Life, api: ManagementApi) -> Result:
+    """Have nothing of the experiment in its queue. One without a note was not submitted from here, and an output stays."""
+    seen, wanted = life.seen(), life.wanted
+    there = seen.note is not None and seen.ended != "finished"
+    if there and not ctx.check:
+        life.remove(ctx.params["wait_timeout"], api.clock, ctx.progress)
+    actions = [f"take {wanted.name} out of queue {wanted.queue}"] if there else []
+    return {"changed": there, "actions": actions, "state": "absent" if there or not seen.ended else seen.ended}
 
 
 def _run(
     ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pair, storage: Storage, bucket: buckets.Bucket
 ) -> Result:
     params = ctx.params
-    topic = TopicQueue(api, params["vhost"], wanted.queue, STUDIOML, f"StudioML.{wanted.queue}")
     with workspace.packed(params["workspace"], params["exclude"], params["filename"]) as packed:
         wanted = dataclasses.replace(wanted, workspace=packed.key)
-        hidden = (storage.secret_key, storage.access_key, *wanted.secret_env.values())
-        life = Life(
-            wanted,
-            bucket,
-            Channel(topic, bind=params["bind"]),
-            _now,
-            hidden,
-        )
+        life = _life(ctx, api, wanted, storage, bucket)
         seen = life.seen()
         if seen.note:
             life.check_same(seen.note)
@@ -223,7 +239,8 @@ def _report(life: Life, seen: Seen, *, planned: bool, metric: str | None) -> Res
         last = " | ".join(seen.result.last)
         raise Failed(
             f"Experiment {wanted.name} has failed. The end of its output: {last}.",
-            "Correct it, and choose another name, or set resubmit to true if something else was the cause.",
+            "Correct it, and choose another name, or set resubmit to true if something else was the cause. Runners of 0.14 begin one that "
+            "failed again until its lifetime is over; state: absent takes it out of the queue.",
             details=found,
         )
     return {**found, "metric": results.metric(seen.result, metric, wanted.name) if metric else None}

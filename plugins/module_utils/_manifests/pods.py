@@ -134,6 +134,14 @@ def merge_env(*layers: Sequence[Mapping[str, t.Any]]) -> list[Manifest]:
     return list(merged.values())
 
 
+def refuse_variables(env: Sequence[Mapping[str, t.Any]], owned: Mapping[str, str], where: str = "env") -> None:
+    """Refuse variables of the user that have their value from elsewhere. OWNED: variable -> what to do instead."""
+    for entry in env:
+        name = str(entry.get("name"))
+        if name in owned:
+            raise InvalidInput(f"{where}: {name} is set by an option of its own.", owned[name])
+
+
 def field_env(name: str, field_path: str) -> Manifest:
     """A variable filled from the pod itself."""
     return {"name": name, "value_from": {"fieldRef": {"fieldPath": field_path}}}

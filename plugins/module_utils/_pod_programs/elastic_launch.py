@@ -25,16 +25,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import http.client
 import json
 import os
 import runpy
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 import traceback
 import typing as t
+import warnings
+import zipfile
 from datetime import timedelta
 
 EXIT_SCRIPT_FAILED = 70
@@ -44,7 +48,9 @@ EXIT_STOPPED = 143
 EXIT_AGAIN = 175
 LOG_PREFIX = "muster.ml/elastic "
 TERMINATION_LOG = "/dev/termination-log"
+SHM = "/dev/shm"  # noqa: S108
 STANDBY = "--standby"
+SCRIPT = "--script"
 # How often a lost rendezvous is begun again.
 TRIES = 20
 # Seconds after which the first rank logs the round again, so that the end of a long log has it, too.
@@ -65,8 +71,8 @@ class Settings(t.NamedTuple):
     host: str
     port: int
     conf: str
-    join_timeout: int
     poll: float
+    grace: int
     again: int
     warm_start: bool
     service: str
@@ -76,22 +82,31 @@ class Settings(t.NamedTuple):
         """Whether the rendezvous is served by this pod."""
         return self.backend == "c10d" and self.rank == 0
 
+    def option(self, name: str, default: str = "") -> str:
+        """One of the settings in --rdzv-conf."""
+        return dict(part.split("=", 1) for part in self.conf.split(",") if part).get(name, default)
+
+    @property
+    def join_timeout(self) -> int:
+        """Seconds for the pods to join."""
+        return int(self.option("join_timeout", "600"))
+
 
 @functools.lru_cache(maxsize=None)
 def settings() -> Settings:
     """Read the environment, once: that of a process that stands by is replaced."""
     env = os.environ
     host, port = env["PET_RDZV_ENDPOINT"].rsplit(":", 1)
-    conf = env.get("PET_RDZV_CONF", "")
     return Settings(
         rank=int(env.get("JOB_COMPLETION_INDEX", "0")),
         backend=env["PET_RDZV_BACKEND"],
         host=host,
         port=int(port),
-        conf=conf,
-        join_timeout=int(dict(part.split("=", 1) for part in conf.split(",") if part).get("join_timeout", "600")),
+        conf=env.get("PET_RDZV_CONF", ""),
         # Seconds between two looks at the rendezvous; torch itself takes one.
         poll=min(1.0, float(env.get("PET_MONITOR_INTERVAL", "1"))),
+        # Seconds that a script has between SIGTERM and SIGKILL, for which torch itself has 30.
+        grace=int(env.get("MUSTER_GRACE", "30")),
         again=int(env.get("MUSTER_EXIT_AGAIN", "1")),
         warm_start=env.get("MUSTER_WARM_START") == "1",
         service=env.get("MUSTER_SERVICE", ""),
@@ -142,7 +157,60 @@ def wait_for_endpoint() -> None:
             return
 
 
-# Processes that stand by: they have torch imported before they know which script they are
+def check_script(script: str) -> None:
+    """End where Python cannot run the file. A folder or a ZIP archive needs __main__.py, a file the syntax of this Python."""
+    if not os.access(script, os.R_OK):
+        leave(EXIT_MISCONFIGURED, f"the script {script} cannot be read in this pod")
+    if os.path.isdir(script):
+        inside = os.listdir(script)
+    elif zipfile.is_zipfile(script):
+        with zipfile.ZipFile(script) as archive:
+            inside = archive.namelist()
+    elif script.endswith(".pyc"):
+        return
+    else:
+        try:
+            with open(script, "rb") as file, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                head = file.read(512)
+                # Null bytes are refused; an archive may be too large to be read.
+                compile(head if b"\0" in head else head + file.read(), script, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            leave(EXIT_MISCONFIGURED, f"the script {script} is no program for Python {sys.version.split()[0]}: {error}")
+        return
+    if "__main__.py" not in inside:
+        leave(EXIT_MISCONFIGURED, f"the script {script} has several files and no __main__.py, with which Python begins")
+
+
+def check_etcd() -> None:
+    """End where the etcd at the endpoint has no v2 API, which torch needs.
+
+    3.6.8, and 3.5.35 without --enable-v2, answer 404. With TLS, 3.5.35 ends a connection without it and gives no answer.
+    """
+    own, tls = settings(), settings().option("protocol") == "https"
+    if own.backend != "etcd-v2":
+        return
+    place, connection = f"{own.host}:{own.port}", http.client.HTTPConnection(own.host, own.port, timeout=ANSWER)
+    try:
+        if tls:
+            context = ssl.create_default_context(cafile=own.option("ca_cert") or None)
+            if own.option("ssl_cert"):
+                context.load_cert_chain(own.option("ssl_cert"), own.option("ssl_cert_key") or None)
+            connection = http.client.HTTPSConnection(own.host, own.port, timeout=ANSWER, context=context)
+        connection.request("GET", "/v2/keys")
+        if connection.getresponse().status == 404:
+            leave(EXIT_MISCONFIGURED, f"etcd at {place} has no v2 API, which etcd up to 3.5 has with --enable-v2")
+    except (OSError, http.client.HTTPException) as error:
+        # The rendezvous decides what that means.
+        say(
+            "waiting",
+            reason=f"etcd at {place}: {error}" + ("" if tls else "; with TLS it needs rdzv_conf: {protocol: https}"),
+        )
+    finally:
+        connection.close()
+
+
+# Processes that run the script, which may stand by until they know which one: they have torch imported then
 
 
 def stand_by() -> None:
@@ -158,11 +226,32 @@ def stand_by() -> None:
     order = json.loads(text)
     os.environ.clear()
     os.environ.update(order["env"])
-    sys.argv = order["argv"]
-    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-    with open("/proc/self/comm", "w") as name:
-        name.write(os.path.basename(sys.argv[0])[:15])
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    become(order["argv"])
+
+
+def become(argv: t.Sequence[str]) -> None:
+    """Run a script as Python does, and tell torch the reason if it fails."""
+    sys.argv = list(argv)
+    sys.path[0] = os.path.dirname(os.path.abspath(argv[0]))
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w") as name:
+        name.write(os.path.basename(argv[0])[:15])
+    try:
+        runpy.run_path(argv[0], run_name="__main__")
+    except BaseException as error:
+        if not isinstance(error, SystemExit) or isinstance(error.code, str):
+            record_failure(error)
+        raise
+
+
+def record_failure(error: BaseException) -> None:
+    """Write the error to where torch's agent reads it, as torch's decorator record does; the latter's file is kept."""
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE", "")
+    reason = "".join(traceback.format_exception_only(type(error), error)).strip()
+    more = {"py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))}
+    with contextlib.suppress(OSError):
+        if path and not os.path.exists(path):
+            with open(path, "w") as file:
+                json.dump({"message": {"message": reason, "extraInfo": more}}, file)
 
 
 class Reserve:
@@ -180,7 +269,7 @@ class Reserve:
 
     def start(self, args: t.Sequence[str], env: t.Mapping[str, str]) -> subprocess.Popen[bytes] | None:
         """Let one of them become the script; None where it has to be started anew."""
-        if not self.processes or list(args[:2]) != [sys.executable, "-u"] or not args[2].endswith(".py"):
+        if not self.processes:
             return None
         process = self.processes.pop()
         try:
@@ -560,10 +649,17 @@ def install() -> None:
     own_popen = processes.SubprocessHandler._popen
 
     def popen(self: t.Any, args: t.Any, env: t.Any) -> t.Any:
+        if list(args[:2]) != [sys.executable, "-u"] or args[2].startswith("-"):
+            return own_popen(self, args, env)
         ready = None if self._stdout or self._stderr else LeavingAgent.reserve.start(args, env)
-        return ready or own_popen(self, args, env)
+        return ready or own_popen(self, (*args[:2], os.path.abspath(__file__), SCRIPT, *args[2:]), env)
 
     processes.SubprocessHandler._popen = popen
+    own_close = processes.SubprocessContext._close
+    # After this time the processes are killed, where the pod is to end and at each change of membership.
+    processes.SubprocessContext._close = lambda self, death_sig, **_timeout: own_close(
+        self, death_sig, settings().grace
+    )
     delay, poll = dynamic._delay, settings().poll
     dynamic._delay = lambda seconds: delay(seconds if isinstance(seconds, tuple) else min(seconds, poll))
     signal.signal(signal.SIGTERM, processes._terminate_process_handler)
@@ -607,9 +703,37 @@ def describe_first_failure(error: t.Any) -> str:
     """Say which rank failed first, and how."""
     try:
         rank, failure = error.get_first_failure()
-        return f"rank {rank} ended with {failure.exitcode}: {str(failure.message)[:500]}"
+        message = failure.message["message"] if isinstance(failure.message, dict) else str(failure.message)
+        # torch's words for a process that left no error.
+        parts = [
+            f"rank {rank} ended with {failure.exitcode}",
+            "" if "elastic/errors.html" in message else message[:500],
+        ]
+        return ": ".join(filter(None, [*parts, exhausted(failure.exitcode, message)]))
     except Exception:
         return str(error)[:500]
+
+
+def exhausted(code: int, message: str) -> str:
+    """Say of what there was too little, if it was that: shared memory, memory or disk."""
+    shared, no_space = os.statvfs(SHM), "No space left on device" in message
+    words = ("shared memory", "Bus error", "/torch_", SHM)
+    if code == -signal.SIGBUS or any(word in message for word in words) or (no_space and not shared.f_bavail):
+        return f"{SHM} has {shared.f_blocks * shared.f_frsize >> 20} MiB, which option shm_size sets"
+    if no_space:
+        return "a volume, or the disk of the node, is full"
+    if code == -signal.SIGKILL and killed_for_memory():
+        return "the pod has used more memory than its limit in option resources"
+    return ""
+
+
+def killed_for_memory() -> bool:
+    """Whether the kernel has ended a process of this container because of its memory limit."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        with contextlib.suppress(OSError), open(path) as file:
+            if any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file):
+                return True
+    return False
 
 
 def wait_for_peers(service: str, seconds: float) -> None:
@@ -646,10 +770,13 @@ def main() -> None:
     if arguments[0] == STANDBY:
         stand_by()
         return
+    if arguments[0] == SCRIPT:
+        become(arguments[1:])
+        return
     signal.signal(signal.SIGTERM, lambda *_signal: os._exit(EXIT_STOPPED))
-    if not os.access(arguments[0], os.R_OK):
-        leave(EXIT_MISCONFIGURED, f"the script {arguments[0]} cannot be read in this pod")
+    check_script(arguments[0])
     wait_for_endpoint()
+    check_etcd()
     try:
         install()
     except Exception as error:

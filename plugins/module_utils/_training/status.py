@@ -23,6 +23,8 @@ State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unkn
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _MESSAGE_LINES = 6
+_EVENT = re.compile(r"muster\.ml/\w+ \{")
+"""The begin of a line for programs, such as a step of an elastic training."""
 _PRIVATE = ("created", "stuck", "refused_image", "ended_runs")
 # The taint with which an administrator declares that the node is off, and its pods with it.
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
@@ -237,8 +239,8 @@ def _index(pod: Manifest) -> int:
 
 
 def last_lines(text: str) -> str:
-    """The end of a log, without the tracebacks of launchers, which only report that their child has failed."""
-    lines = text.strip().splitlines()
+    """The end of a log, without events, and without the tracebacks of launchers, which only report that their child has failed."""
+    lines = [line for line in text.strip().splitlines() if not _EVENT.match(line)]
     while lines and "CalledProcessError" in lines[-1]:
         begins = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
         lines = lines[: begins[-1]] if begins else []

@@ -44,6 +44,9 @@ class FakeBroker(http.server.ThreadingHTTPServer):
         self.faults: list[str | None] = []
         self.alarms: list[dict[str, str]] = []
         self.nodes = ["n"]
+        self.version = "3.10.8"
+        self.flags: dict[str, tuple[str, str]] = {}
+        """Feature flag -> its stability and its state."""
         self.counts = True
         """Whether the numbers of messages are known; a real broker needs some seconds."""
         self.put(("vhosts", "/"), {})
@@ -173,6 +176,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         broker = self.server
         if path[0] in ("overview", "nodes", "health"):
             return self.health(path[0])
+        if path == ("feature-flags",):
+            rows = broker.flags.items()
+            return 200, [{"name": name, "stability": stable, "state": state} for name, (stable, state) in rows]
         if path[0] == "bindings":
             return 200, [row for row in broker.bindings if row["vhost"] == path[1]]
         if path[0] == "queues" and path[3:] == ("bindings",):
@@ -203,7 +209,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return 200, [{"name": name, **facts} for name in self.server.nodes]
         listener = {"node": "n", "protocol": "amqp/ssl", "ip_address": "::", "port": 5671}
         return 200, {
-            "rabbitmq_version": "3.10.8",
+            "rabbitmq_version": self.server.version,
             "erlang_version": "25.2.3",
             "cluster_name": "c",
             "listeners": [listener],
@@ -211,6 +217,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def put(self, path: tuple[str, ...], body: t.Any, _query: dict[str, str]) -> tuple[int, t.Any]:
         broker = self.server
+        if path[0] == "feature-flags":
+            broker.flags[path[1]] = (broker.flags[path[1]][0], "enabled")
+            return 204, None
         if (
             path[0] in ("permissions", "topic-permissions")
             and not {("vhosts", path[1]), ("users", path[2])} <= broker.objects.keys()
@@ -263,4 +272,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.server.messages[queue].append(body["payload"])
             return 200, {"routed": True}
         found = self.server.messages[path[:-1]]
-        return 200, [{"payload": found.pop(0)}] if found else []
+        if not found:
+            return 200, []
+        payload = found[0] if body["ackmode"] == "ack_requeue_true" else found.pop(0)
+        return 200, [next(row for row in self.server.published if row["payload"] == payload)]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A Triton server with one model, ``add``, as 2.51.0 answers over HTTP."""
+"""A Triton server with one model, ``add``, as 2.51.0 answers over HTTP; and what it answers for one that is decoupled."""
 
 from __future__ import annotations
 
+import datetime as dt
 import http.server
 import json
 import pathlib
@@ -12,7 +13,30 @@ import sys
 import threading
 import typing as t
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
 METADATA: dict[str, t.Any] = {"name": "add", "versions": ["1"], "platform": "python", "inputs": [], "outputs": []}
+
+
+def certificate_in(folder: pathlib.Path, host: str) -> pathlib.Path:
+    """A file with a certificate for HOST, its own authority, and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    file = folder / "server.pem"
+    plain = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file.write_bytes(made.public_bytes(pem) + plain)
+    return file
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -42,6 +66,19 @@ class Served:
         self.server.server_close()
 
 
+# With a model that makes three responses, and one that has a state.
+EVENTS = """\
+data: {"B":[1.0,2.0],"model_name":"dec","model_version":"1"}
+
+data: {"B":[2.0,3.0],"model_name":"dec","model_version":"1"}
+
+data: {"B":[3.0,4.0],"model_name":"dec","model_version":"1"}
+
+"""
+NO_DECOUPLED = 501, {"error": "HTTP end point doesn't support models with decoupled transaction policy"}
+NO_SEQUENCE = 400, {"error": "inference request to model 'seq' must specify a non-zero or non-empty correlation ID"}
+
+
 class FakeTriton(Served):
     """The server with the model ``add``."""
 
@@ -51,6 +88,9 @@ class FakeTriton(Served):
         """Added to every output."""
         self.status = 200
         """Of answers to right requests of inference."""
+        self.answers: tuple[int, t.Any] | None = None
+        """To every request of inference, instead of what is right."""
+        self.bodies: list[t.Any] = []
         self.requests: list[str] = []
         self.clients: set[t.Any] = set()
         """The connections that requests of inference came by."""
@@ -76,6 +116,10 @@ class FakeTriton(Served):
                 triton.requests.append(self.path)
                 triton.clients.add(self.client_address)
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                triton.bodies.append(body)
+                if triton.answers:
+                    self.reply(*triton.answers)
+                    return
                 rows = {row["name"]: row for row in body["inputs"]}
                 if {*rows} != {"A", "B"}:
                     self.reply(400, {"error": "expected 2 inputs"})
@@ -85,7 +129,7 @@ class FakeTriton(Served):
                 self.reply(triton.status, {"model_name": "add", "model_version": "1", "outputs": [output]})
 
             def reply(self, status: int, body: t.Any) -> None:
-                text = b"" if body is None else json.dumps(body).encode()
+                text = b"" if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()

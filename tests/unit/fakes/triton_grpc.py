@@ -25,6 +25,8 @@ class FakeGrpcTriton(methods.GRPCInferenceServiceServicer):  # type: ignore[misc
         self.error = 0.0
         """Added to every output."""
         self.peers: set[str] = set()
+        self.parameters: dict[str, str] = {}
+        """Names of parameters of the last stream, with their types."""
         self.pool = ThreadPoolExecutor(4)
         options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
         self.server = grpc.server(self.pool, options=options)
@@ -70,3 +72,20 @@ class FakeGrpcTriton(methods.GRPCInferenceServiceServicer):  # type: ignore[misc
         answer.outputs.add(name="SUM", datatype="FP32", shape=request.inputs[0].shape)
         answer.raw_output_contents.append(struct.pack("<2f", *(x + y + self.error for x, y in zip(a, b, strict=True))))
         return answer
+
+    def ModelStreamInfer(self, requests: t.Any, _context: t.Any) -> t.Any:  # noqa: N802
+        for request in requests:
+            self.parameters = {name: value.WhichOneof("parameter_choice") for name, value in request.parameters.items()}
+            if request.model_name != "echo":
+                yield messages.ModelStreamInferResponse(error_message="unexpected inference input 'A' for model 'add'")
+                return
+            for _number in range(3):
+                answer = messages.ModelInferResponse(model_name="echo", model_version="1")
+                row = request.inputs[0]
+                answer.outputs.add(name=row.name, datatype=row.datatype, shape=row.shape)
+                answer.raw_output_contents.append(request.raw_input_contents[0])
+                yield messages.ModelStreamInferResponse(infer_response=answer)
+            # The last one has nothing, and says so.
+            last = messages.ModelInferResponse()
+            last.parameters["triton_final_response"].bool_param = True
+            yield messages.ModelStreamInferResponse(infer_response=last)

@@ -25,6 +25,9 @@ from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAIL
 from .spec import FETCHED_PATH, GROUP, ElasticJob
 
 CONFIG_PATH = "/etc/muster/elastic"
+_GRACE = 30
+"""Kubernetes' default of terminationGracePeriodSeconds."""
+_MARGIN = 3
 C10D_PORT = 29400
 FETCH = "fetch-script"
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
@@ -49,10 +52,13 @@ def shared_objects(job: ElasticJob) -> list[Manifest]:
 
 def launcher_env(job: ElasticJob) -> dict[str, str]:
     """The variables of the launcher and the script, besides those of the rendezvous."""
+    grace = job.pod.termination_grace_period_seconds
     return {
         "PET_MONITOR_INTERVAL": f"{job.monitor_interval:g}",
         "MUSTER_SERVICE": job.name,
         "MUSTER_WARM_START": str(int(job.warm_start)),
+        # Kubernetes kills the launcher, too, when the period is over, and it has yet to end with the status of a pod that was stopped.
+        "MUSTER_GRACE": str(max(1, (_GRACE if grace is None else grace) - _MARGIN)),
         **job.run_dir,
     }
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import posixpath
+import re
 import typing as t
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests.meta import check_count, check_name, check_port
+from ..._manifests.pods import refuse_variables
 from ..._manifests.program_training import ProgramTraining
 from ..._manifests.shared import File
 from .attachments import with_dataset, with_etcd
@@ -23,6 +25,31 @@ GROUP = "worker"
 # A Job's pods are <name>-<index>-<5 characters> and their host names <name>-<index>, which must be a DNS label.
 NAME_MAX = 52
 REMOTE = ("s3://", "gs://")
+_ENDPOINT = re.compile(r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+_NO_PROGRAMS = (".sh", ".bash", ".ipynb", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".whl", ".pt", ".yml", ".yaml")
+"""Ends of names of files that Python cannot run. It runs folders and ZIP archives that have __main__.py."""
+_TORCHRUN = {
+    "PET_NNODES": "replicas, min_replicas and max_replicas",
+    "PET_NPROC_PER_NODE": "nproc_per_node",
+    "PET_RDZV_BACKEND": "rdzv_backend",
+    "PET_RDZV_ENDPOINT": "rdzv_endpoint",
+    "PET_RDZV_CONF": "rdzv_conf",
+    "PET_RDZV_ID": "name",
+    "PET_MAX_RESTARTS": "max_restarts",
+    "PET_MONITOR_INTERVAL": "monitor_interval",
+    "PET_STANDALONE": "replicas: 1",
+    "PET_NODE_RANK": "replicas",
+    "PET_MASTER_ADDR": "rdzv_backend",
+    "PET_MASTER_PORT": "rdzv_backend",
+}
+"""Variable of torchrun, which is also the flag --nnodes and so on -> the option that has its value."""
+_SET = ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+        "JOB_COMPLETION_INDEX", "MUSTER_RUN_UID", "MUSTER_SERVICE", "MUSTER_GRACE", "MUSTER_EXIT_AGAIN")  # fmt: skip
+_OWNED = {
+    **{name: f"Use option {option}." for name, option in _TORCHRUN.items()},
+    "MUSTER_WARM_START": "Use option warm_start.",
+    **dict.fromkeys(_SET, "It differs by pod or process, and is set for each."),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,6 +98,9 @@ class ElasticJob(ProgramTraining):
         if self.active_deadline_seconds is not None:
             check_count(self.active_deadline_seconds, "active_deadline_seconds")
         _check_nproc(self.nproc_per_node)
+        refuse_variables(self.pod.env, _OWNED)
+        _check_args(self.pod.args)
+        _check_conf(self.rdzv_conf)
         _check_endpoint(self.rdzv_backend, self.rdzv_endpoint or "")
         _check_script(self.script, self.files)
         for name in ("script_endpoint_url", "script_credentials_secret"):
@@ -131,13 +161,41 @@ def _check_endpoint(backend: str, endpoint: str) -> None:
         if endpoint:
             raise InvalidInput("rdzv_endpoint: with c10d pod 0 hosts the rendezvous.", "Leave it out.")
         return
-    host, _colon, port = endpoint.rpartition(":")
-    if not host or not port.isdigit():
-        raise InvalidInput(f"rdzv_endpoint: '{endpoint}' is not HOST:PORT, which etcd-v2 needs.", "Example: etcd:2379")
-    check_port(int(port), "rdzv_endpoint")
+    found = _ENDPOINT.fullmatch(endpoint)
+    if not found:
+        hint = "Example: etcd:2379. With TLS: option etcd, or rdzv_conf: {protocol: https}."
+        raise InvalidInput(f"rdzv_endpoint: '{endpoint}' is not HOST:PORT, which etcd-v2 needs.", hint)
+    check_port(int(found[3]), "rdzv_endpoint")
+
+
+def _check_conf(conf: Mapping[str, t.Any]) -> None:
+    """Refuse what torchrun's --rdzv-conf, KEY=VALUE with commas between them, would take for something else."""
+    for key, value in conf.items():
+        if "," in f"{key}{value}" or "=" in str(key):
+            raise InvalidInput(
+                f"rdzv_conf: {key} has a comma or '=', which separate settings.", "torchrun has no way to quote it."
+            )
+        if key in ElasticJob.__dataclass_fields__:
+            raise InvalidInput(f"rdzv_conf: {key} is set by an option of its own.", f"Use option {key}.")
+
+
+def _check_args(args: Sequence[t.Any]) -> None:
+    """Refuse flags of torchrun, which would reach the script."""
+    for arg in map(str, args):
+        variable = "PET_" + arg.partition("=")[0].removeprefix("--").replace("-", "_").upper()
+        if arg.startswith("--") and variable in _TORCHRUN:
+            raise InvalidInput(
+                f"args: {arg} is a flag of torchrun, and args are those of the script.",
+                f"Use option {_TORCHRUN[variable]}.",
+            )
 
 
 def _check_script(script: str, files: Mapping[str, File]) -> None:
+    if script.endswith(_NO_PROGRAMS):
+        raise InvalidInput(
+            f"script: '{script}' is no Python program.",
+            "Several files are a folder of storage, files, or a ZIP archive, with __main__.py where none of them is named.",
+        )
     if script.startswith(REMOTE):
         if not script.partition("://")[2].partition("/")[2]:
             raise InvalidInput(f"script: '{script}' names no object in its bucket.")
@@ -146,6 +204,9 @@ def _check_script(script: str, files: Mapping[str, File]) -> None:
         raise InvalidInput(
             f"script: '{script}' is not among files ({known}).", "Or give a path in the pods, s3://... or gs://..."
         )
+    first = text.partition("\n")[0] if isinstance(text := files.get(script), str) else ""
+    if first.startswith("#!") and "python" not in first:
+        raise InvalidInput(f"script: '{script}' is for {first[2:].strip()}, not for Python.", "Name a Python program.")
 
 
 def _check_pytorchjob(name: str, max_replicas: int, backoff_limit: int) -> None:

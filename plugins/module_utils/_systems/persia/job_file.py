@@ -19,7 +19,7 @@ from ..._core.errors import InvalidInput
 from ..._manifests.meta import suggest
 from .job_fields import JOB, MOUNT, NATS, VARIABLE, Field, section_fields
 from .operator import SECTIONS
-from .spec import Role
+from .spec import NATS_ADDRESS, Role
 
 _NATS_VARIABLES = ("PERSIA_NATS_URL", "PERSIA_NATS_IP")
 _NATS_URL = re.compile(r"nats://([a-z0-9]([a-z0-9-]*[a-z0-9])?):4222/?")
@@ -160,14 +160,17 @@ def _env(found: Translation, variables: t.Any, where: str) -> list[dict[str, t.A
 def _nats_url(found: Translation, variable: Mapping[str, t.Any], where: str) -> None:
     name, url = variable["name"], str(variable.get("value") or "")
     matched = _NATS_URL.fullmatch(url)
-    if not matched:
-        found.refused.append(
-            f"{where} {name}: {url or 'no value'}; give nats://NAME:4222, whose servers are made as well."
-        )
-        return
     if name == "PERSIA_NATS_IP":
         found.differences.append(f"{where} {name}: renamed to PERSIA_NATS_URL, as PERSIA calls it since December 2021")
-    _nats_name(found, matched[1], f"{where} {name}")
+    if matched:
+        _nats_name(found, matched[1], f"{where} {name}")
+    elif NATS_ADDRESS.fullmatch(url):
+        found.options["nats_url"] = url
+        found.differences.append(f"{where} {name}: the servers at {url} are used, and none are made (persia_nats_url)")
+    else:
+        found.refused.append(
+            f"{where} {name}: {url or 'no value'}; give nats://HOST:PORT, or nats://NAME:4222, whose servers are made."
+        )
 
 
 def _nats_cluster(found: Translation, document: Mapping[str, t.Any]) -> None:

@@ -26,7 +26,7 @@ from ..._manifests.meta import (
     metadata,
 )
 from ..._manifests.network_policy import own_pods
-from ..._manifests.pods import PodSettings
+from ..._manifests.pods import PodSettings, refuse_variables
 from ..._manifests.programs import program
 from ..._manifests.shared import File, check_files, config_map, files_config_map, mounted
 from ..._manifests.storage import Storage, storage_claim
@@ -39,6 +39,7 @@ from .config import check_embedding_config, check_global_config
 CONFIG_PATH = "/etc/persia"
 GATEWAY_PORT = 9091
 _ADDRESS = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[1-9][0-9]{0,4}")
+NATS_ADDRESS = re.compile(rf"nats://([^@/\s]+@)?{_ADDRESS.pattern}/?")
 
 Role = t.Literal["nn_worker", "dataloader", "embedding_worker", "embedding_parameter_server"]
 ROLES: tuple[Role, ...] = ("embedding_parameter_server", "embedding_worker", "dataloader", "nn_worker")
@@ -59,6 +60,18 @@ LAUNCHER_WORDS: dict[Role, str] = {
     "embedding_worker": "embedding-worker",
     "embedding_parameter_server": "embedding-parameter-server",
 }
+_OWNED = {
+    NATS_ENV: "Use option nats_url.",
+    "LOG_LEVEL": "Use option log_level.",
+    "NPROC_PER_NODE": "Use option nn_worker.nproc_per_node.",
+    "PERSIA_NN_WORKER_ENTRY": "Use option nn_worker.entry.",
+    "PERSIA_DATALOADER_ENTRY": "Use option dataloader.entry.",
+    "PERSIA_GLOBAL_CONFIG": "Use option global_config or global_config_path.",
+    "PERSIA_EMBEDDING_CONFIG": "Use option embedding_config or embedding_config_path.",
+    "PERSIA_METRICS_GATEWAY_ADDR": "Use option metrics.address.",
+    **dict.fromkeys(("REPLICA_INDEX", "REPLICA_SIZE"), "It differs by pod, and is set for each."),
+}
+"""Variables of PERSIA's launcher -> the option that has their value."""
 LOG_LEVELS = ("trace", "debug", "info", "warn", "error")
 # Options that a group inherits from the job unless it has them itself; lists and dicts as a whole.
 _INHERITED = (
@@ -150,9 +163,9 @@ class PersiaJob:
                 f"metrics.address: '{self.metrics.address}' is the gateway that the training makes itself.",
                 "Leave it out.",
             )
-        if not self.nats_url.startswith("nats://"):
+        if not NATS_ADDRESS.fullmatch(self.nats_url):
             raise InvalidInput(
-                f"nats_url: '{self.nats_url}' does not begin with nats://.", "Example: nats://persia-nats-service:4222"
+                f"nats_url: '{self.nats_url}' is not nats://HOST:PORT.", "Example: nats://persia-nats-service:4222"
             )
         check_count(self.backoff_limit, "backoff_limit")
         for name in ("active_deadline_seconds", "peer_timeout_seconds"):
@@ -267,6 +280,7 @@ def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, Fi
     for role, group in groups.items():
         check_count(group.replicas, f"{role}.replicas", minimum=0 if role == "dataloader" else 1)
         check_count(group.nproc_per_node, f"{role}.nproc_per_node", minimum=1)
+        refuse_variables(group.pod.env, _OWNED, f"env of {role}")
         check_name(f"{job}-{group.group_name}", f"{role}: job and group name together",
                    limit=STATEFULSET_NAME_MAX, service=True)  # fmt: skip
         if role == "nn_worker":

@@ -24,6 +24,7 @@ from ..._manifests.meta import (
     spec_hash,
 )
 from ..._manifests.pods import PodSettings, field_env, pod_template, resources
+from .upgrade import release_of
 
 AMQP_PORTS = {False: 5672, True: 5671}
 """By whether there is TLS. The management API is 10000 above: StudioML's runner derives one of the other."""
@@ -43,7 +44,6 @@ _SECRETS = "/run/secrets/rabbitmq"
 _TLS = "/etc/rabbitmq-tls"
 _GRACE_S = 300
 """Seconds to close queues and write messages to disk. The default of Kubernetes, 30, may kill a full broker in the middle."""
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(\.|$|-)")
 _BYTES = re.compile(r"(\d+)\s*(k|K|M|G|T)?(i?B)?")
 # Units of rabbitmq.conf: a letter alone, or with iB, counts in 1024s (RabbitMQ calls k and kiB the same), kB and MB in 1000s.
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -141,8 +141,8 @@ def information_units(text: str, what: str) -> Decimal:
 def _check_image(cluster: RabbitmqCluster) -> None:
     hint = "Give it a version, such as docker.io/library/rabbitmq:4.2.9, or a digest."
     tag = pinned_tag(cluster.pod.image, hint)
-    found = _VERSION.match(tag)
-    if cluster.size > 1 and found and (int(found[1]), int(found[2])) < (4, 1):
+    found = release_of(tag)
+    if cluster.size > 1 and found and found[:2] < (4, 1):
         raise InvalidInput(
             f"size: nodes of RabbitMQ {tag} find each other by asking the API server, and may form two clusters when they start together.",
             "Use an image of 4.1 or later for three nodes, or size: 1.",

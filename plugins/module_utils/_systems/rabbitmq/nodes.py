@@ -14,21 +14,23 @@ import re
 import typing as t
 
 from ..._core.brief import listed
-from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unauthorized
+from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unauthorized, Unreachable
 from ..._core.sensitive import Sensitive
 from ..._kube import certificates, reasons, servers, storage
 from ..._kube.made_once import MadeOnce
 from ..._kube.objects import ANNOTATION_GENERATED, CONFIG_MAP, Manifest, Ref, group_kind
 from ..._kube.ready import stateful_set
 from ..._kube.secret_text import encoded, needed_text
+from ..._manifests.meta import pinned_tag
 from ..._training.status import rank_of
 from . import health
 from .api import Login
 from .converge import converge
 from .document import parse
 from .inside import NEEDED, administrator, management
-from .manifests import COOKIE, PASSWORD, USERNAME, RabbitmqCluster, authority_map
+from .manifests import COOKIE, PASSWORD, USERNAME, RabbitmqCluster, authority_map, read_live
 from .plan import Wanted
+from .upgrade import check_hop, enable_flags, release_of
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster, Reads
@@ -142,6 +144,27 @@ def change_password(
     user = {"name": desired.user, "password": desired.password.reveal()}
     with management(cluster, broker, have or desired) as api:
         converge(Wanted(present=parse({"users": [user]}), absent=parse({})), api, check=False, warn=warn)
+
+
+def prepare_upgrade(
+    cluster: Cluster, broker: RabbitmqCluster, live: Manifest, *, check: bool, warn: t.Callable[[str], None]
+) -> None:
+    """Where the image changes, refuse a release that cannot follow the running one, and enable the feature flags that it needs."""
+    now = read_live(live)
+    if now.pod.image == broker.pod.image:
+        return
+    to, told = release_of(pinned_tag(broker.pod.image, "")), "the name of the image has no version"
+    try:
+        with management(cluster, now, timeout=_SURVEY_S, startup_timeout=0) as api:
+            was = release_of((api.get("overview") or {}).get("rabbitmq_version", ""))
+            if was and to:
+                check_hop(was, to)
+                if to[:2] != was[:2]:
+                    enable_flags(api, was, to, check=check)
+                return
+    except (Unreachable, Unauthorized, NotFound) as error:
+        told = error.message
+    warn(f"image: it is not known whether {broker.pod.image} may follow the running release: {told.rstrip('.')}.")
 
 
 def wait(cluster: Cluster, broker: RabbitmqCluster, *, timeout: float, progress: t.Callable[[str], None]) -> health.Row:

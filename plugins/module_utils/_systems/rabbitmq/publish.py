@@ -72,6 +72,28 @@ class TopicQueue:
                 f"Bind queue {self.queue}: bind: true does so, as StudioML's client does.",
             )
 
+    def take(self, name: str) -> str | None:
+        """Take the message NAME out of the queue, of which it must be the first; why it could not be, None if it was.
+
+        Another one that comes instead, because a consumer was faster, is published again at once.
+        """
+        first = self._get("ack_requeue_true")
+        if first is None:
+            return "no message waits"
+        if _name_of(first) != name:
+            return f"{_name_of(first)} waits before it"
+        taken = self._get("ack_requeue_false")
+        if taken is None or _name_of(taken) == name:
+            return None if taken else "a consumer has it"
+        again = {key: taken[key] for key in ("properties", "payload", "payload_encoding")}
+        self.api.call("POST", ("exchanges", self.vhost, "amq.default", "publish"), {**again, "routing_key": self.queue})
+        return "a consumer has it"
+
+    def _get(self, mode: str) -> dict[str, t.Any] | None:
+        order = {"count": 1, "ackmode": mode, "encoding": "base64"}
+        found = self.api.call("POST", ("queues", self.vhost, self.queue, "get"), order)
+        return dict(found[0]) if found else None
+
     def counts(self) -> tuple[int | None, int | None, int | None, int]:
         """Messages, those that are held, consumers, and how often messages were given out again. None is not known yet."""
         found = self.api.get("queues", self.vhost, self.queue)
@@ -79,3 +101,7 @@ class TopicQueue:
             raise Failed(f"Queue {self.queue} in vhost {self.vhost} was deleted, with all that waited in it.")
         messages, held, consumers = (found.get(key) for key in _COUNTS)
         return messages, held, consumers, int((found.get("message_stats") or {}).get("redeliver", 0))
+
+
+def _name_of(found: dict[str, t.Any]) -> str:
+    return str(found["properties"].get("message_id") or "a message without a name")

@@ -17,6 +17,8 @@ What the objects must have was read in the manifests and the code of leaf-ai/stu
   ``k8s-configmap`` names, and of one named after the pod (internal/runner/k8s.go).
 - It listens for SIGTERM only until its first message of another kind (``watchReportingChannels``), so it is usually killed at the end of
   the grace period. What it had not acknowledged then goes back to the queue.
+- The command of its image, cmd/runner/run.sh, prints every variable, the broker's address with its password too, and then starts one of
+  two programs (0.14.2). So the program itself is the command here.
 - Private key and passphrase are read once (``initWrapperOnce`` in cmd/runner/project.go), the keys of queues again and again.
 
 Private to the collection.
@@ -47,7 +49,7 @@ from ..._manifests.meta import (
 )
 from ..._manifests.monitoring import monitor
 from ..._manifests.network_policy import Flow, network_policy
-from ..._manifests.pods import PodSettings, pod_template
+from ..._manifests.pods import PodSettings, pod_template, refuse_variables
 from ..._manifests.shared import config_map
 from .amqp_url import Broker, check_amqp_url
 
@@ -57,6 +59,7 @@ RUNNING, DRAINED = "Running", "DrainAndSuspend"
 
 _GPU = "nvidia.com/gpu"
 _CERTS = "/runner/certs"
+_PROGRAM = "/runner/runner-linux-amd64"
 _CACHE = "/tmp/cache"  # noqa: S108  # of the pod, not of this machine
 _CA = "/etc/studioml"
 _URL_KEY, _MANAGEMENT_KEY = "AMQP_URL", "AMQP_MGT_URL"
@@ -214,12 +217,8 @@ def _bytes(size: str, what: str) -> float:
 
 def _check_env(runner: Runner) -> None:
     """Refuse variables that an option sets: two places for one value, and credentials where everybody reads them."""
-    ours = {variable["name"] for variable in environment(runner)} | _NEVER
-    for variable in runner.pod.env:
-        name = str(variable.get("name"))
-        if name in ours:
-            option = "store_ca has the authorities of the store." if name == "S3_CA" else "Leave it out of env."
-            raise InvalidInput(f"env: {name} is set by an option of its own.", option)
+    ours = dict.fromkeys([*(variable["name"] for variable in environment(runner)), *_NEVER], "Leave it out of env.")
+    refuse_variables(runner.pod.env, {**ours, "S3_CA": "store_ca has the authorities of the store."})
 
 
 # What pods read
@@ -292,6 +291,7 @@ def _pod(runner: Runner) -> PodSettings:
     taint = {"key": _GPU, "operator": "Equal", "value": "present", "effect": "NoSchedule"}
     return dataclasses.replace(
         pod,
+        command=(_PROGRAM if runner.gpus else f"{_PROGRAM}-cpu",),
         resources={**(pod.resources or {}), **({"limits": limits} if limits else {})},
         tolerations=(*([taint] if runner.gpus else []), *pod.tolerations),
         node_selector={"kubernetes.io/os": "linux", **(pod.node_selector or {})},

@@ -76,6 +76,9 @@ class Channel(t.Protocol):
     def depth(self) -> Depth:
         """The queue's numbers now."""
 
+    def take(self, name: str) -> str | None:
+        """Take a message out; why that is not possible now, if so."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Note:
@@ -180,6 +183,25 @@ class Life:
             self.bucket.put(self.wanted.note, before.as_file())
         else:
             self.bucket.delete(self.wanted.note)
+
+    def remove(self, timeout: float, clock: Clock, on_progress: OnProgress) -> None:
+        """Take the message out of the queue, between two tries of a runner if it has failed, and delete the note."""
+        empty_since = clock.monotonic()
+
+        def observe() -> tuple[None, str | None]:
+            nonlocal empty_since
+            missing, depth = self.channel.take(self.wanted.name), self.channel.depth()
+            if missing is None or depth.messages != 0:
+                empty_since = clock.monotonic()
+            over = missing is None or clock.monotonic() - empty_since > GONE_S
+            return None, None if over else f"{missing} in queue {self.channel.queue} ({depth})"
+
+        wait_for(
+            observe, goal=f"Experiment {self.wanted.name} is not taken out", deadline=Deadline(timeout, clock),
+            pause=growing_interval(_FIRST, _FIRST, clock), progress=Progress(on_progress, clock),
+            hint="A runner that runs it gives it back when it has failed. What waits before it can be removed first.",
+        )  # fmt: skip
+        self.bucket.delete(self.wanted.note)
 
     def wait(self, timeout: float, clock: Clock, on_progress: OnProgress) -> Seen:
         """Wait for the end of the output."""

@@ -17,11 +17,12 @@ from ..._core.clock import SYSTEM_CLOCK
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from ..._core.trust import trusting
 from ..._pod_programs.http_requests import HttpServer
-from .inference import Inference
+from .inference import Inference, flat, hint_of
 
 READY = "READY"
 Answer = tuple[int, dict[str, t.Any]]
 _OK = 200
+_EVENT = "data: "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Client:
             raise Unreachable(f"{self.who} gives no answer: {exc or type(exc).__name__}.") from exc
         found: t.Any = {}
         with contextlib.suppress(ValueError):
-            found = json.loads(text)
+            found = _joined(text) if text.startswith(_EVENT) else json.loads(text)
         return status, found
 
     def _answer(self, method: str, path: str, body: str | None) -> tuple[int, str]:
@@ -137,11 +138,23 @@ class Client:
         """The answer of the model, and the seconds that it took."""
         body = inference.body
         began = SYSTEM_CLOCK.monotonic()
-        answer = self.ask("POST", f"{inference.path}/infer", body)
+        answer = self.ask("POST", inference.asked, body)
         return self._needed(answer, f"infer with model {inference.model}"), SYSTEM_CLOCK.monotonic() - began
 
     def _needed(self, answer: Answer, doing: str) -> dict[str, t.Any]:
         status, found = answer
-        if status != _OK:
-            raise Failed(f"{self.who} refuses to {doing}: {found.get('error') or 'no reason given'} (status {status}).")
+        if status != _OK or "error" in found:
+            said = str(found.get("error") or "no reason given")
+            raise Failed(f"{self.who} refuses to {doing}: {said} (status {status}).", hint_of(said))
         return found
+
+
+def _joined(text: str) -> dict[str, t.Any]:
+    """The responses of Generate, an event for each, as one answer of inference. One of them may be an error."""
+    found: dict[str, t.Any] = {"outputs": []}
+    for line in text.splitlines():
+        if line.startswith(_EVENT):
+            event = json.loads(line.removeprefix(_EVENT))
+            found |= {name: event.pop(name) for name in ("model_name", "model_version", "error") if name in event}
+            found["outputs"] += [{"name": name, "data": flat(value)} for name, value in event.items()]
+    return found

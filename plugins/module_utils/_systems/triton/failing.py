@@ -28,11 +28,18 @@ if t.TYPE_CHECKING:
 _TAIL = 200
 _ENDS_WITH = re.compile(r"^error: (?:creating server: )?(.+)$", re.MULTILINE)
 """What tritonserver writes before it ends, as its last line but for the trace of a model's exception."""
+_OF_MODELS = re.compile(r'^E.*\] "?((?:failed to (?:poll|load) |Poll failed for ).+?)"?$', re.MULTILINE)
+"""What it logs of each model before, with line breaks as two characters. Some of its last lines only say that there was a model."""
 
 
 def said_by_server(log: str) -> str | None:
     """The reason for which the server of this log ended."""
     found = _ENDS_WITH.findall(log)
+    if found and found[-1].strip().endswith("failed to load all models"):
+        found += [
+            "; ".join(dict.fromkeys(one.partition("\\n")[0].rstrip(".") for one in _OF_MODELS.findall(log)))
+            or found[-1]
+        ]
     return str(found[-1]).strip() if found else None
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from ..._core.clock import SYSTEM_CLOCK
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from .client import parts_of
-from .inference import Inference, flat
+from .inference import Inference, flat, hint_of
 from .tensors import packed, unpacked
 
 _INSTALL = "Install grpcio, protobuf and tritonclient for the Python that runs this, as requirements-triton.txt of the collection has them."
@@ -85,7 +85,7 @@ class GrpcClient:
             code, said = error.code(), str(error.details() or "no reason given").rstrip(".")
             if code in (self._grpc.StatusCode.UNAVAILABLE, self._grpc.StatusCode.DEADLINE_EXCEEDED):
                 raise Unreachable(f"{self.who} gives no answer: {said}.") from error
-            raise Failed(f"{self.who} refuses to {doing}: {said} (status {code.name}).") from error
+            raise Failed(f"{self.who} refuses to {doing}: {said} (status {code.name}).", hint_of(said)) from error
 
     def is_ready(self, inference: Inference) -> bool:
         """Whether the server reports that the model is ready."""
@@ -111,18 +111,42 @@ class GrpcClient:
         """The answer of the model, as over HTTP, and the seconds that it took."""
         request = self._request(inference)
         began = SYSTEM_CLOCK.monotonic()
-        answer = self._call(self._server.ModelInfer, request, f"infer with model {inference.model}")
+        answers = self._call(
+            self._streamed if inference.stream else self._one, request, f"infer with model {inference.model}"
+        )
         took = SYSTEM_CLOCK.monotonic() - began
         outputs = [
             {"name": row.name, "datatype": row.datatype, "shape": list(row.shape), "data": unpacked(row.datatype, raw)}
+            for answer in answers
             for row, raw in zip(answer.outputs, answer.raw_output_contents, strict=True)
         ]
-        return {"model_name": answer.model_name, "model_version": answer.model_version, "outputs": outputs}, took
+        return {
+            "model_name": answers[0].model_name,
+            "model_version": answers[0].model_version,
+            "outputs": outputs,
+        }, took
+
+    def _one(self, request: t.Any, timeout: float) -> list[t.Any]:
+        return [self._server.ModelInfer(request, timeout=timeout)]
+
+    def _streamed(self, request: t.Any, timeout: float) -> list[t.Any]:
+        """All responses. The last one may be empty, and only say that it is the last."""
+        request.parameters["triton_enable_empty_final_response"].bool_param = True
+        found = list(self._server.ModelStreamInfer(iter([request]), timeout=timeout))
+        wrong = next((one.error_message for one in found if one.error_message), "")
+        if wrong:
+            raise Failed(f"{self.who} refuses to infer with model {request.model_name}: {wrong.rstrip('.')}.")
+        return [one.infer_response for one in found]
 
     def _request(self, inference: Inference) -> t.Any:
         request = self._messages.ModelInferRequest(
             model_name=inference.model, model_version=inference.model_version or ""
         )
+        for name, value in inference.parameters.items():
+            kind = (
+                "bool_param" if isinstance(value, bool) else "int64_param" if isinstance(value, int) else "string_param"
+            )
+            setattr(request.parameters[name], kind, value)
         for row in inference.inputs:
             request.inputs.add(name=row["name"], datatype=row["datatype"], shape=row["shape"])
             request.raw_input_contents.append(packed(row["name"], row["datatype"], flat(row["data"])))

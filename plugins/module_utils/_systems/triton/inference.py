@@ -29,6 +29,9 @@ class Inference:
     model_version: str | None = None
     inputs: Sequence[Mapping[str, t.Any]] = ()
     expected: Sequence[Mapping[str, t.Any]] = ()
+    parameters: Mapping[str, bool | int | str] = dataclasses.field(default_factory=dict)
+    stream: bool = False
+    """Whether the model makes any number of responses to a request."""
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -36,6 +39,9 @@ class Inference:
             raise InvalidInput(f"model: '{self.model}' is not a name of a model.")
         if not self.inputs and self.expected:
             raise InvalidInput("expected: no inference is made without inputs.", "Give the inputs of the model.")
+        for name, value in self.parameters.items():
+            if not isinstance(value, bool | int | str):
+                raise InvalidInput(f"parameters: {name} is neither a boolean, a whole number nor a text.")
         if self.tolerance < 0:
             raise InvalidInput(f"tolerance: {self.tolerance} is less than 0.")
         for row in self.inputs:
@@ -54,6 +60,11 @@ class Inference:
         return f"/v2/models/{self.model}" + (f"/versions/{self.model_version}" if self.model_version else "")
 
     @property
+    def asked(self) -> str:
+        """The path of inference. Over HTTP only the extension Generate has models that make any number of responses."""
+        return f"{self.path}/{'generate_stream' if self.stream else 'infer'}"
+
+    @property
     def body(self) -> dict[str, t.Any]:
         """The request. Without expected outputs all are asked for."""
         for row in self.inputs:
@@ -66,8 +77,14 @@ class Inference:
             {"name": row["name"], "datatype": row["datatype"], "shape": row["shape"], "data": flat(row["data"])}
             for row in self.inputs
         ]
+        parameters = {"parameters": dict(self.parameters)} if self.parameters else {}
+        if self.stream:
+            return {
+                **{row["name"]: row["data"][0] if len(row["data"]) == 1 else row["data"] for row in inputs},
+                **parameters,
+            }
         outputs = [{"name": row["name"]} for row in self.expected]
-        return {"inputs": inputs, **({"outputs": outputs} if outputs else {})}
+        return {"inputs": inputs, **({"outputs": outputs} if outputs else {}), **parameters}
 
 
 class Asked(t.Protocol):
@@ -93,9 +110,16 @@ def flat(data: t.Any) -> list[t.Any]:
     return [value for item in data for value in flat(item)] if isinstance(data, list) else [data]
 
 
+def hint_of(said: str) -> str | None:
+    """What to do about a refusal of the server."""
+    return "Set stream: true." if "decoupled transaction policy" in said else None
+
+
 def differences(inference: Inference, answer: Mapping[str, t.Any]) -> list[str]:
     """What is wrong with the outputs of an answer, a sentence for each output."""
-    given = {row["name"]: flat(row.get("data") or []) for row in answer.get("outputs") or []}
+    given: dict[str, list[t.Any]] = {}
+    for row in answer.get("outputs") or []:
+        given.setdefault(row["name"], []).extend(flat(row.get("data") or []))
     found = []
     for row in inference.expected:
         name, want = row["name"], flat(row["data"])

@@ -15,7 +15,6 @@ import contextlib
 import dataclasses
 import typing as t
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from ..._core.errors import MusterError, WaitTimeout
 from ..._kube.report import Report
@@ -34,8 +33,8 @@ class Store(t.Protocol):
     def verify(self) -> Stored:
         """What it really has."""
 
-    def put(self, folder: Path, files: Mapping[str, str]) -> None:
-        """Upload files of FOLDER."""
+    def put(self, source: Source, names: Iterable[str]) -> None:
+        """Upload files of SOURCE."""
 
     def put_config(self, text: str) -> None:
         """Replace the configuration."""
@@ -61,7 +60,7 @@ def carry_out(
     known = rollout.indexes()
     stored = _pinned(store, made, stored)
     if made.upload and source:
-        store.put(source.folder, {path: source.files[path] for path in made.upload})
+        store.put(source, made.upload)
     try:
         if rollout.explicit and made.new_config:
             rollout.load(made.config.json, back=stored.config is not None)

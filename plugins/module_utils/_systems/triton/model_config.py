@@ -28,6 +28,9 @@ if t.TYPE_CHECKING:
 _INSTALL = "Install tritonclient and protobuf for the Python that runs this, as requirements-triton.txt of the collection has them."
 _MODEL_FILES = {"python": "model.py", "onnxruntime": "model.onnx", "tensorrt": "model.plan", "pytorch": "model.pt"}
 """Backend -> the file that it looks for in each version, where ``default_model_filename`` names no other."""
+_TELLING = {*_MODEL_FILES.values(), "model.xml", "model.pt2", "model.savedmodel", "model.graphdef"}
+"""Files of a version by which the server knows the backend of a model whose configuration names none: AutoCompleteBackendFields in
+src/model_config_utils.cc of triton-inference-server/core 73aad7c. It also takes a backend out of a name such as ``model.identity``."""
 
 
 @functools.cache
@@ -98,15 +101,23 @@ class ModelConfig:
         changed.version_policy.specific.versions.extend(sorted(versions))
         return ModelConfig(changed)
 
-    def check(self, model: str) -> None:
-        """Refuse what no server would load."""
+    def check(self, model: str, files: Sequence[str]) -> None:
+        """Refuse what no server would load. FILES: what is in the versions, folders without what is in them.
+
+        The server completes types and dimensions that are left out, as far as the backend knows them.
+        """
         config = self._message
         if config.name and config.name != model:
             raise InvalidInput(
                 f"{FILE}: name is '{config.name}', but the model is {model}.", "Leave the name out, or correct it."
             )
-        if not config.backend and not config.platform:
-            raise InvalidInput(f"{FILE}: there is neither a backend nor a platform.", 'Such as backend: "python".')
+        named = config.default_model_filename
+        told = named in _TELLING if named else "." in model or bool(_TELLING & {*files})
+        if not (config.backend or config.platform or told):
+            raise InvalidInput(
+                f"{FILE}: there is neither a backend nor a platform, nor a file of a version that tells one.",
+                f'Such as backend: "python", or one of {", ".join(sorted(_TELLING))}.',
+            )
         if config.max_batch_size < 0:
             raise InvalidInput(
                 f"{FILE}: max_batch_size is {config.max_batch_size}.", "0 is for a model without batches."
@@ -118,8 +129,6 @@ class ModelConfig:
                     raise InvalidInput(f"{FILE}: an {what} has no name.")
                 if names.count(row.name) > 1:
                     raise InvalidInput(f"{FILE}: {what} {row.name} is there twice.")
-                if not row.data_type:
-                    raise InvalidInput(f"{FILE}: {what} {row.name} has no data_type.", "Such as TYPE_FP32.")
                 wrong = [size for size in row.dims if size != -1 and size < 1]
                 if wrong:
                     raise InvalidInput(
@@ -128,8 +137,11 @@ class ModelConfig:
 
     @property
     def model_file(self) -> str | None:
-        """The file that every version must have, where that is known."""
-        return self._message.default_model_filename or _MODEL_FILES.get(self._message.backend)
+        """The file that every version must have, where that is known. Runtimes, and PyTorch's AOTInductor, have others."""
+        config = self._message
+        if config.cc_model_filenames or config.runtime or config.platform == "torch_aoti":
+            return None
+        return config.default_model_filename or _MODEL_FILES.get(config.backend)
 
 
 def parsed(text: str, where: str) -> ModelConfig:

@@ -10,12 +10,13 @@ Private to the collection.
 from __future__ import annotations
 
 import typing as t
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..._kube.report import Report
 from .model_config import FILE
 from .model_plan import Stored
+from .model_source import Source
 
 SUM = "sha256"
 """The name of the metadata."""
@@ -65,10 +66,10 @@ class BucketStore:
         del stored, check
         return Report()
 
-    def put(self, folder: Path, files: Mapping[str, str]) -> None:
-        """Upload files of FOLDER."""
-        for name, sha256 in files.items():
-            self._objects.upload(folder / name, self._prefix + name, sha256, f"write {name}")
+    def put(self, source: Source, names: Iterable[str]) -> None:
+        """Upload files of SOURCE."""
+        for name in names:
+            self._objects.upload(source.path(name), self._prefix + name, source.files[name], f"write {name}")
 
     def put_config(self, text: str) -> None:
         """Replace the configuration."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,15 +21,27 @@ from .model_config import FILE, ModelConfig, parsed
 
 _VERSION = re.compile(r"[1-9][0-9]*")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_KEEPS = "empty-version"
+"""The file, without content, by which a version without files is in a bucket too. The version of an ensemble has none."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A folder. ``files``: path in it -> SHA-256, without the configuration."""
+    """A folder. ``files``: path in it -> SHA-256, without the configuration; ``hidden``: the files that are left out."""
 
     folder: Path
     config: ModelConfig
     files: Mapping[str, str]
+    hidden: Sequence[str] = ()
+
+    def path(self, name: str) -> Path:
+        """Where the content of one of ``files`` is."""
+        return _content(self.folder / name)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may surprise the user."""
+        return [f"src: hidden files are left out: {', '.join(self.hidden)}."] if self.hidden else []
 
 
 def check_model(model: str) -> str:
@@ -52,31 +65,43 @@ def version_of(path: str) -> int | None:
 
 
 def read_source(folder: Path, model: str) -> Source:
-    """What is in FOLDER, checked."""
+    """What is in FOLDER, checked.
+
+    The server ignores folders beside the versions, unless it knows them (``warmup``, ``initial_state``, ``configs``) or the configuration
+    names them: VersionsToLoad in src/model_repository_manager/model_lifecycle.cc of triton-inference-server/core 73aad7c.
+    """
     if not folder.is_dir():
         raise InvalidInput(f"src: {folder} is not a folder.")
+    config, found = _config(folder), _names(folder)
+    names = [name for name in found if not any(part.startswith(".") for part in name.split("/"))]
+    names += [f"{version}/{_KEEPS}" for version in _empty_versions(folder, names)]
+    config.check(model, [name.split("/")[1] for name in names if version_of(name) is not None])
+    for version in versions_of(names):
+        _check_version(config, version, names)
+    files = {name: _sha256(_content(folder / name)) for name in sorted(names)}
+    return Source(folder, config, files, sorted({*found} - {*names}))
+
+
+def _config(folder: Path) -> ModelConfig:
+    """The configuration; one that says nothing where there is none, because the server completes it."""
+    path = folder / FILE
     try:
-        text = (folder / FILE).read_text("utf-8")
+        return parsed(path.read_text("utf-8") if path.exists() else "", str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"src: {folder / FILE} cannot be read: {error}.", "A model has its configuration there."
-        ) from error
-    config = parsed(text, str(folder / FILE))
-    config.check(model)
-    paths = sorted(path for path in folder.rglob("*") if not path.is_dir() and "__pycache__" not in path.parts)
-    files = {path.relative_to(folder).as_posix(): path for path in paths if path != folder / FILE}
-    for name, path in files.items():
-        if path.is_symlink() or not path.is_file():
+        raise InvalidInput(f"src: {path} cannot be read: {error}.", "A model has its configuration there.") from error
+
+
+def _names(folder: Path) -> list[str]:
+    """The files of FOLDER without its configuration, and without what Python has compiled."""
+    paths = [path for path in folder.rglob("*") if "__pycache__" not in path.parts and path != folder / FILE]
+    for path in paths:
+        if not path.is_file() and (path.is_symlink() or not path.is_dir()):
             raise InvalidInput(f"src: {path} is not a plain file.", "Put the file itself there.")
-        if "/" in name and version_of(name) is None:
-            raise InvalidInput(
-                f"src: {name} is in a folder that is no version.", "Folders are called 1, 2, 3 and so on."
-            )
-        if any(part.startswith(".") for part in name.split("/")):
-            raise InvalidInput(f"src: {name} is hidden, so Triton would not read it.", "Remove it from the folder.")
-    for version in versions_of(files):
-        _check_version(config, version, list(files))
-    return Source(folder, config, {name: _sha256(path) for name, path in files.items()})
+    return [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
+
+
+def _empty_versions(folder: Path, names: Iterable[str]) -> list[int]:
+    return sorted({*versions_of(f"{path.name}/" for path in folder.iterdir() if path.is_dir())} - {*versions_of(names)})
 
 
 def _check_version(config: ModelConfig, version: int, files: Sequence[str]) -> None:
@@ -87,6 +112,10 @@ def _check_version(config: ModelConfig, version: int, files: Sequence[str]) -> N
             f"src: version {version} has no {needed}, which its backend reads.",
             "Or name its file as default_model_filename.",
         )
+
+
+def _content(path: Path) -> Path:
+    return Path(os.devnull) if path.name == _KEEPS else path
 
 
 def _sha256(path: Path) -> str:

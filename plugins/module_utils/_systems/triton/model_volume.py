@@ -17,8 +17,7 @@ import hashlib
 import json
 import re
 import typing as t
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 from ..._core.errors import Failed, NotFound, Unreachable
@@ -34,6 +33,7 @@ from ..._pod_programs import model_writer
 from .client import send
 from .model_config import FILE
 from .model_plan import Stored
+from .model_source import Source
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
@@ -128,11 +128,12 @@ class VolumeStore:
         found = self._ask("GET", "")
         return Stored(found.get("files") or {}, found.get("config"))
 
-    def put(self, folder: Path, files: Mapping[str, str]) -> None:
-        """Write files of FOLDER: versions that were not there appear as a whole."""
-        for name, sha256 in files.items():
-            with (folder / name).open("rb") as content:
-                self._ask("PUT", f"{quote(name)}?sha256={sha256}", content, size=(folder / name).stat().st_size)
+    def put(self, source: Source, names: Iterable[str]) -> None:
+        """Write files of SOURCE: versions that were not there appear as a whole."""
+        for name in names:
+            with source.path(name).open("rb") as content:
+                size = source.path(name).stat().st_size
+                self._ask("PUT", f"{quote(name)}?sha256={source.files[name]}", content, size=size)
         self._ask("POST", "")
 
     def put_config(self, text: str) -> None:

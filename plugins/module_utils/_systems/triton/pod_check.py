@@ -83,7 +83,11 @@ class PodCheck:
         """What the program reads."""
         path, infers = self.inference.path, self.inference.inputs
         body = json.dumps(self.inference.body) if infers else None
-        requests = [["GET", "/v2", None, 1], ["GET", path, None, 1], ["POST", f"{path}/infer", body, self.requests]]
+        requests = [
+            ["GET", "/v2", None, 1],
+            ["GET", path, None, 1],
+            ["POST", self.inference.asked, body, self.requests],
+        ]
         return json.dumps(
             {
                 "urls": list(self.places.values()), "hostname": self.hostname, "authorities": self.authorities,
@@ -162,7 +166,7 @@ class Recorded(Client):
         left = self._answers.get(path)
         if not left:
             raise OSError(self._error)
-        status, text, self._took = left.pop(0) if path.endswith("/infer") else left[0]
+        status, text, self._took = left.pop(0) if path.endswith(("/infer", "/generate_stream")) else left[0]
         return status, self._texts[text]
 
     def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import posixpath
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests import access, monitoring, servers, storage
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
-from ..._manifests.pods import PodSettings, pod_template
+from ..._manifests.pods import PodSettings, pod_template, resources
 from . import metrics
 from .autoscaling import Autoscaling, autoscaler
 from .metrics import Alerts
@@ -163,6 +164,7 @@ def _settings(server: TritonServer) -> PodSettings:
         ports=servers.container_ports(PORTS),
         volumes=volumes,
         volume_mounts=mounts,
+        init_containers=(*pod.init_containers, *_folder(server)),
         shm_size=server.shm_size,
         startup_probe={**probe, "failureThreshold": math.ceil(server.startup_timeout / _PERIOD_S)},
         readiness_probe=probe,
@@ -171,6 +173,25 @@ def _settings(server: TritonServer) -> PodSettings:
         termination_grace_period_seconds=grace if given is None else given,
         topology_spread_constraints=pod.topology_spread_constraints or _spread(),
     )
+
+
+def _folder(server: TritonServer) -> list[Manifest]:
+    """The container that makes the folder of the models on a new claim: without it the server ends, and no model could come later."""
+    pod, shared, folder = servers.secured(server.pod), server.repository.storage, server.repository.model_repository
+    if shared is None or posixpath.normpath(folder) == posixpath.normpath(shared.mount_path):
+        return []
+    return [
+        {
+            "name": "folder",
+            "image": pod.image,
+            "imagePullPolicy": pod.image_pull_policy,
+            "command": ["mkdir", "-p", folder],
+            "resources": resources(pod.resources, "resources"),
+            "securityContext": pod.security_context,
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": [{"name": "models", "mountPath": shared.mount_path}],
+        }
+    ]
 
 
 def _spread() -> tuple[Manifest, ...]:

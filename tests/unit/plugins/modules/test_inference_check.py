@@ -18,7 +18,13 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.modules import inference_check
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.triton import METADATA, FakeTriton
+from ansible_collections.muster.ml.tests.unit.fakes.triton import (
+    EVENTS,
+    METADATA,
+    NO_DECOUPLED,
+    NO_SEQUENCE,
+    FakeTriton,
+)
 
 LABELS = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}
 INPUTS = [
@@ -108,6 +114,42 @@ def test_a_wrong_output_is_told_with_its_place(triton: FakeTriton) -> None:
 def test_a_refusal_is_told_in_the_words_of_the_server(triton: FakeTriton) -> None:
     with pytest.raises(Failed, match=r"refuses to infer with model add: expected 2 inputs \(status 400\)"):
         run(url=f"http://127.0.0.1:{triton.port}", model="add", inputs=INPUTS[:1])
+
+
+def test_a_decoupled_model_makes_any_number_of_responses(triton: FakeTriton) -> None:
+    triton.answers = (200, EVENTS)
+    given = {
+        "url": f"http://127.0.0.1:{triton.port}",
+        "model": "add",
+        "inputs": [{**INPUTS[0], "name": "A"}],
+        "stream": True,
+    }
+    made = run(**given, expected=[{"name": "B", "data": [1, 2, 2, 3, 3, 4]}])
+    assert [row["data"] for row in made["outputs"]] == [[1, 2], [2, 3], [3, 4]]
+    assert made["model_version"] == "1"
+    assert "/v2/models/add/generate_stream" in triton.requests
+    text = {"name": "text_input", "datatype": "BYTES", "shape": [1], "data": ["The weather is"]}
+    run(**{**given, "inputs": [text]}, parameters={"temperature": 0, "stop": "."})
+    assert triton.bodies[1] == {"text_input": "The weather is", "parameters": {"temperature": 0, "stop": "."}}
+    triton.answers = (200, EVENTS + 'data: {"error":"no memory"}\n\n')
+    with pytest.raises(Failed, match="no memory"):
+        run(**given)
+    triton.answers = NO_DECOUPLED
+    with pytest.raises(Failed, match="decoupled") as caught:
+        run(**{**given, "stream": False})
+    assert caught.value.hint == "Set stream: true."
+
+
+def test_a_model_with_a_state_gets_its_parameters(triton: FakeTriton) -> None:
+    given = {"url": f"http://127.0.0.1:{triton.port}", **SUM}
+    sequence = {"sequence_id": 7, "sequence_start": True, "sequence_end": True}
+    run(**given, parameters=sequence)
+    assert triton.bodies[-1]["parameters"] == sequence
+    triton.answers = NO_SEQUENCE
+    with pytest.raises(Failed, match="correlation ID"):
+        run(**given)
+    with pytest.raises(InvalidInput, match="parameters: sequence_id is neither"):
+        run(**given, parameters={"sequence_id": [7]})
 
 
 def test_a_model_that_is_not_there_is_told(triton: FakeTriton) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import pathlib
 import socket
 import sys
@@ -12,10 +11,6 @@ import threading
 import typing as t
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
@@ -27,7 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.modules import inference_check
 from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.triton import FakeTriton
+from ansible_collections.muster.ml.tests.unit.fakes.triton import FakeTriton, certificate_in
 from ansible_collections.muster.ml.tests.unit.fakes.triton_grpc import FakeGrpcTriton
 from ansible_collections.muster.ml.tests.unit.plugins.modules.test_inference_check import INPUTS, LABELS, SUM, run
 
@@ -79,6 +74,16 @@ def test_types_that_http_has_no_json_for(triton: FakeGrpcTriton) -> None:
     with pytest.raises(InvalidInput, match="inputs: FP16 is FP16, for which the HTTP API has no JSON"):
         run(url=f"http://127.0.0.1:{http.port}", model="add", inputs=rows)
     http.stop()
+
+
+def test_a_decoupled_model_makes_any_number_of_responses(triton: FakeGrpcTriton) -> None:
+    given = {"inputs": INPUTS[:1], "stream": True, "parameters": {"sequence_id": 7, "sequence_start": True, "tag": "a"}}
+    made = asked(triton, model="echo", **given, expected=[{"name": "A", "data": [1.5, 2] * 3}])
+    assert (len(made["outputs"]), made["model_version"]) == (3, "1")
+    kinds = {"sequence_id": "int64_param", "sequence_start": "bool_param", "tag": "string_param"}
+    assert triton.parameters == {**kinds, "triton_enable_empty_final_response": "bool_param"}
+    with pytest.raises(Failed, match="refuses to infer with model add: unexpected inference input 'A'"):
+        asked(triton, model="add", **given)
 
 
 def test_what_is_wrong_is_told_as_by_http(triton: FakeGrpcTriton) -> None:
@@ -154,20 +159,7 @@ def test_a_library_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, trit
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A file with a certificate for HOSTNAME, its own authority, and its key."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOSTNAME)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    file = tmp_path_factory.mktemp("tls") / "server.pem"
-    plain = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    file.write_bytes(made.public_bytes(pem) + plain)
-    return file
+    return certificate_in(tmp_path_factory.mktemp("tls"), HOSTNAME)
 
 
 @pytest.mark.parametrize("protocol", SERVERS)

@@ -38,9 +38,11 @@ PLAIN = {"tls": False, "admin_password": PASSWORD}
 """A broker without TLS with the administrator of FakeBroker."""
 
 
-def run(cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
+def run(
+    cluster: FakeCluster, *, check: bool = False, warn: t.Callable[[str], None] = print, **params: t.Any
+) -> dict[str, t.Any]:
     cluster.add(tasks.DISKS)
-    return tasks.run(rabbitmq_cluster, cluster, {"namespace": "default", **params}, check=check)
+    return tasks.run(rabbitmq_cluster, cluster, {"namespace": "default", **params}, check=check, warn=warn)
 
 
 def secret(cluster: FakeCluster, name: str) -> dict[str, str]:
@@ -129,6 +131,74 @@ def test_a_broker_is_made_and_a_second_run_changes_nothing_and_keeps_every_secre
     assert [secret(cluster, name) for name in names] == before
     assert before[0]["username"] == "admin"
     assert len(before[0]["password"]) >= 32
+
+
+def image(version: str) -> str:
+    return f"docker.io/library/rabbitmq:{version}"
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize(
+    ("was", "to", "told"),
+    [
+        ("4.0.5", "3.13.7", "RabbitMQ 4.0.5, which cannot become 3.13.7: .* an upgrade to 4.1 or 4.2"),
+        ("4.2.9", "4.2.8", "upgrade to later releases|upgrade to 4.3"),
+        ("3.10.8", "4.2.9", "upgrade to 3.11"),
+        ("3.11.10", "3.12.0", "upgrade to 3.11.18"),
+        ("4.1.2", "4.3.0", "upgrade to 4.2"),
+        ("3.13.7", "4.3", "upgrade to 4.0 or 4.1 or 4.2"),
+        ("4.3.1", "5.0.0", "later releases of 4.3 only"),
+    ],
+)
+def test_a_release_that_does_not_follow_the_running_one_is_refused(
+    broker: FakeBroker, was: str, to: str, told: str, check: bool
+) -> None:
+    cluster = FakeCluster()
+    run(cluster, **PLAIN, image=image("4.2.9"))
+    start(cluster, broker)
+    broker.version = was
+    writes = len(cluster.writes)
+    with pytest.raises(InvalidInput, match=told):
+        run(cluster, **PLAIN, image=image(to + "-management"), check=check)
+    assert (len(cluster.writes), broker.writes()) == (writes, [])
+
+
+def test_feature_flags_are_enabled_before_the_next_series_runs(broker: FakeBroker) -> None:
+    cluster = FakeCluster()
+    run(cluster, **PLAIN, image=image("3.13.6"))
+    start(cluster, broker)
+    broker.version = "3.13.6"
+    broker.flags = {
+        "stream_filtering": ("stable", "disabled"),
+        "message_containers": ("stable", "enabled"),
+        "khepri_db": ("experimental", "disabled"),
+    }
+    assert run(cluster, **PLAIN, image=image("4.2.9"), check=True)["changed"]
+    run(cluster, **PLAIN, image=image("3.13.7"))
+    assert broker.writes() == []
+    run(cluster, **PLAIN, image=image("4.2.9"))
+    assert broker.writes() == ["PUT /api/feature-flags/stream_filtering/enable"]
+    assert live(cluster)["spec"]["template"]["spec"]["containers"][0]["image"] == image("4.2.9")
+
+
+def test_what_runs_with_khepri_of_3_13_has_no_upgrade(broker: FakeBroker) -> None:
+    cluster = FakeCluster()
+    run(cluster, **PLAIN, image=image("3.13.7"))
+    start(cluster, broker)
+    broker.version, broker.flags = "3.13.7", {"khepri_db": ("experimental", "enabled")}
+    with pytest.raises(InvalidInput, match=r"feature flag khepri_db, from which there is no upgrade to 4\.0\.1"):
+        run(cluster, **PLAIN, image=image("4.0.1"))
+
+
+def test_a_broker_that_does_not_answer_gets_another_image_with_a_warning(broker: FakeBroker) -> None:
+    cluster = FakeCluster()
+    run(cluster, **PLAIN, image=image("4.3.0"))
+    warned: list[str] = []
+    assert run(cluster, **PLAIN, image=image("4.2.9"), warn=warned.append)["changed"]
+    assert "not known whether docker.io/library/rabbitmq:4.2.9 may follow" in warned[0]
+    start(cluster, broker)
+    run(cluster, **PLAIN, image=image("4.2.9").partition(":")[0] + "@sha256:" + "a" * 64, warn=warned.append)
+    assert "the name of the image has no version" in warned[1]
 
 
 def test_secrets_are_in_secrets_only() -> None:

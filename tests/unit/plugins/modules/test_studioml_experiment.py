@@ -36,8 +36,9 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.publish import TopicQueue
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import bucket as buckets
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message, submission
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
@@ -325,6 +326,53 @@ def test_one_that_failed_fails_with_its_last_lines_and_may_be_submitted_again(wo
     assert (made["metric"], made["experiment"]["submissions"], len(world.broker.published)) == (0.25, 2, 2)
     assert world.warnings == []
     assert not world(resubmit=True)["changed"]
+
+
+ONLY_NAMED = dict.fromkeys(("public_key", "signing_key", "workspace", "filename"))
+
+
+def test_one_that_runners_begin_again_and_again_can_be_taken_out(world: World) -> None:
+    queue = world.broker.messages["queues", "/", "rmq_test"]
+    assert not world(state="absent", **ONLY_NAMED)["changed"]
+    world(wait=False)
+    world(wait=False, name="two")
+    world.bucket.store("failed when downloading user data\nexit status 1")  # 0.14.2 gives the message back
+    assert world(state="absent", **ONLY_NAMED, check=True)["actions"] == ["take one out of queue rmq_test"]
+    assert len(queue) == 2
+    with pytest.raises(WaitTimeout, match=r"Experiment two is not taken out.*one waits before it in queue rmq_test"):
+        world(state="absent", name="two", wait_timeout=2, **ONLY_NAMED)
+    made = world(state="absent", **ONLY_NAMED)
+    assert (made["changed"], made["state"], len(queue), NOTE in world.bucket.objects) == (True, "absent", 1, False)
+    assert not world(state="absent", **ONLY_NAMED)["changed"]
+    assert world(state="absent", name="two", **ONLY_NAMED)["changed"]
+    assert queue == []
+
+
+def test_another_message_that_comes_instead_is_published_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue, get = world.broker.messages["queues", "/", "rmq_test"], TopicQueue._get
+    for name in ("one", "two"):
+        world(wait=False, name=name)
+
+    def faster(self: TopicQueue, mode: str) -> dict[str, t.Any] | None:
+        if mode == "ack_requeue_false" and len(queue) == 2:
+            queue.append(queue.pop(0))  # a runner took it, and gave it back later
+        return get(self, mode)
+
+    monkeypatch.setattr(TopicQueue, "_get", faster)
+    monkeypatch.setattr(submission, "GONE_S", 1.0)
+    with pytest.raises(WaitTimeout):
+        world(state="absent", wait_timeout=3, **ONLY_NAMED)
+    assert len(queue) == 2
+
+
+def test_what_has_finished_or_was_purged_is_not_waited_for(world: World) -> None:
+    world.bucket.later = [nothing, nothing, world.ends()]
+    world()
+    made = world(state="absent", **ONLY_NAMED)
+    assert (made["changed"], made["state"]) == (False, "finished")
+    world(wait=False, name="two")
+    world.broker.messages["queues", "/", "rmq_test"].clear()
+    assert world(state="absent", name="two", **ONLY_NAMED)["changed"]
 
 
 def test_an_output_without_end_is_waited_for(world: World) -> None:

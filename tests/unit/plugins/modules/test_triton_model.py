@@ -141,10 +141,9 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[World]
         ("backend: 3", "not a configuration of a model: 1:10"),
         ('backend: "python"\nnosuch: 1', 'no field named "nosuch"'),
         (CONFIG + 'name: "other"', "name is 'other', but the model is add"),
-        ("max_batch_size: 8", "neither a backend nor a platform"),
+        ('default_model_filename: "weights.bin"', "nor a file of a version that tells one"),
         ('backend: "python"\nmax_batch_size: -1', "max_batch_size is -1"),
         (CONFIG + 'input [ { name: "A", data_type: TYPE_FP32, dims: [ 1 ] } ]', "input A is there twice"),
-        (CONFIG + 'output [ { name: "C", dims: [ 1 ] } ]', "output C has no data_type"),
         (CONFIG + 'output [ { name: "C", data_type: TYPE_FP32, dims: [ 0 ] } ]', "output C has a dimension of 0"),
         (CONFIG.replace("python", "onnxruntime"), "version 1 has no model.onnx"),
         (
@@ -181,12 +180,68 @@ def test_nonsense_is_refused_before_anybody_is_asked(volume: World, params: dict
     assert not volume.cluster.requests
 
 
-@pytest.mark.parametrize("name", ["text/labels.txt", "1/.hidden"])
-def test_files_that_triton_would_not_read_are_refused(volume: World, name: str) -> None:
+def filled(src: Path, files: list[str]) -> str:
+    """A folder with these files, whose content is their name, and empty folders for names with a slash at their end."""
+    for name in files:
+        (src / name).parent.mkdir(parents=True, exist_ok=True)
+        (src / name).mkdir() if name.endswith("/") else (src / name).write_text(name)
+    return str(src)
+
+
+ENSEMBLE = 'platform: "ensemble"\n'
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "uploaded"),
+    [
+        (ENSEMBLE, ["1/"], ["1/empty-version"]),  # triton-inference-server/server#3623
+        (ENSEMBLE, ["1/.gitkeep"], ["1/empty-version"]),  # as its own examples for Jetson have it
+        (CONFIG, ["1/model.py", "warmup/raw"], ["1/model.py", "warmup/raw"]),  # server#3012
+        (CONFIG, ["1/model.py", "initial_state/zero", "configs/small.pbtxt"], None),
+        (
+            CONFIG,
+            ["1/model.py", "1/.DS_Store", "env/bin/python", "01/model.py"],
+            ["01/model.py", "1/model.py", "env/bin/python"],
+        ),
+        ("", ["1/model.onnx"], ["1/model.onnx"]),  # server#3135
+        (
+            None,
+            ["1/model.onnx/model.onnx", "1/model.onnx/weights"],
+            ["1/model.onnx/model.onnx", "1/model.onnx/weights"],
+        ),
+        (None, ["1/model.savedmodel/saved_model.pb"], ["1/model.savedmodel/saved_model.pb"]),
+        (
+            'output [ { name: "C", dims: [ 1 ] } ]',
+            ["1/model.plan"],
+            ["1/model.plan"],
+        ),  # qa/L0_model_config, incomplete_output
+        ('backend: "pytorch"\nplatform: "torch_aoti"', ["1/model.pt2"], ["1/model.pt2"]),
+        ('backend: "tensorrt"\ncc_model_filenames { key: "9.0" value: "h100.plan" }', ["1/h100.plan"], ["1/h100.plan"]),
+    ],
+)
+def test_what_the_server_loads_is_taken(
+    world: World, config: str | None, files: list[str], uploaded: list[str] | None
+) -> None:
+    src = filled(world.src, files)
+    if config is not None:
+        (world.src / "config.pbtxt").write_text(config)
+    made = world.run(src=src)
+    assert (made["uploaded"], made["versions"]) == (sorted(files) if uploaded is None else uploaded, [1])
+    assert world.files() == {f"add/{name}" for name in [*made["uploaded"], "config.pbtxt"]}
+    assert [name in "".join(world.warned) for name in (".gitkeep", ".DS_Store")] == [
+        "1/.gitkeep" in files,
+        "1/.DS_Store" in files,
+    ]
+    assert not world.run(src=src)["changed"]
+
+
+def test_a_link_to_a_file_is_its_content_and_one_to_a_folder_is_refused(volume: World) -> None:
     src = Path(volume.model({1: ONE}))
-    (src / name).parent.mkdir(exist_ok=True)
-    (src / name).write_text("x")
-    with pytest.raises(InvalidInput, match=r"no version|hidden"):
+    (volume.src.parent / "weights").write_text("weights")
+    (src / "1" / "weights").symlink_to(volume.src.parent / "weights")
+    assert volume.run(src=str(src))["uploaded"] == ["1/model.py", "1/weights"]
+    (src / "2").symlink_to(src / "1")
+    with pytest.raises(InvalidInput, match="not a plain file"):
         volume.run(src=str(src))
 
 

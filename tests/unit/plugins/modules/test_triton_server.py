@@ -13,6 +13,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.failing import said_by_server
 from ansible_collections.muster.ml.plugins.modules import triton_server
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -134,6 +135,62 @@ error: creating server: Invalid argument - load failed for model 'broken': Runti
 At:
   /models/broken/1/model.py(11): initialize
 """
+
+
+# Each is the end of the log of tritonserver 2.51.0 with --model-control-mode=explicit and --load-model.
+CUDA = 'E1126 23:12:41.019196 28959 server.cc:241] "CudaDriverHelper has not been initialized."\n'
+NOT_THERE = (
+    "E1126 23:12:41.019459 28959 model_repository_manager.cc:1415] "
+    "\"failed to poll model 'nope': model not found in any model repository.\"\n"
+    "error: creating server: Internal - failed to load all models\n"
+)
+NO_CONFIG = (
+    "E1126 23:12:42.931189 29041 model_repository_manager.cc:1460] \"Poll failed for model directory 'wrongcfg': failed to read text proto "
+    'from /models/wrongcfg/config.pbtxt"\nerror: creating server: Internal - failed to load all models\n'
+)
+BROKEN = (
+    "E1126 23:12:42.673180 29016 model_lifecycle.cc:642] \"failed to load 'broken' version 1: Internal: RuntimeError: these weights are of "
+    'another model\\n\\nAt:\\n  /models/broken/1/model.py(1): <module>\\n"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (NOT_THERE, "failed to poll model 'nope': model not found in any model repository"),
+        (
+            NO_CONFIG,
+            "Poll failed for model directory 'wrongcfg': failed to read text proto from /models/wrongcfg/config.pbtxt",
+        ),
+        (
+            BROKEN + NOT_THERE,
+            "failed to load 'broken' version 1: Internal: RuntimeError: these weights are of another model; failed to poll model 'nope': "
+            "model not found in any model repository",
+        ),
+        ("error: creating server: Internal - failed to load all models\n", "Internal - failed to load all models"),
+        (
+            "error: creating server: Internal - failed to stat file /models/sub/dir\n",
+            "Internal - failed to stat file /models/sub/dir",
+        ),
+    ],
+)
+def test_each_model_has_its_reason(log: str, said: str) -> None:
+    assert said_by_server(CUDA + log) == said
+
+
+@pytest.mark.parametrize("place", ["/models", "/models/"])
+def test_the_folder_of_the_models_is_made_on_a_new_claim(place: str) -> None:
+    def first(folder: str) -> list[t.Any]:
+        cluster = FakeCluster()
+        run(cluster, model_repository=folder, storage={"claim_name": "models", "size": "1Gi", "mount_path": "/models"})
+        found = cluster.stored("Deployment", "triton", "default")
+        assert found is not None
+        return list(found["spec"]["template"]["spec"].get("initContainers") or [])
+
+    assert first(place) == []
+    (made,) = first("/models/team/live")
+    assert made["command"] == ["mkdir", "-p", "/models/team/live"]
+    assert made["volumeMounts"] == [{"name": "models", "mountPath": "/models"}]
 
 
 def test_a_server_that_does_not_get_ready_is_told_in_its_own_words() -> None:

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import json
+import re
 import socket
 import subprocess
 import sys
 import typing as t
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.programs import program
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import elastic_launch
 from ansible_collections.muster.ml.tests.unit.fakes.ports import refused_port
+from ansible_collections.muster.ml.tests.unit.fakes.triton import Served, certificate_in
 
 # The names that torch 1.10 to 2.15 have. Its agent runs the script itself, so that a test can see the rendezvous from it, and then goes
 # on as torch's: it looks at the processes, which have ended well unless the script says otherwise, and at the rendezvous. The other pod,
@@ -119,7 +124,11 @@ class Std:
 
 class SubprocessHandler:
     def _popen(self, args, env):
-        return None
+        print("popen", *[arg.rpartition("/")[2] for arg in args], flush=True)
+
+class SubprocessContext:
+    def _close(self, death_sig, timeout=30):
+        print("killed after", timeout, flush=True)
 
 def _terminate_process_handler(number, frame):
     raise SignalException(number)
@@ -128,8 +137,9 @@ def _terminate_process_handler(number, frame):
 import types
 
 class ChildFailedError(Exception):
+    failure = types.SimpleNamespace(exitcode=9, message="out of memory")
     def get_first_failure(self):
-        return 3, types.SimpleNamespace(exitcode=9, message="out of memory")
+        return 3, self.failure
 """,
     "distributed/elastic/rendezvous/api.py": """
 class RendezvousError(Exception):
@@ -295,6 +305,23 @@ def pod(tmp_path: Path) -> t.Iterator[Pod]:
         yield Pod(tmp_path, store.getsockname()[1])
 
 
+@contextlib.contextmanager
+def etcd(pod: Pod, status: int = 200) -> t.Iterator[None]:
+    """Let the pods meet at an etcd that answers so to the question about its v2 API."""
+
+    class Etcd(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(status if self.path == "/v2/keys" else 500)
+
+        def log_message(self, *_args: object) -> None:
+            """Print nothing."""
+
+    served = Served(Etcd)
+    pod.env |= {"PET_RDZV_BACKEND": "etcd-v2", "PET_RDZV_ENDPOINT": f"127.0.0.1:{served.port}"}
+    yield
+    served.stop()
+
+
 def test_a_script_that_ends_well(pod: Pod) -> None:
     ended = pod.run(f"news += ['', '', \"{LEAVES}\"]", MUSTER_SERVICE="no.such.service.invalid")
     assert ended.status == 0
@@ -309,6 +336,108 @@ def test_a_script_that_failed_too_often(pod: Pod) -> None:
     assert ended.status == elastic_launch.EXIT_SCRIPT_FAILED
     assert "max_restarts allows: rank 3 ended with 9: out of memory" in ended.last_words
     assert "closes" in ended.lines
+
+
+LINK = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"  # torch 2.6, errors/__init__.py
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "told"),
+    [
+        (1, {"message": "ValueError: no data", "extraInfo": {"timestamp": "1"}}, "ended with 1: ValueError: no data"),
+        (1, LINK, "ended with 1"),
+        (-7, "Signal 7 (SIGBUS) received by PID 12", "SIGBUS.* MiB, which option shm_size sets"),
+        (1, "RuntimeError: unable to write to file </torch_9_1>: No space left on device (28)", "option shm_size sets"),
+        (
+            1,
+            "OSError: [Errno 28] No space left on device: '/workspace/a'",
+            "a volume, or the disk of the node, is full",
+        ),
+    ],
+)
+def test_the_reason_is_what_the_script_said_or_what_there_was_too_little_of(
+    pod: Pod, code: int, message: t.Any, told: str
+) -> None:
+    script = "from torch.distributed.elastic.multiprocessing.errors import ChildFailedError as E\nagent.failed = True\n"
+    ended = pod.run(f"{script}E.failure.exitcode, E.failure.message = {code}, {message!r}\nnews += ['', \"{LEAVES}\"]")
+    assert re.search(f"max_restarts allows: rank 3 .*{told}$", ended.last_words.strip())
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("raise ValueError('no data')", "ValueError: no data"),
+        ("import sys\nsys.exit('no data')", "SystemExit: no data"),
+        ("import sys\nsys.exit(3)", None),
+        ("print('fine')", None),
+    ],
+)
+def test_a_script_leaves_its_error_where_torch_reads_it(pod: Pod, script: str, said: str | None) -> None:
+    (pod.here / "train.py").write_text(script)
+    error = pod.here / "error.json"
+    pod.execute(elastic_launch.SCRIPT, str(pod.here / "train.py"), TORCHELASTIC_ERROR_FILE=str(error))
+    found = json.loads(error.read_text())["message"] if error.exists() else {}
+    assert found.get("message") == said
+    assert not found or found["extraInfo"]["timestamp"].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("run.sh", b"#!/bin/sh\npython train.py\n", "invalid syntax"),
+        ("train.tar.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "null bytes"),
+        ("train.py", b"def f(:\n", r"invalid syntax \(train.py, line 1\)"),
+        ("train", b"\x7fELF\x02\x01\x01\x00", "null bytes"),
+    ],
+)
+def test_what_is_no_program_for_python_is_told_before_pods_meet(pod: Pod, name: str, content: bytes, said: str) -> None:
+    (pod.here / name).write_bytes(content)
+    ended = pod.execute(str(pod.here / name))
+    assert (ended.status, ended.said) == (elastic_launch.EXIT_MISCONFIGURED, ["failed"])
+    assert re.search(f"{name} is no program for Python .*{said}", ended.last_words)
+
+
+def test_an_archive_and_a_folder_are_programs_if_python_can_begin(pod: Pod) -> None:
+    archive = pod.here / "train.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("model.py", "said = 'with a module'")
+    assert "no __main__.py" in pod.execute(str(archive)).last_words
+    with zipfile.ZipFile(archive, "a") as file:
+        file.writestr("__main__.py", "import model\nprint(model.said)")
+    assert pod.execute(elastic_launch.SCRIPT, str(archive)).lines == ["with a module"]
+    (pod.here / "folder").mkdir()
+    assert "no __main__.py" in pod.execute(str(pod.here / "folder")).last_words
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        # GET /v2/keys of etcd 3.6.8, and of 3.5.35 without --enable-v2.
+        (404, "has no v2 API"),
+        (200, ""),
+        (503, ""),
+    ],
+)
+def test_etcd_is_asked_once_whether_torch_can_use_it(pod: Pod, status: int, said: str) -> None:
+    with etcd(pod, status):
+        ended = pod.run("news.append('state.closed = state.succeeded = True')")
+    assert (ended.status == elastic_launch.EXIT_MISCONFIGURED, said in ended.last_words) == (bool(said), True)
+
+
+def test_an_etcd_with_tls_that_was_not_said_is_told(pod: Pod) -> None:
+    served = Served(http.server.BaseHTTPRequestHandler, certificate_in(pod.here, "etcd"))
+    here = {"PET_RDZV_BACKEND": "etcd-v2", "PET_RDZV_ENDPOINT": f"127.0.0.1:{served.port}"}
+    ended = pod.run("news.append('state.closed = state.succeeded = True')", **here)
+    served.stop()
+    assert "with TLS it needs rdzv_conf: {protocol: https}" in ended.event("waiting")["reason"]
+
+
+def test_a_script_has_the_grace_period_for_its_checkpoint(pod: Pod) -> None:
+    script = (
+        "from torch.distributed.elastic.multiprocessing.api import SubprocessContext\n"
+        f"SubprocessContext()._close(death_sig=15, timeout=30)\nnews += ['', '', \"{LEAVES}\"]"
+    )
+    assert "killed after 147" in pod.run(script, MUSTER_GRACE="147").lines
 
 
 @pytest.mark.parametrize(
@@ -444,7 +573,8 @@ def test_an_etcd_that_is_away_stops_nobody_and_costs_nobody_the_place(pod: Pod) 
         "holder.patient_until = 0\nholder.sync()\nprint('sanitized', holder.sanitized)\n"
         "raise SystemExit\n"
     )
-    ended = pod.run(script, PET_RDZV_BACKEND="etcd-v2")
+    with etcd(pod):
+        ended = pod.run(script)
     assert [line for line in ended.lines if line.startswith(("wait", "sanit", "read"))] == [
         "read_timeout 5", "waiting 0", "waiting 0", "waiting 0", "sanitized 0", "sanitized 1",
     ]  # fmt: skip
@@ -502,4 +632,8 @@ def test_the_agent_has_processes_ready_before_pods_meet(pod: Pod) -> None:
         f"print('then', handler._popen([sys.executable, '-u', '{other}'], {{}}))\n"
     )
     ended = pod.run(script, MUSTER_WARM_START="1", JOB_COMPLETION_INDEX="1")
-    assert [line for line in ended.lines if line.startswith("t")] == ["trains as 7", "then None"]
+    assert [line for line in ended.lines if line[0] in "pt"] == [
+        "trains as 7",
+        f"popen {Path(sys.executable).name} -u launch.py --script other.py",
+        "then None",
+    ]

@@ -195,6 +195,8 @@ subprocess.CalledProcessError: Command 'launch' returned non-zero exit status 1.
 """
     assert last_lines(text) == "MUSTER error: no batch for 60 s"
     assert last_lines("ValueError: x\n") == "ValueError: x"
+    event = 'muster.ml/elastic {"event": "failed", "index": 0}'
+    assert last_lines(f"OSError: shm\n{event}\n{event}") == "OSError: shm"
     assert last_lines("") == ""
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 
 import pytest
@@ -135,14 +136,34 @@ def test_a_script_that_cannot_be_fetched_fails_the_job() -> None:
         ({"script_credentials_secret": "reader"}, "script_credentials_secret: 'train.py' is in no bucket"),
         ({"rdzv_backend": "etcd-v2"}, "rdzv_endpoint"),
         ({"rdzv_endpoint": "etcd:2379"}, "pod 0"),
+        *(
+            ({"rdzv_backend": "etcd-v2", "rdzv_endpoint": endpoint}, "is not HOST:PORT")
+            for endpoint in ("http://etcd:2379", "etcd:2379/v2", "etcd:23790000", "a b:1", "::1:2379")
+        ),
+        ({"rdzv_backend": "etcd-v2", "rdzv_endpoint": "etcd:99999"}, "rdzv_endpoint"),
+        ({"env": [{"name": "PET_NNODES", "value": "2"}]}, "PET_NNODES .* Use option replicas, min_replicas"),
+        ({"env": [{"name": "WORLD_SIZE", "value": "2"}]}, "WORLD_SIZE .* set for each"),
+        ({"args": ["--nproc_per_node=4", "main.py"]}, "flag of torchrun.* Use option nproc_per_node"),
+        ({"args": ["--rdzv-endpoint", "a:1", "main.py"]}, "Use option rdzv_endpoint"),
+        ({"rdzv_conf": {"join_timeout": 5}}, "Use option join_timeout"),
+        ({"rdzv_conf": {"ca_cert": "/a,/b"}}, "ca_cert has a comma"),
+        ({"script": "/workspace/run.sh"}, "no Python program"),
+        ({"script": "s3://bucket/train.tar.gz"}, "no Python program. Several files"),
+        ({"script": "train", "files": {"train": "#!/bin/bash\npython main.py"}}, "'train' is for /bin/bash"),
         ({"nproc_per_node": "many"}, "nproc_per_node"),
         ({"storage": {"claim_name": "x", "size": "1 GB"}}, "storage.size"),
         ({"resources": {"limits": {"nvidia.com/gpu": 2}, "requests": {"nvidia.com/gpu": 1}}}, "equal to requests"),
     ],
 )
 def test_what_cannot_work_is_refused(wrong: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput) as caught:
         manifests(job(**wrong))
+    assert re.search(said, str(caught.value))
+
+
+def test_a_script_has_the_grace_period_but_for_what_the_launcher_needs() -> None:
+    assert (env()["MUSTER_GRACE"], env(termination_grace_period_seconds=150)["MUSTER_GRACE"]) == ("27", "147")
+    assert env(termination_grace_period_seconds=0)["MUSTER_GRACE"] == "1"
 
 
 def line(event: str, when: float, **fields: t.Any) -> str:

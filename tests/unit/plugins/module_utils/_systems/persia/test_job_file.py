@@ -124,6 +124,15 @@ def test_a_translated_file_is_a_training() -> None:
     assert "FOR_TRAINERS" not in str(made["Job/clicks-data-compose"])
 
 
+@pytest.mark.parametrize("url", ["nats://nats.else.svc:4222", "nats://queue:4223", "nats://10.0.0.7:4222/"])
+def test_servers_elsewhere_are_used_and_told(url: str) -> None:
+    found = translate(read(OLD.replace("nats://queue:4222", url)), "old.yml")
+    assert found.options["nats_url"] == url
+    assert [line for line in found.differences if url in line and "none are made" in line]
+    job = from_params({**found.options, "namespace": "ml"})
+    assert {"name": "PERSIA_NATS_URL", "value": url} in native.persia_env(job, job.groups["nn_worker"])
+
+
 def test_what_a_part_leaves_to_the_variables_is_told() -> None:
     found = translate(read(FRAGMENT), "part.yml")
     assert found.options["nn_worker"] == {"replicas": 1, "nproc_per_node": 1, "image": "example/persia-cuda:dev"}
@@ -149,7 +158,8 @@ def test_what_a_part_leaves_to_the_variables_is_told() -> None:
             "a second time",
         ),
         (OLD.replace("nats://queue:4222", "nats://other:4222"), "NATS is called other elsewhere"),
-        (OLD.replace("nats://queue:4222", "nats://nats.else.svc:4222"), "nats.else.svc:4222; give nats://NAME:4222"),
+        (OLD.replace("nats://queue:4222", "nats.else.svc:4222"), "nats.else.svc:4222; give nats://HOST:PORT"),
+        (OLD.replace("nats://queue:4222", "nats://nats.else.svc"), "nats://nats.else.svc; give nats://HOST:PORT"),
         (OLD.replace("persia.com/v1", "persia.com/v2"), r"apiVersion persia\.com/v2 is not persia\.com/v1"),
         (OLD.replace("{replicas: 2,", "{"), r"spec\.embeddingWorker\.replicas: missing"),
         (OLD.replace("name: clicks, ", ""), r"metadata\.name is missing"),

@@ -269,7 +269,15 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
         ({"global_config_path": "/x"}, "either global_config or global_config_path"),
         ({"embedding_config": {"slots_config": {"age": {}}}}, "dim is missing"),
         ({"log_level": "loud"}, "log_level"),
-        ({"nats_url": "persia-nats-service:4222"}, "nats_url"),
+        (
+            {"env": [{"name": "PERSIA_NATS_URL", "value": "nats://a:1"}]},
+            "env of .*: PERSIA_NATS_URL is set by an option",
+        ),
+        ({"nn_worker": {"env": [{"name": "NPROC_PER_NODE", "value": "2"}]}}, "env of nn_worker: NPROC_PER_NODE"),
+        *(
+            ({"nats_url": url}, "nats_url: .* is not nats://HOST:PORT")
+            for url in ("queue:4222", "nats://", "nats://queue", "nats://a b:1")
+        ),
         ({"files": {"a/../b": "x"}}, "plain file name"),
         ({"files": {"train.py": "x" * 1048577}}, "a ConfigMap holds 1 MiB"),
         ({"backoff_limit": -1}, "backoff_limit"),

@@ -124,6 +124,12 @@ def test_without_a_gpu_it_is_told_so() -> None:
     assert "nvidia.com/gpu" not in container(gpus=0)["resources"]["limits"]
 
 
+def test_the_program_itself_is_started() -> None:
+    """cmd/runner/run.sh, the command of the image, prints every variable, and starts one of two programs."""
+    assert container()["command"] == ["/runner/runner-linux-amd64"]
+    assert container(gpus=0)["command"] == ["/runner/runner-linux-amd64-cpu"]
+
+
 def test_the_node_is_chosen_by_the_label_of_today() -> None:
     """deployment.yaml says beta.kubernetes.io/os, deprecated since Kubernetes 1.14."""
     assert pod()["nodeSelector"] == {"kubernetes.io/os": "linux"}

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._pod_programs import studioml_runner_standin as standin
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import results
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import RunnerView, view
+from ansible_collections.muster.ml.roles.local_images.files.studioml_runner import standin
 
 Scene = dict[str, t.Any]
 FOLDER = Path(__file__).resolve().parents[6] / "roles" / "local_images" / "files" / "studioml_runner"

@@ -11,11 +11,11 @@ MUSTER_RECORDED). LOGXI decides which of them are written. Lines that begin with
 - One experiment at a time, without GPUs and without a cache.
 - An experiment runs with the Python and the packages of the image. What it lists in ``pythonenv`` is not installed, and that is logged.
 - It does not get the broker's address in its environment.
-- One that ends with an error is answered and acknowledged. What upstream does with it depends on the version.
+- One that ends with an error is answered and given back, and begun again, as 0.14.2 does (scene "failed" of its recording).
 - While it is drained, it takes nothing from queues that it knows already, either.
 - Bindings of other vhosts than its own are left alone.
 - Reports are sent to the default exchange, with the name of the response queue as key. They are sealed like requests if there is a key.
-- MUSTER_POLL_SECONDS is the time between two looks (5).
+- MUSTER_POLL_SECONDS is the number of seconds between two tries to take work (5).
 
 Nothing is shared with the collection's own code for messages: a program of an image is one file, and a second reading of the format shows
 mistakes of the first. Needs python3-pika, python3-cryptography, python3-nacl and python3-boto3.
@@ -794,7 +794,10 @@ class Runner:
                 if place.mutable:
                     check_bucket(place)
             with self.counted(queue, request):
-                self.handle(connection, channel, queue, request, stores)
+                ended = self.handle(connection, channel, queue, request, stores)
+            if ended:
+                channel.basic_nack(method.delivery_tag, requeue=True)
+            else:
                 channel.basic_ack(method.delivery_tag)
         except (Refused, OSError) as error:
             hard = isinstance(error, Refused) and error.hard
@@ -835,8 +838,8 @@ class Runner:
         queue: str,
         request: t.Mapping[str, t.Any],
         stores: t.Sequence[Artifact],
-    ) -> None:
-        """Run in a folder of its own, store, answer."""
+    ) -> int:
+        """Run in a folder of its own, store, answer; the exit status."""
         name = str(request["experiment"].get("key", ""))
         self.report(channel, queue, name, "start", {})
         self.work.mkdir(parents=True, exist_ok=True)
@@ -847,6 +850,7 @@ class Runner:
             shutil.rmtree(folder, ignore_errors=True)
         said = {"success": "True"} if ended == 0 else {"success": "False", "error": f"exit status {ended}"}
         self.report(channel, queue, name, "stop", said)
+        return ended
 
     def run(self, connection: t.Any, request: t.Mapping[str, t.Any], stores: t.Sequence[Artifact], folder: Path) -> int:
         """Run an experiment in FOLDER, and store what it made. The broker is answered meanwhile."""
