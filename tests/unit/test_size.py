@@ -41,7 +41,7 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 209_500),
+        ("tracked lines", tracked_lines, 210_500),
         ("lines of code in plugins", plugin_code, 38_200),
         ("lines of code behind a module", code_behind_a_module, 485),
         ("role variables", role_variables, 790),
