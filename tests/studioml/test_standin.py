@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stand-in for StudioML's runner at a real RabbitMQ and a real object store: requests as module_utils build them, opened by a program
 that shares no code with them. What is refused has one reason; nothing is lost; no secret is in a log, an output or a list of processes."""

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Options that are dicts with keys of the user's own: what is taken out of one is taken away on Google (terraform-provider-google#8566)."""
 

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Networks and what is in them, from nothing to nothing, as the modules make, change and delete them."""
 
