@@ -168,6 +168,12 @@ def test_an_export_of_the_broker_is_a_document(run: Run, tmp_path: Path) -> None
     assert run.broker.objects["queues", "v", "q"]["type"] == "quorum"
     assert run.warnings == [f"Not managed, and skipped in {path}: shovel s, global parameter cluster_name."]
     run.again(src=str(path))
+    path.write_text(json.dumps({"queues": [{"name": "q", "durable": True, "auto_delete": False, "arguments": {}}]}))
+    run(src=str(path), vhost="/")
+    run.again(src=str(path))
+    for text, told in (("[]", "is not a file of definitions"), ("{", "is not a file"), ('{"queues": [1]}', "a row")):
+        path.write_text(text)
+        assert told in run.refused(InvalidInput, src=str(path))
 
 
 def test_operator_policies_of_an_export_are_taken(run: Run, tmp_path: Path) -> None:
@@ -182,12 +188,6 @@ def test_operator_policies_of_an_export_are_taken(run: Run, tmp_path: Path) -> N
     changed = run(operator_policies=[{"name": "cap", "pattern": "^a", "definition": {"max-length": 5}}])
     assert changed["actions"] == ["change definition, priority of operator policy cap in vhost /"]
     assert run(absent={"operator_policies": [{"name": "cap"}]})["actions"] == ["delete operator policy cap in vhost /"]
-    path.write_text(json.dumps({"queues": [{"name": "q", "durable": True, "auto_delete": False, "arguments": {}}]}))
-    run(src=str(path), vhost="/")
-    run.again(src=str(path))
-    for text, told in (("[]", "is not a file of definitions"), ("{", "is not a file"), ('{"queues": [1]}', "a row")):
-        path.write_text(text)
-        assert told in run.refused(InvalidInput, src=str(path))
     assert "cannot be read: No such file" in run.refused(InvalidInput, src="/nowhere")
 
 
