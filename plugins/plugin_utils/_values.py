@@ -14,10 +14,12 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import refuse_tags
 from ansible_collections.muster.ml.plugins.module_utils._cloud.texts import texts
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._gcp import labels
 
 AS_TEXT: t.Final = ("muster_only", "muster_systems")
 """Lists that may be given as text with commas: ``-e muster_systems=elastic``, and surveys of AWX."""
 _FORMS: t.Final = {"list": '["a", "b"]', "dict": '{"key": "value"}'}
+_GOOGLE_LABELS: t.Final = re.compile(r"(muster_gcp|gke_\w+|gcp_\w+|gcs_buckets)_labels")
 _AWS_TAGS: t.Final = re.compile(r"(muster_aws|eks_\w+|efs_\w+|s3_artifacts)_tags")
 
 
@@ -28,9 +30,12 @@ def refused(name: str, value: object, spec: t.Mapping[str, t.Any]) -> str:
         # An argument spec takes text for both; a template that reads the variable gets the text, letter by letter.
         written = f'{{"{name}": {_FORMS[kind]}}}'
         return f"must be a {kind}, not text. With -e it is written as JSON: -e '{written}'."
-    if isinstance(value, dict) and _AWS_TAGS.fullmatch(name):
-        try:
-            refuse_tags(name, texts(name, value))
-        except InvalidInput as error:
-            return f"has a tag that AWS refuses: {str(error).removeprefix(f'{name}: ')}."
+    try:
+        if isinstance(value, dict) and _AWS_TAGS.fullmatch(name):
+            # IAM takes less than the others, and the same tags are on roles of IAM.
+            refuse_tags(name, texts(name, value), "iam")
+        if isinstance(value, dict) and _GOOGLE_LABELS.fullmatch(name):
+            labels.refuse_labels(name, labels.texts(value, name))
+    except InvalidInput as error:
+        return f"has what the cloud refuses: {str(error).removeprefix(f'{name}: ')}."
     return ""

@@ -105,6 +105,13 @@ def test_functions_are_small() -> None:
     assert not {place: size for place, size in sizes.items() if size > FUNCTION_LINES}
 
 
+def test_a_name_means_one_class_or_that_of_both_clouds() -> None:
+    """Step, Resource, Plan, Place, State and Api once named up to six classes each."""
+    names = ("Step", "Resource", "Plan", "Place", "State", "Api")
+    classes = [node.name for path in ALL_CODE for node in nodes(path) if isinstance(node, ast.ClassDef)]
+    assert {name: classes.count(name) for name in names if classes.count(name) > 2} == {}
+
+
 def test_main_is_a_seam() -> None:
     mains = {name_of(path): [size_of(path, f) for f in functions(path) if f.name == "main"] for path in MODULES}
     assert not {name: sizes for name, sizes in mains.items() if len(sizes) != 1 or sizes[0] > MAIN_LINES}

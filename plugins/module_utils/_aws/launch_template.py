@@ -30,7 +30,6 @@ class LaunchTemplate(Immediate):
 
     IDENTITY = ("LaunchTemplateId",)
     TAGGING = EC2_TAGS
-    any_character_in_tags = True
 
     name: str
     device_name: str = "/dev/xvda"

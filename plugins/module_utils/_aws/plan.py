@@ -19,7 +19,7 @@ from .._core.errors import InvalidInput
 
 
 @dataclasses.dataclass(frozen=True)
-class Step(plan.Step):
+class Step(plan.CloudStep):
     """A call of boto3; most are EKS's."""
 
     service: str = "eks"
@@ -32,12 +32,13 @@ LONGEST_KEY, LONGEST_VALUE = 128, 256
 _SIGNS = "_.:/=+-@"
 
 
-def refuse_tags(label: str, tags: t.Mapping[str, str], *, any_character: bool = False) -> None:
-    """Refuse tags that AWS refuses, before anything is sent. LABEL: the resource, or the variable, that has them.
+def refuse_tags(label: str, tags: t.Mapping[str, str], service: str) -> None:
+    """Refuse tags that the service refuses, before anything is sent. LABEL: the resource, or the variable, that has them.
 
     Lengths and characters are those of tagKeyType and tagValueType of IAM, and of TagKey and TagValue of EFS in botocore, which are the
     standard set of the other services ("Tag naming limits and requirements", Tagging AWS Resources user guide). EC2 takes any character
-    (EC2 user guide, "Tag your Amazon EC2 resources").
+    (EC2 user guide, "Tag your Amazon EC2 resources"), and IAM no two keys that differ in case only ("Duplicate tag keys found. Please note
+    that Tag keys are case insensitive").
     """
     for key, value in tags.items():
         if key.lower().startswith(RESERVED):
@@ -50,11 +51,14 @@ def refuse_tags(label: str, tags: t.Mapping[str, str], *, any_character: bool = 
                 hint=f"AWS takes keys of 1 to {LONGEST_KEY} and values of at most {LONGEST_VALUE}",
             )
         wrong = sorted({one for one in key + value if not (one in _SIGNS or unicodedata.category(one)[0] in "LNZ")})
-        if wrong and not any_character:
+        if wrong and service != "ec2":
             raise InvalidInput(
                 f"{label}: the tag {key!r} with the value {value!r} has {', '.join(map(repr, wrong))}",
                 hint=f"AWS takes letters, digits, spaces and {' '.join(_SIGNS)} in tags",
             )
+    folded = [key.lower() for key in tags]
+    if service == "iam" and (twice := [key for key in tags if folded.count(key.lower()) > 1]):
+        raise InvalidInput(f"{label}: {' and '.join(twice)} are one tag for IAM", hint="Leave out one of them")
     if len(tags) > MOST:
         raise InvalidInput(
             f"{label} would have {len(tags)} tags", hint=f"AWS takes {MOST} at most, the owner's among them"

@@ -15,16 +15,15 @@ import typing as t
 
 from .._cloud import resource as cloud
 from .._cloud.errors import CallRefused
-from .._cloud.plan import GONE, Body, Comparison, State, Step
+from .._cloud.plan import GONE, Body, CloudStep, Comparison, State
 from .._core.errors import Failed
 from .api import BUSY, IN_USE, Api
-from .plan import EKS_TAGS, Tagging, changed_tags, live_tags
-from .plan import Step as AwsStep
+from .plan import EKS_TAGS, Step, Tagging, changed_tags, live_tags
 from .state import reason
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Resource(cloud.Resource[Api]):
+class Resource(cloud.CloudResource[Api]):
     """The first key of IDENTITY is the ARN, with the account."""
 
     CLOUD = "AWS"
@@ -33,15 +32,13 @@ class Resource(cloud.Resource[Api]):
     tags: dict[str, str] | None = None
     """None keeps those that it has."""
     purge_tags: bool = True
-    any_character_in_tags: t.ClassVar[bool] = False
-    """Whether its service takes more than the standard set of characters in tags (see ``refuse_tags``)."""
 
     @property
     def desired_tags(self) -> dict[str, str] | None:
         """The tags that it is to have; None keeps those that it has."""
         return self.tags
 
-    def tag_steps(self, compare: Comparison, live: Body, **named: t.Any) -> list[AwsStep]:
+    def tag_steps(self, compare: Comparison, live: Body, **named: t.Any) -> list[Step]:
         """The steps that change its tags; NAMED is the resource in the requests."""
         change = changed_tags(compare, live_tags(live), self.desired_tags, purge=self.purge_tags)
         return self.TAGGING.steps(change, named)
@@ -49,7 +46,7 @@ class Resource(cloud.Resource[Api]):
     def marks(self, live: Body) -> dict[str, str]:
         return live_tags(live)
 
-    def under_way(self, api: Api, step: Step, answer: Body) -> str | None:  # noqa: ARG002  # most changes show in its state
+    def under_way(self, api: Api, step: CloudStep, answer: Body) -> str | None:  # noqa: ARG002  # most changes show in its state
         return None
 
     def passes(self, refused: CallRefused) -> bool:
@@ -73,7 +70,7 @@ class Updated(Resource):
     def update_request(self, update: str) -> Body:
         """The request for the status of an update."""
 
-    def under_way(self, api: Api, step: Step, answer: Body) -> str | None:
+    def under_way(self, api: Api, step: CloudStep, answer: Body) -> str | None:
         """The update that the step started."""
         if step.wait != "update":
             return None

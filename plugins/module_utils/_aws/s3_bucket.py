@@ -118,7 +118,7 @@ class S3Bucket(Immediate):
         rows = [*found.get("Versions", []), *found.get("DeleteMarkers", [])]
         return f"holds objects ({rows[0]['Key']})" if rows else ""
 
-    def examine(self, step: cloud.Step, answer: Body) -> None:
+    def examine(self, step: cloud.CloudStep, answer: Body) -> None:
         """S3 calls the deletion of many objects a success when it deleted none of them (S3 API, DeleteObjects)."""
         if step.operation != "delete_objects" or not answer.get("Errors"):
             return

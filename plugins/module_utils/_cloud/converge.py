@@ -16,8 +16,8 @@ from .._core.deletion import Candidate, why_kept
 from .._core.errors import Failed, InvalidInput, WaitTimeout
 from .._core.waiting import Pause, growing_interval, last_answer, wait_for
 from .errors import CallRefused
-from .plan import Body, Plan, Step, found_of, mark_text, whose
-from .resource import A, Api, Resource
+from .plan import Body, CloudStep, Plan, found_of, mark_text, whose
+from .resource import A, CloudApi, CloudResource
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ConvergeOptions:
     adopt: bool = False
 
 
-def converge(resource: Resource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions) -> Outcome:
+def converge(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions) -> Outcome:
     """Make the live resource as desired, or say what would be done. An interrupted run is continued by the next one."""
     deadline = Deadline(wait_options.seconds, api.clock)
     go = _absent if options.absent else _present
@@ -55,7 +55,7 @@ def converge(resource: Resource[A], api: A, options: ConvergeOptions, wait_optio
 
 
 def _present(
-    resource: Resource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
+    resource: CloudResource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
 ) -> Outcome:
     live = resource.read(api)
     _refuse_others(resource, options, live)
@@ -78,7 +78,7 @@ def _present(
 
 
 def _absent(
-    resource: Resource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
+    resource: CloudResource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
 ) -> Outcome:
     live = resource.read(api)
     kept = _why_kept(resource, api, options, live)
@@ -105,12 +105,12 @@ def _absent(
     return Outcome(plan, resource.read(api), plan.kept)
 
 
-def is_ours(resource: Resource[A], options: ConvergeOptions, live: Body) -> bool:
+def is_ours(resource: CloudResource[A], options: ConvergeOptions, live: Body) -> bool:
     """Whether it has the mark of our resources; without a mark any resource of the name is ours."""
     return options.mark.items() <= resource.marks(live).items()
 
 
-def _why_kept(resource: Resource[A], api: A, options: ConvergeOptions, live: Body | None) -> str:
+def _why_kept(resource: CloudResource[A], api: A, options: ConvergeOptions, live: Body | None) -> str:
     """Why it may not be deleted, as a sentence; empty if it may be, or does not exist. Every deletion in a cloud is judged here."""
     if live is None:
         return ""
@@ -135,16 +135,16 @@ def _why_kept(resource: Resource[A], api: A, options: ConvergeOptions, live: Bod
     return f"{resource.label} was kept: it {why}" if why else ""
 
 
-def _judged(resource: Resource[A], candidate: Candidate) -> str:
+def _judged(resource: CloudResource[A], candidate: Candidate) -> str:
     return why_kept(candidate, data_option=resource.data_option, delete_data=resource.delete_data)
 
 
-def _refuse_to_delete(resource: Resource[A], api: A, options: ConvergeOptions, live: Body) -> None:
+def _refuse_to_delete(resource: CloudResource[A], api: A, options: ConvergeOptions, live: Body) -> None:
     if kept := _why_kept(resource, api, options, live):
         raise InvalidInput(kept)
 
 
-def _refuse_others(resource: Resource[A], options: ConvergeOptions, live: Body | None) -> None:
+def _refuse_others(resource: CloudResource[A], options: ConvergeOptions, live: Body | None) -> None:
     """Refuse to change a resource that has another owner, or may have one."""
     if live is None:
         return
@@ -166,7 +166,7 @@ def _refuse_others(resource: Resource[A], options: ConvergeOptions, live: Body |
     )
 
 
-def _until_seen(resource: Resource[A], api: A, options: ConvergeOptions) -> Body:
+def _until_seen(resource: CloudResource[A], api: A, options: ConvergeOptions) -> Body:
     """The resource that was just created, with its mark, which a cloud may take a moment to show.
 
     If it never shows them, the resource existed already: S3 in us-east-1 calls the creation of such a bucket a success."""
@@ -184,7 +184,7 @@ def _until_seen(resource: Resource[A], api: A, options: ConvergeOptions) -> Body
 
 
 def _run(
-    resource: Resource[A],
+    resource: CloudResource[A],
     api: A,
     plan: Plan,
     wait_options: WaitOptions,
@@ -201,7 +201,7 @@ def _run(
             _wait(resource, api, step, deadline, before)
 
 
-def _do(resource: Resource[A], api: A, step: Step, deadline: Deadline, *, finish: bool) -> None:
+def _do(resource: CloudResource[A], api: A, step: CloudStep, deadline: Deadline, *, finish: bool) -> None:
     """Send a step, and again while it is refused because of something that passes, such as what still uses what is to be deleted.
 
     ``finish``: also what it starts has to end, which may be where the cloud refuses it.
@@ -231,7 +231,7 @@ def _do(resource: Resource[A], api: A, step: Step, deadline: Deadline, *, finish
     wait_for(observe, goal=f"{resource.label} {goal}", deadline=deadline, pause=_pause(api), hint=hint)
 
 
-def _wait(resource: Resource[A], api: A, step: Step, deadline: Deadline, before: Body | None) -> None:
+def _wait(resource: CloudResource[A], api: A, step: CloudStep, deadline: Deadline, before: Body | None) -> None:
     if step.wait in ("stable", "update"):
         state = resource.state(_until_stable(resource, api, deadline, exists=True))
         if state.failure:
@@ -245,7 +245,7 @@ def _wait(resource: Resource[A], api: A, step: Step, deadline: Deadline, before:
 
 
 def _until_stable(
-    resource: Resource[A], api: A, deadline: Deadline, *, leaving: Body | None = None, exists: bool = False
+    resource: CloudResource[A], api: A, deadline: Deadline, *, leaving: Body | None = None, exists: bool = False
 ) -> Body | None:
     """The resource once its state no longer changes by itself. ``leaving``: the one being deleted, as another may get its name.
 
@@ -267,7 +267,7 @@ def _until_stable(
     return wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=_goes_on(resource))
 
 
-def _until_finished(resource: Resource[A], api: A, step: Step, answer: Body, deadline: Deadline) -> None:
+def _until_finished(resource: CloudResource[A], api: A, step: CloudStep, answer: Body, deadline: Deadline) -> None:
     def observe() -> tuple[None, str | None]:
         return None, resource.under_way(api, step, answer)
 
@@ -275,9 +275,9 @@ def _until_finished(resource: Resource[A], api: A, step: Step, answer: Body, dea
     wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=_goes_on(resource))
 
 
-def _pause(api: Api) -> Pause:
+def _pause(api: CloudApi) -> Pause:
     return growing_interval(1.0, 15.0, api.clock)
 
 
-def _goes_on(resource: Resource[A]) -> str:
+def _goes_on(resource: CloudResource[A]) -> str:
     return f"{resource.CLOUD} continues to work on it: run again, or with a longer wait_timeout"

@@ -17,7 +17,7 @@ Wait = t.Literal["none", "stable", "update", "gone"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class CloudStep:
     """One request that changes something.
 
     ``says`` is for people. ``wait`` is what must have finished before the next step: nothing, a change of the resource's state, an update
@@ -42,10 +42,10 @@ class Plan:
     ``kept`` names what stays although the rest is deleted, with the reason.
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[CloudStep, ...] = ()
     before: Body = dataclasses.field(default_factory=dict)
     after: Body = dataclasses.field(default_factory=dict)
-    later: tuple[Step, ...] = ()
+    later: tuple[CloudStep, ...] = ()
     kept: str = ""
 
     @property
@@ -87,16 +87,16 @@ class Comparison:
         self.before[field], self.after[field] = current, desired
         return True
 
-    def plan(self, steps: t.Iterable[Step]) -> Plan:
+    def plan(self, steps: t.Iterable[CloudStep]) -> Plan:
         return Plan(tuple(steps), self.before, self.after)
 
 
-def creation_plan(step: Step, *more: Step) -> Plan:
+def creation_plan(step: CloudStep, *more: CloudStep) -> Plan:
     """A plan that creates the resource; the diff shows the whole request."""
     return Plan((step, *more), {}, printable_request(step.request))
 
 
-def deletion_plan(current: Body, *steps: Step) -> Plan:
+def deletion_plan(current: Body, *steps: CloudStep) -> Plan:
     return Plan(steps, printable_request(current), {})
 
 

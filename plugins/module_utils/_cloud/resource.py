@@ -15,10 +15,10 @@ import typing as t
 from .._core.clock import Clock
 from .._core.errors import MusterError
 from .errors import CallRefused
-from .plan import Body, Plan, State, Step, mark_text
+from .plan import Body, CloudStep, Plan, State, mark_text
 
 
-class Api(t.Protocol):
+class CloudApi(t.Protocol):
     """What the loop needs of a cloud's API: its clock, its patience, and one way to send a step."""
 
     @property
@@ -30,11 +30,11 @@ class Api(t.Protocol):
     def write(self, label: str, step: t.Any) -> Body: ...
 
 
-A = t.TypeVar("A", bound=Api)
+A = t.TypeVar("A", bound=CloudApi)
 
 
-class Resource(abc.ABC, t.Generic[A]):
-    """One desired resource. Only methods with an ``Api`` send requests; the rest is pure."""
+class CloudResource(abc.ABC, t.Generic[A]):
+    """One desired resource. Only methods with a ``CloudApi`` send requests; the rest is pure."""
 
     CLOUD: t.ClassVar[str]
     """Its name in messages."""
@@ -78,7 +78,7 @@ class Resource(abc.ABC, t.Generic[A]):
         """The tags or labels that it has, among which is its owner's."""
 
     @abc.abstractmethod
-    def under_way(self, api: A, step: Step, answer: Body) -> str | None:
+    def under_way(self, api: A, step: CloudStep, answer: Body) -> str | None:
         """What a step that was answered so has started and not finished, as a clause; None if nothing. Raises if it ended badly."""
 
     def taking_over(self, mark: str, theirs: dict[str, str]) -> str:
@@ -114,7 +114,7 @@ class Resource(abc.ABC, t.Generic[A]):
         """The next step after a state that the resource will not leave by itself, or after a failed update; None for the usual hint."""
         return None
 
-    def examine(self, step: Step, answer: Body) -> None:  # most answers need no look
+    def examine(self, step: CloudStep, answer: Body) -> None:  # most answers need no look
         """Raise if an answer that the cloud calls a success is none."""
 
     def identity(self, live: Body) -> tuple[t.Any, ...]:

@@ -172,7 +172,7 @@ def converger(
         make = functools.partial(cloud.from_options, kind) if isinstance(kind, type) else kind
         resource: Resource = make({**params, **given})
         if not absent:
-            refuse_tags(resource.label, tags or {}, any_character=resource.any_character_in_tags)
+            refuse_tags(resource.label, tags or {}, resource.TAGGING.service)
         options = ConvergeOptions(absent, ctx.check, mark, params.get("adopt", False))
         outcome = converge(
             resource, api, options, WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))

@@ -12,7 +12,6 @@ Private to the collection.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import typing as t
 
@@ -100,12 +99,9 @@ class HttpSession:
 
 
 def from_options(kind: type[R], params: dict[str, t.Any]) -> R:
-    """The kind with the options of its fields' names."""
-    names = [field.name for field in dataclasses.fields(kind)]
-    given = {name: params[name] for name in names if name in params}
-    if given.get("labels") is not None:
-        given["labels"] = texts(given["labels"])
-    return kind(**given)
+    """The kind with the options of its fields' names; the values of its labels are text."""
+    labels = params.get("labels")
+    return cloud.from_options(kind, params if labels is None else {**params, "labels": texts(labels)})
 
 
 Make = t.Callable[[dict[str, t.Any]], Resource]

@@ -85,7 +85,7 @@ class GcsBucket(Labelled):
         found = self._objects(api, most=1)
         return f"holds objects ({found[0]['name']})" if found else ""
 
-    def under_way(self, api: Api, step: cloud.Step, answer: Body) -> str | None:
+    def under_way(self, api: Api, step: cloud.CloudStep, answer: Body) -> str | None:
         if step.operation != _EMPTY:
             return super().under_way(api, step, answer)
         end = api.clock.monotonic() + _SLICE_S

@@ -13,33 +13,23 @@ import re
 import typing as t
 import unicodedata
 
+from .._cloud.texts import refuse_node_label
+from .._cloud.texts import texts as as_texts
 from .._core.errors import InvalidInput
 
 MOST = 64
 """Labels of a resource, or network tags of a machine."""
 # "Requirements for labels" (Resource Manager): [\p{Ll}\p{Lo}\p{N}_-], 63 characters and 128 bytes at most.
 _LETTERS, _LENGTH, _BYTES = ("Ll", "Lo"), 63, 128
-# Kubernetes, "Labels and Selectors": a name, before which may stand the name of a domain.
-_NODE_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_NODE_KEY = re.compile(rf"(?:(?=.{{1,253}}/)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?(?!$){_NODE_VALUE.pattern}")
 # Discovery document of compute v1, Metadata.items.
 _METADATA_KEY, _METADATA_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,127}"), 262144
 # The same, Tags.items: RFC 1035.
 _TAG = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def texts(given: t.Mapping[t.Any, t.Any]) -> dict[str, str]:
-    """Keys and values as text: numbers in digits, ``true`` and ``false`` in lower case, as labels have no capitals."""
-    return {str(key): _text(str(key), value) for key, value in given.items()}
-
-
-def _text(key: str, value: t.Any) -> str:
-    if not isinstance(value, (str, int, float)):
-        found = "no value" if value is None else f"a {type(value).__name__} as its value"
-        raise InvalidInput(
-            f"{key} has {found}", hint='Google takes text, numbers, true and false; write "" for an empty one'
-        )
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def texts(given: t.Mapping[t.Any, t.Any], option: str = "labels") -> dict[str, str]:
+    """Keys and values as text: ``true`` and ``false`` in lower case, as labels have no capitals."""
+    return as_texts(option, given, lambda value: str(value).lower())
 
 
 def refuse_labels(owner: str, labels: t.Mapping[str, str]) -> None:
@@ -60,13 +50,8 @@ def _is_label(text: str) -> bool:
 
 def refuse_node_labels(owner: str, labels: t.Mapping[str, str]) -> None:
     """Refuse labels that Kubernetes refuses, of nodes."""
-    hint = (
-        "Kubernetes takes letters, digits, '-', '_' and '.', at most 63, that begin and end with a letter or digit; a domain and a slash "
-        "may stand before a key"
-    )
     for key, value in labels.items():
-        if not (_NODE_KEY.fullmatch(key) and _NODE_VALUE.fullmatch(value)):
-            raise InvalidInput(f"{owner}: nodes cannot have the label {key}={value}", hint=hint)
+        refuse_node_label(owner, key, value)
 
 
 def refuse_metadata(owner: str, metadata: t.Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from .._cloud.plan import Body
 
 
 @dataclasses.dataclass(frozen=True)
-class Step(plan.Step):
+class Step(plan.CloudStep):
     """One request. ``operation`` is the id of the method in Google's discovery documents without the service: ``networks.insert``.
 
     ``request`` is its body, ``path`` what follows the address of the service, ``params`` the query. With ``wait`` other than ``none`` the

@@ -73,7 +73,7 @@ _MAKERS = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Resource(resource.Resource[Api]):
+class Resource(resource.CloudResource[Api]):
     """Anything in a project."""
 
     CLOUD = "Google"
@@ -87,7 +87,7 @@ class Resource(resource.Resource[Api]):
     project: str
     owner: str | None = None
 
-    def under_way(self, api: Api, step: cloud.Step, answer: Body) -> str | None:
+    def under_way(self, api: Api, step: cloud.CloudStep, answer: Body) -> str | None:
         found = operations.look(api, self.label, t.cast(Step, step), answer)
         if not isinstance(found, operations.Ended):
             return found

@@ -89,6 +89,17 @@ def test_tags_that_aws_refuses_are_refused_in_the_plan(
     assert run("s3_bucket", name="no-such-words", state="absent", tags=tags)["changed"] is False
 
 
+def test_tags_that_differ_in_case_are_one_for_iam(changes: Run, aws: Simulator, run: Run) -> None:
+    """And two for the others."""
+    tags = {"Team": "a", "team": "b"}
+    aws.clear()
+    for more in ({"check": True}, {}):
+        refused = run("iam_oidc_provider", **more, url="https://oidc.example.com/case", tags=tags)
+        assert "Team and team are one tag for IAM" in refused["msg"]
+    assert aws.attempts() == []
+    changes("s3_bucket", name="words-case", tags=tags)
+
+
 def test_labels_and_taints_of_nodes(changes: Run, aws: Simulator, run: Run, modules: dict[str, Body]) -> None:
     group = {**modules["eks_nodegroup"], "name": "labelled"}
     done = changes("eks_nodegroup", **group, labels={"pool": 1, "spot": True, "example.com/team": "ml"})

@@ -72,7 +72,7 @@ OTHERS = [
     "prometheus_cfg_dir", "prometheus_container", "prometheus_operator_enabled", "registry_namespace", "kubeconfig_localhost",
     "gcp_pd_csi_enabled", "nvidia_driver_version", "images_dir", "dataset", "namespace", "etcd_url_scheme_of_theirs",
 ]  # fmt: skip
-TAG = "has a tag that AWS refuses:"
+TAG = "has what the cloud refuses:"
 
 
 def as_json(kind: str, value: str) -> str:
@@ -105,6 +105,14 @@ VALUES: list[tuple[str, Any, str]] = [
         "eks_network_tags",
         {"team": None},
         f'{TAG} team has no value. Give it a text, a number, true or false; "" for an empty text.',
+    ),
+    ("muster_aws_tags", {"Team": "a", "team": "b"}, f"{TAG} Team and team are one tag for IAM. Leave out one of them."),
+    ("muster_gcp_labels", {"team": True, "cost": 7}, ""),
+    (
+        "muster_gcp_labels",
+        {"Team": "ml"},
+        f"{TAG} 'Team' cannot be the key of a label. Use lowercase letters, digits, hyphens and underscores, at most 63; a key begins"
+        " with a letter.",
     ),
 ]
 
