@@ -22,7 +22,9 @@ _NAMES = {
     "users": ("name",), "vhosts": ("name",), "permissions": ("vhost", "user"), "topic-permissions": ("vhost", "user", "exchange"),
     "parameters": ("component", "vhost", "name"),
 }  # fmt: skip
-_KEYS = dict.fromkeys(("policies", "exchanges", "queues"), 3) | {kind: len(names) + 1 for kind, names in _NAMES.items()}
+_KEYS = dict.fromkeys(("policies", "operator-policies", "exchanges", "queues"), 3) | {
+    kind: len(names) + 1 for kind, names in _NAMES.items()
+}
 """Parts of the path of an object; a shorter path lists objects."""
 
 
