@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 INVENTORY ?= inventories/local
@@ -42,9 +40,9 @@ bench: ## the speed of the apply engine beside kubectl and kubernetes.core, of s
 	@scripts/setup bench
 	@.venv/bin/python tests/bench/benches.py $(ONLY) --kubeconfig $(KUBECONFIG) --args='$(ARGS)'
 
-histories: ## 20,000 random histories of owners, strangers and killed runs: nothing is lost (make test tries 500)
+histories: ## 20,000 random histories of owners, strangers and killed runs, and 20,000 tasks with hostile values (make test tries fewer)
 	@scripts/setup test
-	@MUSTER_HISTORIES=20000 .venv/bin/pytest -n 2 tests/histories
+	@MUSTER_HISTORIES=20000 MUSTER_HOSTILE=20000 .venv/bin/pytest -n 2 tests/histories tests/unit/plugins/modules/test_hostile_values.py
 
 clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
 	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_remove_data=true $(ARGS)

@@ -173,7 +173,7 @@ leftovers:
 import typing as t
 from pathlib import Path
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._local import host, preflight
@@ -234,6 +234,8 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         "simulated_nodes": cluster.options["simulated_nodes"],
         "kubectl": params["kubectl"],
     }
+    if any(not isinstance(row.get(key), str) for row in params["programs"] for key in ("name", "module", "package")):
+        raise InvalidInput("programs: each needs name, module and package.")
     table = [
         {**row, "module_dir": f"{params['module_root']}/{row['module']}", "release": params["release"].get(row["name"])}
         for row in params["programs"]

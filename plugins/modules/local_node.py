@@ -62,7 +62,7 @@ from pathlib import Path
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import AUDIT_POLICY, CLUSTER_OPTION, LocalCluster
-from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
+from ansible_collections.muster.ml.plugins.module_utils._local.spec import VOLUMES, NodeSpec
 from ansible_collections.muster.ml.plugins.module_utils._local.survey import TOOLS
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -73,7 +73,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 CONSTRAINTS: dict[str, t.Any] = {}
 # supervisord reads these while it runs, and others when their program starts. Any other change needs a restart of the node.
-RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml", "kwok.yaml", f"own{AUDIT_POLICY}"}
+RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml", "kwok.yaml", f"own{AUDIT_POLICY}", VOLUMES}
 
 
 def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx: HostContext) -> str:

@@ -156,6 +156,10 @@ options:
         objects that it is for, such as V(queues).
     type: list
     elements: dict
+  operator_policies:
+    description: Operator policies of vhosts, as O(policies). They set limits for queues that no policy exceeds, and need C(administrator).
+    type: list
+    elements: dict
   exchanges:
     description: Exchanges of vhosts.
     type: list

@@ -16,7 +16,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTE
 from ansible_collections.muster.ml.plugins.module_utils._edge import promises
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES, import_early, save_garbage_collection
 
@@ -63,7 +62,7 @@ class MusterAction(ControllerAction):
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         save_garbage_collection()
-        params = self.prepare(to_plain_values(params))
+        params = self.prepare(params)
         warnings: list[str] = []
         known = self._promises()
         context = Context(

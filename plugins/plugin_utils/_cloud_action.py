@@ -16,7 +16,6 @@ from pathlib import Path
 
 from ansible import constants as C  # noqa: N812  (as everywhere in Ansible)
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import PLUGINS, ControllerAction
 from ansible_collections.muster.ml.plugins.plugin_utils._early import save_garbage_collection
 
@@ -55,7 +54,7 @@ class CloudAction(ControllerAction):
         save_garbage_collection()
         warnings: list[str] = []
         context = self._edge.on_controller(
-            params=to_plain_values(params),
+            params=params,
             check=bool(self._task.check_mode),
             diff=bool(self._task.diff),
             warn=warnings.append,

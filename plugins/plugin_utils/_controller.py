@@ -21,6 +21,7 @@ from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
+from ansible_collections.muster.ml.plugins.module_utils._edge.values import checked
 
 _UNKNOWN: t.Final = "Unsupported parameters: "
 PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
@@ -49,13 +50,13 @@ class ControllerAction(ActionBase, abc.ABC):
             self._cluster = variables["inventory_hostname"]
         if self._runs_elsewhere():
             return {**result, **self._run_elsewhere(task_vars)}
-        constraints = getattr(self.module, "CONSTRAINTS", {})
-        checked = ArgumentSpecValidator(self._argument_spec(), **constraints).validate(self._task.args)
-        if checked.error_messages:
-            told = [f"{_UNKNOWN if isinstance(one, UnsupportedError) else ''}{one.msg}" for one in checked.errors]
+        spec, constraints = self._argument_spec(), getattr(self.module, "CONSTRAINTS", {})
+        validated = ArgumentSpecValidator(spec, **constraints).validate(self._task.args)
+        if validated.error_messages:
+            told = [f"{_UNKNOWN if isinstance(one, UnsupportedError) else ''}{one.msg}" for one in validated.errors]
             return {**result, "failed": True, "msg": "; ".join(told)}
-        found = self._run_here(dict(checked.validated_parameters))
-        return {**result, **remove_values(found, checked._no_log_values)}
+        found = self._reported(lambda: self._run_here(checked(spec, validated.validated_parameters, constraints)))
+        return {**result, **remove_values(found, validated._no_log_values)}
 
     def _run_elsewhere(self, task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
         """Run the ordinary module where the task runs. It needs the identifier of the run for its requests to the API server."""
@@ -74,8 +75,13 @@ class ControllerAction(ActionBase, abc.ABC):
         """Execute the module with its options. Expected errors become a failed result."""
 
     def _execute(self, context: t.Any) -> dict[str, t.Any]:
+        return self._reported(lambda: dict(self.module.execute(context)))
+
+    @staticmethod
+    def _reported(run: t.Callable[[], dict[str, t.Any]]) -> dict[str, t.Any]:
+        """Return the result of RUN, or the failed result of an expected error."""
         try:
-            return dict(self.module.execute(context))
+            return run()
         except EXPECTED as exc:
             return {"failed": True, "changed": False, **failure(exc)}
 

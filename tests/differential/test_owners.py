@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Several writers on a real API server: owners that share a namespace, what kubectl made before, two runs at once, things that change
 between reading and writing. The unit tests have the same on a fake; here the server itself has the say.

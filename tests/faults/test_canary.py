@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Secrets go in by every way there is, and come out nowhere: not in the output of a playbook with -vvv and --diff, not in the list of
 processes, not in build/, not in the API server's audit log, not in the logs of pods.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Role studioml_client in a home of its own, and StudioML's own client with what the role wrote: it reads the configuration, and its
 experiment is run by the stand-in."""

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Module studioml_experiment at a real RabbitMQ, a real object store and the stand-in: submitted once, run again if its runner is killed,
 its metric returned; one reason for each refusal; no secret in what it says, in lists of processes or in the note."""

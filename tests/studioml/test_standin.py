@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stand-in for StudioML's runner at a real RabbitMQ and a real object store: requests as module_utils build them, opened by a program
 that shares no code with them. What is refused has one reason; nothing is lost; no secret is in a log, an output or a list of processes."""
@@ -161,17 +159,17 @@ def test_reports_are_sealed_if_there_is_a_key(world: World) -> None:
 
 
 @ON_ONE
-def test_an_experiment_that_fails_is_answered_and_not_run_again(world: World) -> None:
+def test_an_experiment_that_fails_is_answered_and_begun_again(world: World) -> None:
+    """As 0.14.2 does, which never acknowledges it (scene "failed" of its recording)."""
     world.queue("rmq_test_response", bound=False)
     world.started_runner("failing")
     world.send("rmq_test", world.message("failing", filename="missing.py"))
-    until("the answers", lambda: world.waiting("rmq_test_response") == 2)
+    until("the answers of two tries", lambda: world.waiting("rmq_test_response") >= 4)
     assert (
         'fields { key: "success" value: "False" } fields { key: "error" value: "exit status 2" }'
         in world.received("rmq_test_response")[1]
     )
     assert "No such file" in world.result("failing")
-    assert world.waiting("rmq_test") == 0
 
 
 def changed(world: World, name: str, **fields: Any) -> bytes:

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Looks for what the Secrets of a namespace hold where it may not be: in other objects, in logs of pods, in files.
 
@@ -17,8 +15,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-from kubernetes import client
 
 from support.canary import in_text
 from support.objects import Get, connected, items, reader, resources
@@ -72,6 +68,8 @@ def leaks(secrets: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
 
 
 def main(kubeconfig: str, context: str, namespace: str, *files: str) -> Body:
+    from kubernetes import client
+
     get = reader(kubeconfig, context or None)
     stored = items(get, f"/api/v1/namespaces/{namespace}/secrets")
     secrets = {name: value for secret in stored for name, value in values(secret).items()}

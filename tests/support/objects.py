@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every object of a cluster: each resource that discovery knows and that can be listed, in all namespaces. Shares no code with the modules.
 
@@ -15,9 +13,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kubernetes import client, config
+if TYPE_CHECKING:
+    from kubernetes import client
 
 Body = dict[str, Any]
 Get = Callable[[str], Body]
@@ -81,7 +80,9 @@ def writes(meta: Body) -> list[str]:
 
 
 def connected(kubeconfig: str, context: str | None) -> client.ApiClient:
-    """A client of the official library."""
+    """A client of the official library, which takes a second to import."""
+    from kubernetes import config
+
     return config.new_client_from_config(kubeconfig, context)
 
 
@@ -98,8 +99,10 @@ def reader(kubeconfig: str, context: str | None) -> Get:
 
 
 if __name__ == "__main__":
+    from kubernetes.client import ApiException
+
     kubeconfig, context = [*sys.argv[1:], ""][:2]
     try:
         print(json.dumps(objects(reader(kubeconfig, context or None))))
-    except client.ApiException as error:
+    except ApiException as error:
         sys.exit(f"Not every object can be listed, so nothing is judged: {error.status} {error.body!r}")

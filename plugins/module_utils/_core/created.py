@@ -138,6 +138,8 @@ def _locked_record(path: Path) -> Iterator[Record]:
     try:
         for folder in reversed(made):
             Path(folder).mkdir(mode=0o700, exist_ok=True)
+        if not path.name or path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         with locked(path.with_name(f".{path.name}.lock")):
             _clear_drafts(path)
             record = read(path)

@@ -24,6 +24,8 @@ _DECIMAL = {
     for letter, power in {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}.items()
 }
 _CONTEXT = decimal.Context(prec=60)
+_LARGEST = decimal.Decimal(2**63 - 1)
+"""Larger numbers are capped, as Quantity of k8s.io/apimachinery/pkg/api/resource does."""
 
 
 def parse(value: str | int | float) -> decimal.Decimal:
@@ -34,11 +36,12 @@ def parse(value: str | int | float) -> decimal.Decimal:
             f"{value!r} is not a quantity: a number with at most a suffix, such as 500m, 12G or 12Gi, without spaces"
         )
     number, suffix = decimal.Decimal(found[1]), found[2] or ""
-    if suffix in _BINARY:
-        return _CONTEXT.multiply(number, _BINARY[suffix])
-    if suffix in _DECIMAL:
-        return _CONTEXT.multiply(number, _DECIMAL[suffix])
-    return _CONTEXT.scaleb(number, int(suffix[1:])) if suffix else number
+    factor = _BINARY.get(suffix) or _DECIMAL.get(suffix)
+    if factor:
+        number = _CONTEXT.multiply(number, factor)
+    elif suffix:
+        number = _CONTEXT.scaleb(number, int(suffix[1:]))
+    return max(-_LARGEST, min(number, _LARGEST))
 
 
 def canonical(value: t.Any) -> t.Any:

@@ -15,7 +15,7 @@ import typing as t
 from collections.abc import Iterator, Mapping
 
 from .clock import LEAST_FOR_AN_ANSWER
-from .errors import MusterError
+from .errors import InvalidInput, MusterError
 from .sensitive import Sensitive
 
 BAD_LOGIN = {
@@ -47,6 +47,7 @@ def client(
     Without an endpoint it is that of AWS, and without keys they are those that boto3 finds.
     """
     import botocore.config
+    import botocore.exceptions
 
     # Sums that botocore adds by itself since 1.36 are refused by Google Cloud Storage and others.
     config = botocore.config.Config(
@@ -54,10 +55,13 @@ def client(
         connect_timeout=_PATIENCE, request_checksum_calculation="when_required", response_checksum_validation="when_required",
         proxies={} if direct else None,
     )  # fmt: skip
-    return _session().client(
-        "s3", endpoint_url=endpoint, aws_access_key_id=access_key and access_key.reveal(),
-        aws_secret_access_key=secret_key and secret_key.reveal(), region_name=region, config=config, verify=ca_cert,
-    )  # fmt: skip
+    try:
+        return _session().client(
+            "s3", endpoint_url=endpoint, aws_access_key_id=access_key and access_key.reveal(),
+            aws_secret_access_key=secret_key and secret_key.reveal(), region_name=region, config=config, verify=ca_cert,
+        )  # fmt: skip
+    except (botocore.exceptions.BotoCoreError, ValueError) as exc:
+        raise InvalidInput(f"No client for S3 is possible: {exc}.", "Correct endpoint and region.") from None
 
 
 @contextlib.contextmanager

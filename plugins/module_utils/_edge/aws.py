@@ -37,6 +37,7 @@ from .._core.errors import InvalidInput
 from . import cloud
 from .failure import EXPECTED, Result, failure
 from .host import HostContext
+from .values import checked
 
 HAS_LIBRARIES: bool = HAS_BOTO3
 Spec = dict[str, dict[str, t.Any]]
@@ -195,9 +196,10 @@ def aws_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> Non
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as mutually_exclusive."""
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
     # amazon.aws's module.warn passes a warning on in a way that Ansible warns about.
-    given = {"params": module.params, "check": module.check_mode, "diff": module._diff, "warn": warn}
+    given = {"check": module.check_mode, "diff": module._diff, "warn": warn}
     try:
-        result = execute(AwsContext(**given, login=Login(module.params)))
+        params = checked(full_spec(argument_spec), module.params, constraints)
+        result = execute(AwsContext(**given, params=params, login=Login(params)))
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     module.exit_json(**result)

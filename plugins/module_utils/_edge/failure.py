@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 import traceback
 import typing as t
 
@@ -30,8 +31,10 @@ LIBRARIES = {
 }
 """What the collection imports that is not part of Python: the top-level name of the import, and the package that brings it."""
 
-EXPECTED = (MusterError, ImportError)
+EXPECTED = (MusterError, ImportError, OSError)
 """Errors that ``failure`` can report; anything else is a bug, and needs its traceback."""
+
+_LOGIN = re.compile(r"(?<=:/)/?[^/\s@]*:[^/\s]*@")
 
 
 def failure(exc: BaseException) -> Result:
@@ -40,8 +43,21 @@ def failure(exc: BaseException) -> Result:
         result: Result = {"msg": str(exc), **printable(exc.details)}
         if exc.ref:
             result["object"] = dataclasses.asdict(exc.ref)
-        return result
+        return t.cast(Result, without_logins(result))
+    if isinstance(exc, OSError):
+        where = f"{exc.filename}: " if exc.filename else ""
+        told = {"msg": f"{where}{exc.strerror or exc}.", "exception": traceback.format_exc()}
+        return t.cast(Result, without_logins(told))
     library = isinstance(exc, ImportError) and LIBRARIES.get((exc.name or "").partition(".")[0])
     if library:
         return {"msg": missing_required_lib(library), "exception": traceback.format_exc()}
     raise exc
+
+
+def without_logins(value: t.Any) -> t.Any:
+    """The value without the logins of URLs, at any depth: a text that an error quotes may be an address with a password."""
+    if isinstance(value, str):
+        return _LOGIN.sub("/***@", value) if ":/" in value else value
+    if isinstance(value, dict):
+        return {key: without_logins(item) for key, item in value.items()}
+    return [without_logins(item) for item in value] if isinstance(value, list) else value

@@ -17,7 +17,8 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .failure import EXPECTED, Result, failure
+from .failure import EXPECTED, Result, failure, without_logins
+from .values import checked
 
 
 def _silent(_message: str) -> None:
@@ -34,6 +35,11 @@ class HostContext:
     progress: t.Callable[[str], None] = _silent
     diff: bool = dataclasses.field(default=False, kw_only=True)
 
+    def __post_init__(self) -> None:
+        warn, progress = self.warn, self.progress
+        self.warn = lambda message: warn(without_logins(message))
+        self.progress = lambda message: progress(without_logins(message))
+
 
 Execute = t.Callable[[HostContext], Result]
 
@@ -42,9 +48,8 @@ def host_main(argument_spec: dict[str, t.Any], execute: Execute, **constraints: 
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     module = AnsibleModule(argument_spec, supports_check_mode=True, **constraints)
     try:
-        result = execute(
-            HostContext(params=module.params, check=module.check_mode, warn=module.warn, diff=module._diff)
-        )
+        params = checked(argument_spec, module.params, constraints)
+        result = execute(HostContext(params=params, check=module.check_mode, warn=module.warn, diff=module._diff))
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     module.exit_json(**result)

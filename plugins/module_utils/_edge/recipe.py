@@ -13,6 +13,7 @@ import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from .._core import shapes
 from .._core.errors import InvalidInput
 
 TEXT: dict[str, t.Any] = {"type": "str", "default": ""}
@@ -56,7 +57,15 @@ RECIPE = {
 
 def checked_recipe(name: str, recipe: t.Any) -> dict[str, t.Any]:
     """The recipe of the image ``name`` with its defaults filled in."""
-    found = ArgumentSpecValidator({"recipe": {"type": "dict", "options": RECIPE}}).validate({"recipe": recipe})
+    # Ansible's validation of suboptions fails with an error in Python where they are not mappings.
+    parts: dict[str, t.Any] = {
+        part: [{}] if option["type"] == "list" else {} for part, option in RECIPE.items() if "options" in option
+    }
+    if misshapen := list(shapes.problems(recipe, parts, name)):
+        raise InvalidInput(f"{'; '.join(misshapen)}.")
+    found = ArgumentSpecValidator({"recipe": {"type": "dict", "required": True, "options": RECIPE}}).validate(
+        {"recipe": recipe}
+    )
     if found.error_messages:
         raise InvalidInput(
             f"{name}: {'; '.join(found.error_messages)}.",

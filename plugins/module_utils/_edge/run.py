@@ -12,6 +12,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -20,12 +21,12 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._core.sensitive import printable
-from .._kube.objects import to_plain_values
 from .._kube.served import Promised
 from . import promises
 from .failure import EXPECTED, Result, failure
 from .host import HostContext
 from .options import full_spec
+from .values import checked
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
@@ -103,22 +104,22 @@ class _Module(AnsibleModule):
 
 def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
-    module = _Module(full_spec(argument_spec), supports_check_mode=True, **constraints)
-    params = to_plain_values(module.params)
-    context = Context(
-        params=params,
-        check=module.check_mode,
-        connect=connector(params),
-        diff=module._diff,
-        warn=module.warn,
-        promises=promises.read(os.environ.get(promises.VARIABLE, "").splitlines()),
-    )
+    spec = full_spec(argument_spec)
+    module = _Module(spec, supports_check_mode=True, **constraints)
     try:
-        result = execute(context)
+        params = checked(spec, module.params, constraints)
+        context = Context(
+            params=params,
+            check=module.check_mode,
+            connect=connector(params),
+            diff=module._diff,
+            warn=module.warn,
+            promises=promises.read(os.environ.get(promises.VARIABLE, "").splitlines()),
+        )
+        with contextlib.closing(context):
+            result = execute(context)
         if lines := promises.written(context.promises):
             result[promises.KEY] = lines
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
-    finally:
-        context.close()
     module.exit_json(**result)

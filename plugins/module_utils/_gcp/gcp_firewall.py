@@ -15,6 +15,8 @@ import typing as t
 
 from .._cloud.plan import Body, without_none
 from .._core.errors import InvalidInput
+from .api import Api
+from .compare import split_mark
 from .labels import refuse_tags
 from .links import network_link, ranges_of
 from .resource import Change, Described
@@ -93,6 +95,13 @@ class GcpFirewall(Described):
         shown = {key: _merged(live[key]) for key in ("allowed", "denied") if live.get(key)}
         spelled = {key: [_spelled(row) for row in live.get(key) or ()] for key in ("sourceRanges", "destinationRanges")}
         return {**live, **shown, **spelled}
+
+
+def read_rules(api: Api, project: str, network: str, owner: str | None) -> list[Body]:
+    """The rules of a network, or those of an owner in it."""
+    path, label = f"projects/{project}/global/firewalls", f"firewall rules of network {network}"
+    rows = api.pages(label, "compute", path, "items", filter=f'network eq ".*/networks/{network}"')
+    return [row for row in rows if not owner or split_mark(row.get("description") or "")[1] == owner]
 
 
 def _rules(rules: Rules | None) -> list[Body] | None:

@@ -99,4 +99,7 @@ class GcpSubnetwork(Described):
 
 
 def _holds(wider: str, narrower: str) -> bool:
-    return ipaddress.IPv4Network(narrower).subnet_of(ipaddress.IPv4Network(wider))
+    inner, outer = ipaddress.ip_network(narrower), ipaddress.ip_network(wider)
+    return (
+        isinstance(inner, ipaddress.IPv4Network) and isinstance(outer, ipaddress.IPv4Network) and inner.subnet_of(outer)
+    )

@@ -31,7 +31,8 @@ kind may
 * name fields that only count when it is created (``ONCE``), and where FIXED_HINT should say more than to choose another name;
 * have its own ``state`` (creation and changes are waited for through their operation; this is for what goes on after it), ``seen`` (a
   live resource in the body's terms), ``validate`` (refuse nonsense), ``creation``, ``deletion`` or ``change_step`` (a request that is
-  not the usual one), ``data_at_risk`` with ``data_option`` and ``delete_data``, and ``hint`` (a better hint for a word of Google's);
+  not the usual one), ``before_deletion``, ``data_at_risk`` with ``data_option`` and ``delete_data``, ``HINTS`` (a better hint for a word
+  of Google's), and ``FREED``;
 * start from ``Resource`` alone when nothing of this fits.
 
 Private to the collection.
@@ -66,9 +67,9 @@ _HOLDER = re.compile(r"being used by '?[^' ]*?(\w+/[^/' ]+)'?(?: |$|[.;,])")
 _MAKERS = (
     (
         re.compile(r"networkEndpointGroups/.*|\w+/(?:k8s.*|a[0-9a-f]{31})"),
-        " (a Service, Ingress or Gateway made it on a cluster, some minutes after which it goes)",
+        " (a Service, Ingress or Gateway on a cluster made it, and it goes some minutes after the cluster)",
     ),
-    (re.compile(r"\w+/gke-.*"), " (GKE made it for a cluster, some minutes after which it goes)"),
+    (re.compile(r"\w+/gke-.*"), " (GKE made it for a cluster, and it goes some minutes after that)"),
 )
 
 
@@ -79,6 +80,7 @@ class Resource(resource.CloudResource[Api]):
     CLOUD = "Google"
     BUSY = ("is busy or still in use", "Wait until that has ended, or run again later")
     HINTS: t.ClassVar[dict[str, str]] = {}
+    """Hints for words of Google where this kind knows more than ``errors.HINTS``; ``hint`` may know more still."""
     FREED: t.ClassVar[bool] = False
     """Whether what uses it may be removed by GKE, some minutes after the cluster for which it was made
     (hashicorp/terraform-provider-google#7637)."""
@@ -115,7 +117,7 @@ class Resource(resource.CloudResource[Api]):
         return refused.with_hint(told) if told and isinstance(refused, Refused) else refused
 
     def hint(self, codes: t.Sequence[str]) -> str:
-        """What to do about a refusal or a bad end, where this kind knows more than the words of Google (``errors.HINTS``)."""
+        """What to do about a refusal or a bad end, where this kind knows more than the words of Google."""
         return next((self.HINTS[code] for code in codes if code in self.HINTS), "")
 
 

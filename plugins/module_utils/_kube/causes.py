@@ -44,6 +44,11 @@ _TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
     ("uncounted quota", re.compile(r"status unknown for quota")),
     # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
     ("allocated", re.compile(r"already allocated")),
+    # 403 Forbidden, from the plugin ResourceQuota: the one object more than the quota has (its "object count quota").
+    (
+        "allocated",
+        re.compile(r"exceeded quota: \S+, requested: (count/[\w.-]+|configmaps|pods|secrets|services[\w.]*)=1, used"),
+    ),
 )
 
 

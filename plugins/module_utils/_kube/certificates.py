@@ -20,7 +20,7 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from .._core.errors import Failed
+from .._core.errors import Failed, InvalidInput
 from .._core.files import replaced
 from .._core.sensitive import Sensitive, revealed
 from .made_once import Fresh, MadeOnce, beside_an_opened_record, to_be_dropped
@@ -419,4 +419,6 @@ def _name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
+        if not host.isascii():
+            raise InvalidInput(f"'{host}' cannot be in a certificate: a DNS name has ASCII characters only.") from None
         return x509.DNSName(host)

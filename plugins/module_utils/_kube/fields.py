@@ -271,7 +271,7 @@ def _inside(key: str, want: t.Any, have: t.Any, node: Trie, trail: tuple[str, ..
     """The desired value, the live value and the ownership one step below all three, and the entries on the path."""
     if isinstance(want, dict) and isinstance(have, dict):
         return want.get(key), have.get(key), node.get(f"f:{key}") or {}, (*trail, f"f:{key}")
-    if isinstance(want, list) and isinstance(have, list) and key.isdigit() and int(key) < len(have):
+    if isinstance(want, list) and isinstance(have, list) and key.isdecimal() and int(key) < len(have):
         for index, entry in enumerate(_entries_of(want, node)):
             if entry and int(key) in _places(have, [entry]).values():
                 return want[index], have[int(key)], node[entry], (*trail, entry)

@@ -26,6 +26,7 @@ from .objects import (
     Manifest,
     Ref,
     former_owner,
+    is_made_for,
     manager_of,
     owner_labels,
     owner_on,
@@ -64,7 +65,8 @@ def delete_prune_record(cluster: Cluster, owner: str, refs: t.Iterable[Ref], nam
         except Forbidden:
             continue
         for item in found:
-            if owner_on(item) in (owner, former_owner(owner)):
+            # Labels can be on any ConfigMap; only a record has the digest of its owner and its own place.
+            if owner_on(item) in (owner, former_owner(owner)) and is_made_for(item, owner_on(item)):
                 cluster.delete(ref_of(item), dry_run=False)
         return
 

@@ -109,7 +109,7 @@ def from_release(where: str, sha256: str) -> list[t.Any]:
 
 def _verified(body: bytes, where: str, sha256: str) -> list[t.Any]:
     found = hashlib.sha256(body).hexdigest()
-    if not hmac.compare_digest(found, sha256.lower().removeprefix("sha256:")):
+    if not hmac.compare_digest(found.encode(), sha256.lower().removeprefix("sha256:").encode()):
         raise InvalidInput(f"{where} has sha256 {found}, not the {sha256} that was expected.",
                            hint="Look at what changed before you take the new digest. Nothing was changed.")  # fmt: skip
     try:

@@ -14,7 +14,7 @@ import math
 import re
 import typing as t
 
-from .._core import quantity
+from .._core import quantity, shapes
 from .._core.errors import InvalidInput
 from .._core.sensitive import revealed
 from . import redact
@@ -80,7 +80,10 @@ def problems_of(manifest: t.Any) -> list[str]:
     """Return the problems of one object; empty if there is none."""
     if not isinstance(manifest, dict):
         return [f"is not a mapping but {type(manifest).__name__}"]
-    found = [*_identity(manifest), *_maps(manifest), *_quantities(manifest), *_values(manifest, "")]
+    identity, misshapen = list(_identity(manifest)), shapes.of_manifest(manifest)
+    if misshapen:
+        return [*identity, *misshapen]
+    found = [*identity, *_maps(manifest), *_quantities(manifest), *_values(manifest, "")]
     return found or list(redact.annotation_problems(manifest))
 
 
@@ -151,7 +154,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
             continue
         for key, item in value.items():
             # The server would store an empty value, and an empty password admits any client.
-            if item is None and path == "stringData":
+            if item is None and (path == "stringData" or (path == "data" and group_kind(manifest) == SECRET)):
                 yield f"{path}.{key} is null; give it a value, '' for an empty one"
             elif not isinstance(revealed(item), str) and not (item is None and path != "metadata.labels"):
                 yield f"{path}.{key} is not a string but {type(item).__name__}; put it in quotes"
@@ -189,9 +192,8 @@ def _values(value: t.Any, path: str) -> t.Iterator[str]:
 
 def _environment(containers: list[t.Any], path: str) -> t.Iterator[str]:
     for container in containers:
-        if not isinstance(container, dict):
-            continue
-        for variable in container.get("env") or []:
+        variables = container.get("env") if isinstance(container, dict) else None
+        for variable in variables if isinstance(variables, list) else ():
             value = variable.get("value") if isinstance(variable, dict) else None
             if value is not None and not isinstance(value, str):
                 yield (
@@ -204,7 +206,9 @@ def _duplicates(objects: t.Sequence[t.Any]) -> list[str]:
     refs = []
     for manifest in objects:
         try:
-            refs.append(ref_of(manifest))
+            ref = ref_of(manifest)
+            hash(ref.identity)  # of a name that is a list, say
+            refs.append(ref)
         except (KeyError, TypeError, AttributeError):
             continue  # named above
     counts = collections.Counter(ref.identity for ref in refs)

@@ -282,7 +282,9 @@ class Writer:
         try:
             self.cluster.apply(tried, dry_run=True, manager=manager_of(self.owner))
         except MusterError as exc:
-            if cause_of(exc) == "allocated":  # an address or port of the old object, which becomes free with it
+            if (
+                cause_of(exc) == "allocated"
+            ):  # address, port or place in a quota of the old object, free once it is deleted
                 return
             wrong = exc.details.get("fields")
             if not self.recreate or not isinstance(exc, Rejected) or wrong == refusal.details.get("fields"):

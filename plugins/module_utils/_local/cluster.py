@@ -18,7 +18,7 @@ from .._core.errors import InvalidInput
 from . import host, kubeadm, record, spec
 from .node_files import HostTraits, NodeSettings, kubeadm_documents, node_files
 from .simulation import stages_id, stages_text
-from .spec import STATE_ROOT, ClusterSpec, NodeSpec, record_file
+from .spec import STATE_ROOT, VOLUMES, ClusterSpec, NodeSpec, record_file
 
 AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
 # Options of the control plane that cannot be changed in place, so a difference is refused.
@@ -82,7 +82,7 @@ class LocalCluster:
     @property
     def volumes_dir(self) -> Path:
         """The folder for volumes of the default StorageClass; every node sees it."""
-        return Path(self.spec.state_dir) / "volumes"
+        return Path(self.spec.state_dir) / VOLUMES
 
     @property
     def admin_kubeconfig(self) -> Path:

@@ -137,7 +137,7 @@ def processes_in(netns: Path) -> list[Process]:
         return []
     found = []
     for folder in PROC.iterdir():
-        if folder.name.isdigit() and _namespace(folder / "ns/net") == desired and (one := _process(folder)):
+        if folder.name.isdecimal() and _namespace(folder / "ns/net") == desired and (one := _process(folder)):
             found.append(one)
     return found
 

@@ -18,7 +18,7 @@ from .._manifests.access import cluster_access, namespace_access, rule, service_
 from .._manifests.meta import Manifest, metadata
 from .._manifests.pods import READ_ONLY_CONTAINER
 from .simulated_nodes import simulated_nodes
-from .spec import STATE_ROOT
+from .spec import STATE_ROOT, VOLUMES
 
 PROVISIONER = "local-path-provisioner"
 NAMESPACE = "local-path-storage"
@@ -149,7 +149,7 @@ def storage(cluster: str, image: str) -> list[Manifest]:
     """The default StorageClass local-path: a volume is a folder that all nodes see."""
     account = service_account(PROVISIONER, NAMESPACE, {})
     config = {
-        "config.json": json.dumps({"sharedFileSystemPath": f"{STATE_ROOT}/{cluster}/volumes"}),
+        "config.json": json.dumps({"sharedFileSystemPath": f"{STATE_ROOT}/{cluster}/{VOLUMES}"}),
         "setup": MAKE_VOLUME,
         "teardown": REMOVE_VOLUME,
         "helperPod.yaml": HELPER_POD.format(image=image),

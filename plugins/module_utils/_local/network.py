@@ -143,10 +143,19 @@ def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -
 
 
 def egress_rules(spec: ClusterSpec) -> str:
-    """Rules by which nodes and pods reach the outside with the host's address, in a separate table beside everybody else's rules."""
-    ours = f"{{ {spec.node_subnet}, {spec.pod_subnet} }}"
+    """Rules by which nodes and pods reach the outside with the host's address, in a separate table beside everybody else's rules.
+
+    Forwarding is a setting of the whole host, so the outside would reach nodes and pods, too: of what comes from other interfaces only
+    answers pass. An earlier table is replaced as a whole.
+    """
+    ours, table = f"{{ {spec.node_subnet}, {spec.pod_subnet} }}", egress_table(spec)
     return (
-        f"table ip {egress_table(spec)} {{\n"
+        f"table ip {table}\ndelete table ip {table}\n"
+        f"table ip {table} {{\n"
+        "  chain forward {\n"
+        "    type filter hook forward priority filter; policy accept;\n"
+        f'    iifname != "{spec.bridge}" oifname "{spec.bridge}" ct state != {{ established, related }} drop\n'
+        "  }\n"
         "  chain postrouting {\n"
         "    type nat hook postrouting priority srcnat; policy accept;\n"
         f'    ip saddr {ours} oifname != "{spec.bridge}" masquerade\n'
@@ -159,22 +168,20 @@ def egress_table(spec: ClusterSpec) -> str:
     return f"muster_{spec.name.replace('-', '_')}"
 
 
-def read_tables(runner: Runner = run) -> set[str]:
+def read_tables(runner: Runner = run) -> dict[str, set[str]]:
+    """Name of a table -> the names of its chains."""
     if shutil.which("nft", path=SYSTEM_PATH) is None:
-        return set()
-    found = json.loads(runner(["nft", "-j", "list", "tables"]))["nftables"]
-    return {one["table"]["name"] for one in found if "table" in one}
-
-
-def has_egress(spec: ClusterSpec, runner: Runner = run) -> bool:
-    return egress_table(spec) in read_tables(runner)
+        return {}
+    found = json.loads(runner(["nft", "-j", "list", "chains", "ip"]))["nftables"]
+    chains = [one["chain"] for one in found if "chain" in one]
+    return {one["table"]: {other["name"] for other in chains if other["table"] == one["table"]} for one in chains}
 
 
 def missing_steps(spec: ClusterSpec, *, egress: bool) -> list[Command]:
     """Every step that is missing for the desired network."""
     steps = plan(spec)
-    if has_egress(spec) != egress:
-        table = egress_table(spec)
+    table, tables = egress_table(spec), read_tables()
+    if ("forward" in tables.get(table, ())) != egress or (table in tables) != egress:
         steps.append(
             Command("address translation to the outside", ("nft", egress_rules(spec)))
             if egress
@@ -197,12 +204,12 @@ def removal_steps(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NET
     found = read_links(runner)
     steps = []
     for namespace in sorted(netns_dir.glob(f"muster-{spec.name}-*")) if netns_dir.is_dir() else []:
-        if namespace.name.removeprefix(f"muster-{spec.name}-").isdigit():
+        if namespace.name.removeprefix(f"muster-{spec.name}-").isdecimal():
             steps.append(Command(f"network namespace {namespace.name}", ("ip", "netns", "delete", namespace.name)))
     for name in found:
-        if name == spec.bridge or name.removeprefix(f"{spec.bridge}-").isdigit():
+        if name == spec.bridge or name.removeprefix(f"{spec.bridge}-").isdecimal():
             steps.append(Command(f"interface {name}", delete_link(name)))
-    if has_egress(spec, runner):
+    if egress_table(spec) in read_tables(runner):
         steps.append(Command("nftables table", ("nft", "delete", "table", "ip", egress_table(spec))))
     others = {name for name in read_tables(runner) if name.startswith("muster_")} - {egress_table(spec)}
     if FORWARDING_NOTE.exists() and not others:

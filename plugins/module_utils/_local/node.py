@@ -13,6 +13,7 @@ import functools
 import json
 import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from .host import Process, cgroup_folders, kill, pids_in_cgroup, processes_in, p
 from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
 from .once import machine
-from .spec import STATE_ROOT, NodeSpec, record_file
+from .spec import STATE_ROOT, VOLUMES, NodeSpec, record_file
 
 # Empty folders that were created on the host as mount points, recorded so that removal can delete them.
 MOUNT_POINTS = Path(STATE_ROOT) / "mount-points.json"
@@ -57,11 +58,21 @@ def stale_files(node: NodeSpec, files: dict[str, tuple[int, str]]) -> list[str]:
         path, (_mode, text) = state / name, files[name]
         return not path.is_file() or path.read_text(encoding="utf-8") != text
 
-    return [name for name in files if differs(name)]
+    volumes = volumes_of(node)
+    private = volumes.is_dir() and stat.S_IMODE(volumes.stat().st_mode) == 0o700
+    return [*(name for name in files if differs(name)), *([] if private else [VOLUMES])]
+
+
+def volumes_of(node: NodeSpec) -> Path:
+    """The folder with the volumes of the node's cluster."""
+    return Path(node.state_dir).parents[1] / VOLUMES
 
 
 def write_files(node: NodeSpec, files: dict[str, tuple[int, str]]) -> None:
-    state = Path(node.state_dir)
+    state, volumes = Path(node.state_dir), volumes_of(node)
+    # Pods of any user write to their own volume, which is mounted there; on the host only root reaches the volumes.
+    volumes.mkdir(parents=True, exist_ok=True)
+    volumes.chmod(0o700)
     for folder in ("log", "run", *(f"own{one}" for one in OWN_FOLDERS)):
         (state / folder).mkdir(parents=True, exist_ok=True)
     # Only root may enter, because certificates and keys are below.

@@ -73,7 +73,7 @@ def is_reachable(url: str, timeout: float = PROBE_SECONDS) -> bool:
     try:
         with _opener().open(request, timeout=timeout) as answer:
             return bool(answer.status < 400)
-    except (OSError, http.client.HTTPException):
+    except (OSError, ValueError, http.client.HTTPException):
         return False
 
 
@@ -99,7 +99,7 @@ def _download(desired: Release, target: Path, timeout: float) -> None:
             while chunk := answer.read(CHUNK):
                 digest.update(chunk)
                 out.write(chunk)
-    except (OSError, http.client.HTTPException) as exc:
+    except (OSError, ValueError, http.client.HTTPException) as exc:
         raise Unreachable(
             f"{desired.name}: {desired.url} could not be fetched: {exc}.",
             hint="Check the network or the proxy settings, or set local_cluster_source to go.",

@@ -26,11 +26,11 @@ from .cluster import LocalCluster, known_clusters
 from .leftovers import leftovers, mounts
 from .node import draft_of
 from .once import machine
-from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, ClusterSpec, NodeSpec, record_file
+from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, VOLUMES, ClusterSpec, NodeSpec, record_file
 
 DATA_OPTION = "local_cluster_remove_data: true (delete_data)"
 # Names that we create in a cluster's folder. Anything else there has another owner.
-OWN_FOLDERS = ("bin", "nodes", "supervisor", "volumes")
+OWN_FOLDERS = ("bin", "nodes", "supervisor", VOLUMES)
 # The API server's name for a rotated log (lumberjack's backupTimeFormat).
 ROTATED = r"-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}"
 Progress = t.Callable[[str], None]
@@ -175,7 +175,7 @@ def foreign_files(spec: ClusterSpec) -> list[Path]:
     known = {*(state / one for one in OWN_FOLDERS), record_file(spec.name), draft_of(record_file(spec.name))}
     nodes = list((state / "nodes").iterdir()) if (state / "nodes").is_dir() else []
     found = [one for one in state.iterdir() if one not in known] if state.is_dir() else []
-    found += [one for one in nodes if not one.name.removeprefix(f"{spec.name}-").isdigit()]
+    found += [one for one in nodes if not one.name.removeprefix(f"{spec.name}-").isdecimal()]
     return sorted(found)
 
 
@@ -190,7 +190,7 @@ def node_numbers(cluster: LocalCluster) -> list[int]:
     folder = Path(cluster.spec.state_dir) / "nodes"
     there = folder.iterdir() if folder.is_dir() else []
     names |= {path.name.removeprefix(f"{cluster.spec.name}-") for path in there}
-    numbers = {int(one) for one in names if one.isdigit() and 1 <= int(one) <= MAX_NODES}
+    numbers = {int(one) for one in names if one.isdecimal() and 1 <= int(one) <= MAX_NODES}
     return sorted(numbers | {one.index for one in cluster.spec.all_nodes})
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from .._core.errors import InvalidInput
 
 STATE_ROOT = "/var/lib/muster"
+VOLUMES = "volumes"
 RUN_ROOT = "/run/muster"
 # Folders that the role creates. A folder for logs that the user names is not removed.
 DEFAULT_LOG_FOLDER = Path("/var/log/muster")
@@ -159,6 +160,11 @@ class ClusterSpec:
         return self.node(1)
 
     def node(self, index: int) -> NodeSpec:
+        most = min(
+            self.subnets["node_subnet"].num_addresses - 3, self.subnets["pod_subnet"].num_addresses >> 32 - POD_PREFIX
+        )
+        if not 1 <= index <= most:
+            raise InvalidInput(f"index: {index} is no node of {self.name}.", hint=f"Its subnets have 1 to {most}.")
         pods = ipaddress.IPv4Network(self.pod_subnet)
         start = int(pods.network_address) + (index - 1) * 2 ** (32 - POD_PREFIX)
         return NodeSpec(

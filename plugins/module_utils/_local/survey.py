@@ -200,7 +200,7 @@ def surplus_nodes(cluster: LocalCluster) -> list[int]:
     """Numbers of nodes that exist and are no longer desired."""
     folder = Path(cluster.spec.state_dir) / "nodes"
     found = [path.name.rpartition("-")[2] for path in folder.iterdir()] if folder.is_dir() else []
-    return sorted(int(number) for number in found if number.isdigit() and int(number) > cluster.spec.nodes)
+    return sorted(int(number) for number in found if number.isdecimal() and int(number) > cluster.spec.nodes)
 
 
 def _problems(

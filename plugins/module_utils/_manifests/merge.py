@@ -10,6 +10,7 @@ import copy
 import typing as t
 from collections.abc import Mapping
 
+from .._core import shapes
 from .._core.errors import InvalidInput
 from .meta import Manifest
 
@@ -47,6 +48,8 @@ def apply_overrides(manifest: Manifest, overrides: Mapping[str, t.Any] | None) -
                 f"overrides: {'.'.join(path)} of {manifest['kind']} {manifest['metadata']['name']} cannot be overridden.",
                 "Use the module's own option for it.",
             )
+    if misshapen := shapes.of_manifest(merged):
+        raise InvalidInput(f"overrides: {'; '.join(misshapen)}.")
     return merged
 
 

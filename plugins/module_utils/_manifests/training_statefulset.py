@@ -155,8 +155,8 @@ def _disruption_budget(group: TrainingStatefulSet, budget: Mapping[str, t.Any]) 
         raise InvalidInput("pod_disruption_budget: give either min_available or max_unavailable.")
     ((key, value),) = given.items()
     field = {"min_available": "minAvailable", "max_unavailable": "maxUnavailable"}[key]
-    number: t.Any = int(value) if str(value).isdigit() else str(value)
-    if isinstance(number, str) and not number.rstrip("%").isdigit():
+    number: t.Any = int(value) if str(value).isdecimal() else str(value)
+    if isinstance(number, str) and not number.rstrip("%").isdecimal():
         raise InvalidInput(f"pod_disruption_budget.{key}: '{value}' is neither a number nor a percentage.")
     return {
         "apiVersion": "policy/v1",

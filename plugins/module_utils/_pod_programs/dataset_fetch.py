@@ -101,7 +101,11 @@ class Answer(t.NamedTuple):
 
 def open_at(url: str, offset: int) -> Answer:
     """Open the object from OFFSET on; the answer says where it really begins."""
-    scheme = urllib.parse.urlsplit(url).scheme
+    try:
+        parts = urllib.parse.urlsplit(url)
+        scheme, _port = parts.scheme, parts.port
+    except ValueError:
+        raise Permanent("the address is no URL: its host or port is wrong") from None
     if scheme == "s3":
         return _open_s3(url, offset)
     if scheme == "gs":
@@ -130,7 +134,8 @@ def _given_headers() -> dict[str, str]:
 
 
 def _open_http(url: str, offset: int, address: str, headers: dict[str, str]) -> Answer:
-    request = _request(address, headers)
+    # A path may have umlauts, a request may not; what is quoted stays.
+    request = _request(urllib.parse.quote(address, safe="%/:=&?~#+!$,;'@()*[]"), headers)
     if offset:
         request.add_header("Range", f"bytes={offset}-")
     try:
@@ -141,11 +146,11 @@ def _open_http(url: str, offset: int, address: str, headers: dict[str, str]) -> 
                 # What is there is as long as the object, or longer: begin again, the checksum decides.
                 return _open_http(url, 0, address, headers)
             raise _refusal(url, exc) from exc
-    length = answer.headers.get("Content-Length")
-    if answer.status == 206:
-        total = answer.headers.get("Content-Range", "").rpartition("/")[2]
-        return Answer(answer, offset, int(total) if total.isdigit() else None)
-    return Answer(answer, 0, int(length) if length else None)
+    except (ValueError, http.client.InvalidURL):
+        raise Permanent(f"{shown(url)} is no address that can be asked") from None
+    part = answer.status == 206
+    total = answer.headers.get("Content-Range", "").rpartition("/")[2] if part else answer.headers.get("Content-Length")
+    return Answer(answer, offset if part else 0, int(total) if re.fullmatch("[0-9]+", total or "") else None)
 
 
 def _refusal(url: str, exc: urllib.error.HTTPError) -> Exception:
@@ -342,22 +347,26 @@ def _download_once(url: str, part: Path, size: int | None) -> None:
             check_space(part.parent, answer.total - have, shown(url))
         again = have and not answer.offset
         say(f"resumes at byte {answer.offset}" if answer.offset else f"begins{' again' if again else ''}")
-        _copy(answer, part)
+        _copy(answer, part, size if answer.total is None else answer.total, shown(url))
     have = _length(part)
     if answer.total is not None and have < answer.total:
         told = f"{shown(url)}: the connection ended at byte {have} of {answer.total}"
         raise Temporary(told + (f". {_NO_RANGES}" if again else ""))
 
 
-def _copy(answer: Answer, part: Path) -> None:
+def _copy(answer: Answer, part: Path, most: int | None, what: str) -> None:
     done, told = answer.offset, time.monotonic()
     with part.open("r+b" if answer.offset else "wb") as out:
         if answer.offset:
             out.seek(answer.offset)
             out.truncate()
         while chunk := answer.stream.read(_CHUNK):
-            out.write(chunk)
             done += len(chunk)
+            if most is not None and done > most:
+                raise Permanent(
+                    f"{what} has more than the {most} bytes that were announced. Correct dataset_size, or the address."
+                )
+            out.write(chunk)
             if time.monotonic() - told >= _SPEAK_EVERY:
                 told = time.monotonic()
                 share = f" of {answer.total} ({100 * done // answer.total} %)" if answer.total else ""

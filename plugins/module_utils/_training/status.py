@@ -232,7 +232,7 @@ def _failed_init(status: Manifest) -> Manifest:
 def _index(pod: Manifest) -> int:
     labels = pod["metadata"].get("labels") or {}
     for label in INDEX_LABELS:
-        if str(labels.get(label, "")).isdigit():
+        if str(labels.get(label, "")).isdecimal():
             return int(labels[label])
     match = re.search(r"-(\d+)$", pod["metadata"]["name"])
     return int(match.group(1)) if match else 0

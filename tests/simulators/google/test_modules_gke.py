@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The life of clusters and node pools: made, changed in every way, deleted. Google's API reads back what the modules say they did."""
 
@@ -723,4 +721,4 @@ def test_what_stays_in_a_network_is_named_with_who_made_it(run: Run, reader: Rea
     reader.write("POST", f"{COMPUTE}/global/firewalls", rule)
     kept = run("gcp_network", name="kept", state="absent", wait_timeout=1)
     assert "Google network kept is busy or still in use after 1 s" in kept["msg"]
-    assert "firewalls/k8s-fw-a1' (a Service, Ingress or Gateway made it on a cluster" in kept["msg"]
+    assert "firewalls/k8s-fw-a1' (a Service, Ingress or Gateway on a cluster made it" in kept["msg"]

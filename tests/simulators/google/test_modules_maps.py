@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Options that are dicts with keys of the user's own: what is taken out of one is taken away on Google (terraform-provider-google#8566)."""
 
@@ -195,14 +193,14 @@ IMPOSSIBLE: list[tuple[str, str, Any, str]] = [
         ("team", 1.5, "label team cannot be '1.5'"), ("team", None, "team has no value"), ("team", ["ml"], "team has a list as its value"),
     )),
     *((*row, {f"k{number}": "" for number in range(64)}, "would have 65 labels") for row in LABELS),
-    ("gke_node_pool", "config.labels", {"team": "a b"}, "nodes cannot have the label team=a b"),
-    ("gke_node_pool", "config.labels", {"": "a"}, "nodes cannot have the label =a"),
-    ("gke_node_pool", "config.labels", {"a/b/c": "a"}, "nodes cannot have the label a/b/c=a"),
-    ("gke_node_pool", "config.labels", {"team": "x" * 64}, "nodes cannot have the label team="),
+    ("gke_node_pool", "config.labels", {"team": "a b"}, "nodes cannot have the label or taint team=a b"),
+    ("gke_node_pool", "config.labels", {"": "a"}, "nodes cannot have the label or taint =a"),
+    ("gke_node_pool", "config.labels", {"a/b/c": "a"}, "nodes cannot have the label or taint a/b/c=a"),
+    ("gke_node_pool", "config.labels", {"team": "x" * 64}, "nodes cannot have the label or taint team="),
     ("gke_node_pool", "config.tags", ["A"], "'A' cannot be a network tag"),
     ("gke_node_pool", "config.metadata", {"a b": "1"}, "metadata cannot have the key 'a b'"),
     ("gcp_instance", "metadata", {"a.b": "1"}, "metadata cannot have the key 'a.b'"),
-    ("gcp_instance", "metadata", {"a": {"b": 1}}, "a has a dict as its value"),
+    ("gcp_instance", "metadata", {"a": {"b": 1}}, "a has a mapping as its value"),
     ("gcp_instance", "tags", ["9"], "'9' cannot be a network tag"),
 ]  # fmt: skip
 

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Networks and what is in them, from nothing to nothing, as the modules make, change and delete them."""
 
@@ -491,6 +489,19 @@ def test_what_is_in_a_network_keeps_it_and_all_of_it_goes_in_order(
         ("gcp_network", NETWORK),
     ):
         assert changes(module, **{**options, "state": "absent"})["actions"][0].endswith("(delete)")
+
+
+def test_the_rules_of_a_network_and_an_owner_are_listed_as_patiently_as_anything_is_read(
+    google: Simulator, run: Run, rule: None
+) -> None:
+    run("gcp_firewall", **{**RULE, "name": "theirs", "owner": "other"})
+    google.fault("throttle", "compute.firewalls.list", times=5)
+    google.fault("throttle", "compute.firewalls.list", times=5, status=503)
+    found = run("gcp_firewall_info", network="n", owner="m")
+    assert ([one["name"] for one in found["firewalls"]], found["changed"]) == (["f"], False)
+    assert sorted(one["name"] for one in run("gcp_firewall_info", network="n")["firewalls"]) == ["f", "theirs"]
+    assert run("gcp_firewall_info", network="none")["firewalls"] == []
+    run("gcp_firewall", **{**RULE, "name": "theirs", "owner": "other", "state": "absent"})
 
 
 def test_a_plan_of_everything_needs_nothing_to_be_there(google: Simulator, run: Run) -> None:

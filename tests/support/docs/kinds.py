@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write anew what lists the kinds of trainings (scripts/systems): the folders of _systems that have a training.py with a KIND.
 
@@ -15,7 +13,7 @@ from pathlib import Path
 from support.places import ROOT
 
 UTILS = "plugins/module_utils"
-HEADER = "".join(Path(__file__).read_text(encoding="utf-8").splitlines(keepends=True)[:3])
+HEADER = "".join((ROOT / UTILS / "_edge" / "run.py").read_text(encoding="utf-8").splitlines(keepends=True)[:3])
 
 INDEX = '''
 """The kinds of trainings, by name. Written by scripts/systems; do not edit.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The pages of docs/reference: every module, role, playbook and claim, as the code has them."""
 
@@ -17,12 +15,8 @@ from support.docs import collection
 from support.docs.collection import NAMESPACE, Module, Options, Role
 from support.places import ROOT
 
-HEAD = """<!--
-Copyright: (c) 2026, Muster contributors
-GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-SPDX-License-Identifier: GPL-3.0-or-later
-Written by scripts/docs; do not edit.
--->
+HEAD = """<!-- SPDX-License-Identifier: GPL-3.0-or-later -->
+<!-- Written by scripts/docs; do not edit. -->
 """
 MARKUP = re.compile(r"\b(?:[OVCEFIBMP]|RV)\(((?:[^()\\]|\\.|\([^()]*\))*)\)")
 LONG = 60

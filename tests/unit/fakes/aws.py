@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An AWS account in memory, as boto3's clients show it, in which a run can be killed at any request.
 
@@ -186,6 +184,8 @@ class Account:
         thing = self.find("nodegroup", clusterName, nodegroupName)
         labels = change.pop("labels", {})
         thing.setdefault("labels", {}).update(labels.get("addOrUpdateLabels", {}))
+        if taints := change.pop("taints", None):
+            thing["taints"] = taints.get("addOrUpdateTaints", [])
         thing.update(change)
         return self._update(thing)
 
@@ -194,6 +194,10 @@ class Account:
         return {}
 
     def eks_create_addon(self, clusterName: str, addonName: str, **body: t.Any) -> Body:
+        rows = body.pop("podIdentityAssociations", None) or []
+        body["podIdentityAssociations"] = [
+            self.arn("eks", f"podidentityassociation/{number}") for number, _row in enumerate(rows)
+        ]
         made = {"addonVersion": "v1", **body, "status": "CREATING"}
         return self._eks_create(("addon", clusterName, addonName), "addonArn", made)
 

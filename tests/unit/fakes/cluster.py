@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """A cluster and a clock for unit tests: no network, no sleep, no mocks.
@@ -106,7 +104,11 @@ def _fields(value: t.Any, path: str = "f:") -> t.Any:
     if isinstance(value, dict) and value:
         return {f"f:{key}": _fields(item) for key, item in value.items()}
     for key in ("mountPath", "name"):
-        if isinstance(value, list) and value and all(isinstance(item, dict) and key in item for item in value):
+        if (
+            isinstance(value, list)
+            and value
+            and all(isinstance(item, dict) and isinstance(item.get(key), str) for item in value)
+        ):
             return {f"k:{json.dumps({key: item[key]})}": {".": {}, **_fields(item)} for item in value}
     return {}
 

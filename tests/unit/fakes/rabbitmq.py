@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """A management API of RabbitMQ on the loopback interface: users, vhosts, permissions, limits, policies, queues, messages.
@@ -24,7 +22,9 @@ _NAMES = {
     "users": ("name",), "vhosts": ("name",), "permissions": ("vhost", "user"), "topic-permissions": ("vhost", "user", "exchange"),
     "parameters": ("component", "vhost", "name"),
 }  # fmt: skip
-_KEYS = dict.fromkeys(("policies", "exchanges", "queues"), 3) | {kind: len(names) + 1 for kind, names in _NAMES.items()}
+_KEYS = dict.fromkeys(("policies", "operator-policies", "exchanges", "queues"), 3) | {
+    kind: len(names) + 1 for kind, names in _NAMES.items()
+}
 """Parts of the path of an object; a shorter path lists objects."""
 
 

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """A task with a module of ours: its options as Ansible hands them over, and what it does on a cluster."""
@@ -34,11 +32,16 @@ def options(module: types.ModuleType, params: dict[str, t.Any]) -> dict[str, t.A
     return given.validated_parameters
 
 
-def run(
+def context(
     module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False, **more: t.Any
-) -> Result:
-    """The result of a task; MORE is for its Context."""
-    return module.execute(Context(params=options(module, params), check=check, connect=lambda: cluster, **more))
+) -> Context:
+    """What a module is called with."""
+    return Context(params=options(module, params), check=check, connect=lambda: cluster, **more)
+
+
+def run(module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], **more: t.Any) -> Result:
+    """The result of a task; MORE is for its Context, such as check."""
+    return module.execute(context(module, cluster, params, **more))
 
 
 def actions(result: Result) -> dict[str, str]:

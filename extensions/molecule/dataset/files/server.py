@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A web server in a pod of the scenario: one archive of real files, whole or in ranges, /slow/ at 512 KiB a second until it is
 interrupted; and /huge.tar, which is larger than any claim."""

@@ -152,7 +152,7 @@ def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
 
 
 def _check_nproc(nproc: str) -> None:
-    if not (nproc in ("auto", "cpu", "gpu") or (nproc.isdigit() and int(nproc))):
+    if not (nproc in ("auto", "cpu", "gpu") or (nproc.isdecimal() and int(nproc))):
         raise InvalidInput(f"nproc_per_node: '{nproc}' is neither a number nor auto, cpu or gpu.")
 
 

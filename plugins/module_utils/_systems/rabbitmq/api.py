@@ -72,7 +72,7 @@ _SHORTEST = 3
 """Least length of a secret that is searched for in the broker's messages; shorter ones occur in many words."""
 # What the answer to a wrong password has as its error, in 3.10 and 4.0. A missing right is "not_authorised", with the same status.
 _WRONG_PASSWORD = "not_authorized"  # noqa: S105
-_IN_VHOST = ("queues", "policies", "permissions", "topic-permissions", "exchanges", "bindings")
+_IN_VHOST = ("queues", "policies", "operator-policies", "permissions", "topic-permissions", "exchanges", "bindings")
 
 Path = Sequence[str]
 Body = dict[str, t.Any]
@@ -207,7 +207,7 @@ class ManagementApi:
             text = self._body(response)
         except ssl.SSLCertVerificationError as exc:
             raise self._untrusted(exc) from exc
-        except (OSError, http.client.HTTPException) as exc:
+        except (OSError, UnicodeError, http.client.HTTPException) as exc:
             trouble = self._tunnel.trouble if self._tunnel else ""
             self._hang_up()
             raise self._unreachable(exc, trouble, sent=sent) from exc

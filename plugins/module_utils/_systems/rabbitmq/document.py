@@ -28,6 +28,8 @@ Document = dict[str, dict[Key, Row]]
 
 QUEUE_TYPE = "x-queue-type"
 VHOST_LIMITS = "vhost-limits"
+_OPERATOR_POLICY = "operator_policy"
+"""The component of parameters that an export has operator policies as (3.10.8)."""
 SECRETS = ("password", "password_hash")
 MANAGEMENT_TAGS = ("administrator", "management", "monitoring", "policymaker")
 """Each of them lets a user log in to the management API."""
@@ -89,6 +91,11 @@ KINDS: t.Final[dict[str, Kind]] = {
         {"pattern": "", "definition": {}, "priority": 0, "apply-to": "all"}, required=("pattern", "definition"),
         by_vhost=True,
     ),
+    "operator_policies": Kind(
+        "operator policy {name} in vhost {vhost}", "operator-policies", ("vhost", "name"),
+        {"pattern": "", "definition": {}, "priority": 0, "apply-to": "queues"}, required=("pattern", "definition"),
+        by_vhost=True,
+    ),
     "exchanges": Kind(
         "exchange {name} in vhost {vhost}", "exchanges", ("vhost", "name"),
         {"type": "direct", "durable": True, "auto_delete": False, "internal": False, "arguments": {}},
@@ -129,13 +136,17 @@ def exported(text: str, where: str) -> tuple[dict[str, list[Row]], list[str]]:
     try:
         found = json.loads(text)
         rows = {name: list(found.get(name) or []) for name in (*KINDS, "global_parameters")}
-        others = [row for row in rows["parameters"] if row["component"] != VHOST_LIMITS]
+        limits, operator = (
+            [row for row in rows["parameters"] if row["component"] == one] for one in (VHOST_LIMITS, _OPERATOR_POLICY)
+        )
+        rows["operator_policies"] += [{"vhost": row["vhost"], "name": row["name"], **row["value"]} for row in operator]
+        others = [row for row in rows["parameters"] if row not in (*limits, *operator)]
         ignored = [f"{row['component']} {row['name']}" for row in others]
         ignored += [f"global parameter {row['name']}" for row in rows.pop("global_parameters")]
     except (ValueError, AttributeError, TypeError, KeyError):
         hint = "RabbitMQ exports one as JSON: rabbitmqctl export_definitions."
         raise InvalidInput(f"{where} is not a file of definitions.", hint) from None
-    return {**rows, "parameters": [row for row in rows["parameters"] if row not in others]}, ignored
+    return {**rows, "parameters": limits}, ignored
 
 
 def references(name: str, row: Row) -> Iterator[tuple[str, Row]]:
@@ -251,6 +262,8 @@ def _row(name: str, kind: Kind, given: Row, vhost: str, *, keys_only: bool) -> R
     if unknown:
         raise InvalidInput(f"{name}: the row{label} has {', '.join(sorted(unknown))}, which is no field of its kind.",
                            f"Its fields are {', '.join(known)}.")  # fmt: skip
+    if name == "bindings" and row["destination_type"] not in ("queue", "exchange"):
+        raise InvalidInput(f"bindings: destination_type '{row['destination_type']}' is neither queue nor exchange.")
     if name in ("vhosts", "users") and "tags" in row:
         row["tags"] = _tags(row["tags"])
     for field in row.keys() & known.keys():

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import http.client
 import json
+import re
 import typing as t
 from urllib.parse import SplitResult, urlsplit
 
@@ -67,6 +68,8 @@ class Client:
     ) -> None:
         self.who = who
         parts_of(url)
+        if not re.fullmatch("[!-~]*", hostname or ""):
+            raise InvalidInput("hostname: it has other characters than those of a DNS name.")
         self._place = HttpServer(url, hostname, timeout, lambda: trusting(authorities))
 
     def close(self) -> None:
@@ -119,7 +122,7 @@ class Client:
         if status != _OK or not isinstance(found, list):
             said = found.get("error") if isinstance(found, dict) else None
             raise Failed(f"{self.who} refuses to list its models: {said or 'no reason given'} (status {status}).")
-        rows = [row for row in found if row.get("name") == model and str(row.get("version") or "").isdigit()]
+        rows = [row for row in found if row.get("name") == model and str(row.get("version") or "").isdecimal()]
         return {int(row["version"]): Version(row.get("state") or "", row.get("reason") or "") for row in rows}
 
     def load(self, model: str, config: str | None = None) -> None:

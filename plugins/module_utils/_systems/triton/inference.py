@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +36,8 @@ class Inference:
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        if not self.model or "/" in self.model:
+        # The name is a part of the path of requests; Triton's repository has a folder with it.
+        if not re.fullmatch(r"[!-.0-~]+", self.model + (self.model_version or "")):
             raise InvalidInput(f"model: '{self.model}' is not a name of a model.")
         if not self.inputs and self.expected:
             raise InvalidInput("expected: no inference is made without inputs.", "Give the inputs of the model.")

@@ -136,7 +136,7 @@ def _forwarded(cluster: Cluster, ref: Ref, port: str | None) -> contextlib.Abstr
     named = {
         row.get("name"): row["containerPort"] for each in pod["spec"]["containers"] for row in each.get("ports") or []
     }
-    number = int(target) if str(target).isdigit() else named.get(target, entries[0]["port"])
+    number = int(target) if str(target).isdecimal() else named.get(target, entries[0]["port"])
     return forward.forwarded(
         cluster, Ref("v1", "Pod", pod["metadata"]["name"], ref.namespace), number, "The store of the models must run."
     )

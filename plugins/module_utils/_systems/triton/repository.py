@@ -99,6 +99,8 @@ def _check_place(repository: Repository) -> None:
     if storage is None:
         raise InvalidInput(f"model_repository: {place} is a folder, but there is no volume.", "Give option storage.")
     below = posixpath.normpath(place)
+    if not storage.mount_path.startswith("/"):
+        raise InvalidInput(f"storage.mount_path: {storage.mount_path} must begin with '/'.")
     if posixpath.commonpath([below, posixpath.normpath(storage.mount_path)]) != posixpath.normpath(storage.mount_path):
         raise InvalidInput(f"model_repository: {place} is not below storage.mount_path, {storage.mount_path}.", _FORMS)
     if repository.credentials_secret:

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Scores a checkpoint on the held-out rows, beside servers that have trained nothing. Started by ``persia-launcher nn-worker score.py``.
 

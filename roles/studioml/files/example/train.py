@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Train a softmax regression on handwritten digits, and print its metrics as StudioML reads them. Needs nothing but Python 3.7 or newer."""
 

@@ -1,6 +1,4 @@
 #!/bin/sh
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # sh -s KEYS: makes of a bare Debian machine what Google's image of Debian is. KEYS is what the instance's metadata has as ssh-keys.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Golden files: what a builder makes, as YAML that a person reviews.
@@ -18,7 +16,7 @@ import pytest
 import yaml
 
 GOLDENS = Path(__file__).resolve().parents[2] / "goldens"
-HEADER = "".join(Path(__file__).read_text(encoding="utf-8").splitlines(keepends=True)[:3])
+HEADER = Path(__file__).read_text(encoding="utf-8").partition("\n")[0] + "\n"
 
 
 class _Dumper(yaml.SafeDumper):

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The modules rabbitmq_definitions and rabbitmq_info at a fake of the management API; tests/rabbitmq runs them at real brokers."""
@@ -174,6 +172,20 @@ def test_an_export_of_the_broker_is_a_document(run: Run, tmp_path: Path) -> None
     for text, told in (("[]", "is not a file of definitions"), ("{", "is not a file"), ('{"queues": [1]}', "a row")):
         path.write_text(text)
         assert told in run.refused(InvalidInput, src=str(path))
+
+
+def test_operator_policies_of_an_export_are_taken(run: Run, tmp_path: Path) -> None:
+    """As GET /api/definitions of 3.10.8 has one."""
+    value = {"pattern": "^a", "definition": {"max-length": 9}, "priority": 1, "apply-to": "queues"}
+    row = {"value": value, "vhost": "/", "component": "operator_policy", "name": "cap"}
+    path = tmp_path / "definitions.json"
+    path.write_text(json.dumps({"parameters": [row]}))
+    assert run(src=str(path))["actions"] == ["create operator policy cap in vhost /"]
+    assert run.broker.objects["operator-policies", "/", "cap"].items() >= value.items()
+    assert (run(src=str(path))["actions"], run.warnings) == ([], [])
+    changed = run(operator_policies=[{"name": "cap", "pattern": "^a", "definition": {"max-length": 5}}])
+    assert changed["actions"] == ["change definition, priority of operator policy cap in vhost /"]
+    assert run(absent={"operator_policies": [{"name": "cap"}]})["actions"] == ["delete operator policy cap in vhost /"]
     assert "cannot be read: No such file" in run.refused(InvalidInput, src="/nowhere")
 
 

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """persia_job, training_statefulset, nats_cluster, job_info and job_logs against a cluster in memory."""
@@ -23,7 +21,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
@@ -39,7 +36,7 @@ from ansible_collections.muster.ml.plugins.modules import (
 )
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, labels, pod
-from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, options, run
+from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, context, run
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
 JOB: dict[str, t.Any] = {**SMALL, "metrics": {"enabled": False}, "wait": False}
@@ -59,9 +56,7 @@ COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
 def desired_nats(cluster: FakeCluster, params: dict[str, t.Any]) -> NatsCluster:
-    return nats_cluster.Life(
-        Context(params=options(nats_cluster, params), check=False, connect=lambda: cluster)
-    ).desired("default")
+    return nats_cluster.Life(context(nats_cluster, cluster, params)).desired("default")
 
 
 def finish(cluster: FakeCluster) -> None:

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Requests, operations and the life of a kind with an ordinary REST API, shown by networks and by a kind with labels."""
 
@@ -482,7 +480,7 @@ def test_an_operation_that_ends_badly_fails_the_task_with_googles_reason_and_a_n
     assert failed.value.details["code"] == "QUOTA_EXCEEDED"
 
 
-SERVICES, GKES = r" \(a Service, Ingress or Gateway made it on a cluster.*?\)", r" \(GKE made it for a cluster.*?\)"
+SERVICES, GKES = r" \(a Service, Ingress or Gateway on a cluster made it.*?\)", r" \(GKE made it for a cluster.*?\)"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """What the API server's answers become. The Status objects are those of a real server (1.36)."""
@@ -11,6 +9,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core import errors
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import answers
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 
@@ -35,6 +34,16 @@ def test_conflicts_name_managers_and_fields() -> None:
     assert isinstance(found, errors.Conflict)
     assert (found.managers, found.fields) == (["kubectl-scale", "hpa"], ["spec.replicas", "spec.x"])
     assert "spec.replicas (set by kubectl-scale); spec.x (set by hpa)" in str(found)
+
+
+def test_a_conflict_shows_no_secret_that_is_the_key_of_an_element() -> None:
+    secret = "canary-1234567890"
+    sent = {"spec": {"users": [{"name": Sensitive(secret)}]}}
+    details = causes((f'.spec.users[name="{secret}"].age', 'conflict with "kubectl"'), reason="FieldManagerConflict")
+    payload = {"reason": "Conflict", "message": "Apply failed with 1 conflict", "details": details}
+    found = answers.to_error(409, payload, verb="apply", ref=REF, what=str(REF), sent=sent)
+    assert "spec.users" in str(found)
+    assert secret not in str(found) + str(found.details)
 
 
 def test_forbidden_names_user_verb_and_resource() -> None:

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """What is remembered of an owner's objects never claims too much, and is never a reason to fail."""
@@ -50,6 +48,20 @@ def test_an_owner_has_one_claim_wherever_its_objects_were(cluster: FakeCluster) 
     )
     delete_prune_record(cluster, OWNER, [HERE], "default")
     assert claims(cluster) == [("kube-system", record_ref(OTHER, [ELSEWHERE], "").name)]
+
+
+def test_only_records_are_deleted(cluster: FakeCluster) -> None:
+    write_prune_record(cluster, OWNER, [HERE], "default")
+    labels = {"muster.ml/owner": OWNER, prune_record.LABEL_PRUNE_RECORD: "true"}
+    cluster.add(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "notes", "namespace": "default", "labels": labels},
+        }
+    )
+    delete_prune_record(cluster, OWNER, [HERE], "default")
+    assert claims(cluster) == [("default", "notes")]
 
 
 def test_who_may_list_in_one_namespace_only_forgets_there(

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Every problem of every object is told at once."""
@@ -60,6 +58,7 @@ def pod(**container: t.Any) -> dict[str, t.Any]:
         (config(metadata={"name": 5}), "metadata.name is not a string but int; put it in quotes"),
         (config(metadata={"name": "a", "namespace": 0}), "metadata.namespace 0"),
         (config(kind="Secret", stringData={"password": None}), "stringData.password is null; give it a value"),
+        (config(kind="Secret", data={"password": None}), "data.password is null; give it a value"),
         (config(data={None: "x"}), "data has the key null"),
         (config(data={8080: "x", "8080": "y"}), "data has the key 8080 beside the same as text"),
         (pod(env=[{"name": "A", "value": "1", 5: "x"}]), "spec.containers[0].env[0] has the key 5"),

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """How one step is carried out: on the very object that was looked at, and recreated only where that loses nothing."""
@@ -171,6 +169,18 @@ def test_a_port_that_the_old_object_holds_does_not_keep_the_new_one_from_being_m
 ) -> None:
     apply(cluster, service(1))
     refusing(cluster, monkeypatch, Rejected("spec.ports[0].nodePort: provided port is already allocated"))
+    assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
+
+
+# The text of checkRequest in k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go.
+QUOTA = 'services "x" is forbidden: exceeded quota: one, requested: count/services=1, used: count/services=1, limited: count/services=1'
+
+
+def test_a_quota_that_the_old_object_fills_does_not_keep_the_new_one_from_being_made(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, service(1))
+    refusing(cluster, monkeypatch, Rejected(f"Service default/x was refused: {QUOTA}."))
     assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
 
 

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """What is read of the host, and judged."""
@@ -8,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import stat
 import tarfile
 import typing as t
 from pathlib import Path
@@ -28,6 +27,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
     node,
     preflight,
     simulation,
+    spec,
     system_images,
 )
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
@@ -322,3 +322,15 @@ def test_a_simulated_pod_of_a_job_ends_unless_it_is_endless() -> None:
 
 
 CLUSTER_WITH_KWOK = LocalCluster.of({**OPTIONS, "simulated_nodes": True})
+
+
+def test_only_root_reaches_the_volumes_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spec, "STATE_ROOT", str(tmp_path))
+    one = CLUSTER.spec.node(1)
+    volumes = tmp_path / CLUSTER.spec.name / "volumes"
+    volumes.mkdir(parents=True)  # as the kubelet makes it for the first volume
+    assert node.stale_files(one, {}) == ["volumes"]
+    node.write_files(one, {})
+    assert stat.S_IMODE(volumes.stat().st_mode) == 0o700
+    assert node.stale_files(one, {}) == []
+    assert "volumes" in local_node.RELOADABLE

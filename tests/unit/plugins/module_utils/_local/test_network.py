@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Only what is missing is done, and all of it is found again for removal."""
@@ -8,7 +6,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 import typing as t
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ class FakeHost:
     def __call__(self, argv: Sequence[str]) -> str:
         where = argv[argv.index("-n") + 1] if "-n" in argv else ""
         if argv[0] == "nft":
-            return json.dumps({"nftables": [{"table": {"name": name}} for name in self.tables]})
+            return json.dumps({"nftables": [{"chain": {"table": name, "name": "forward"}} for name in self.tables]})
         found = self.links[where].values() if "addr" in argv else self.routes[where]
         return json.dumps(list(found))
 
@@ -148,5 +148,61 @@ def test_an_interface_that_the_kernel_deletes_meanwhile_is_gone_as_desired(
 
 def test_egress_is_one_table_of_our_own() -> None:
     rules = network.egress_rules(SPEC)
-    assert rules.startswith("table ip muster_dev {")
+    assert rules.startswith("table ip muster_dev\ndelete table ip muster_dev\ntable ip muster_dev {")
     assert 'ip saddr { 10.1.0.0/24, 10.2.0.0/16 } oifname != "mu-dev" masquerade' in rules
+
+
+EARLIER_RULES = (
+    "table ip muster_dev { chain postrouting { type nat hook postrouting priority srcnat; policy accept; }; }"
+)
+TRY_EGRESS = """\
+set -eu
+ip link add mu-dev type bridge && ip addr add 10.1.0.1/24 dev mu-dev && ip link set mu-dev up
+for pair in "node mu-dev 10.1.0.2/24 10.1.0.1" "lan lan0 192.0.2.2/24 192.0.2.1"; do
+    set -- $pair
+    unshare -n sleep 60 & echo $! > $1.pid
+    until [ "$(readlink /proc/$(cat $1.pid)/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do :; done
+    ip link add $1-host type veth peer name eth0 netns $(cat $1.pid)
+    ip link set $1-host up
+    nsenter -t $(cat $1.pid) -n sh -c "ip addr add $3 dev eth0 && ip link set eth0 up && ip link set lo up && ip route add default via $4"
+done
+ip link set node-host master mu-dev
+ip addr add 192.0.2.1/24 dev lan-host
+echo 1 > /proc/sys/net/ipv4/ip_forward
+nft "$EARLIER"
+nft "$RULES"
+inside() { nsenter -t $(cat $1.pid) -n "$PYTHON" -c "$ASK" $2; }
+for server in node lan; do nsenter -t $(cat $server.pid) -n "$PYTHON" -c "$SERVE" & done
+inside node 192.0.2.2
+inside lan 10.1.0.2
+"""
+SERVE = "import socket; s = socket.create_server(('', 8)); c = [s.accept() for _ in iter(int, 1)]"
+ASK = """
+import socket, sys, time
+for _ in range(40):
+    try:
+        print(socket.create_connection((sys.argv[1], 8), 1) and 'answered')
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.1)
+    except OSError:
+        print('dropped')
+        break
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("nft"), reason="needs root and nftables")
+def test_the_outside_reaches_no_node_through_a_host_that_forwards(tmp_path: Path) -> None:
+    """In network namespaces of their own, which end with their processes."""
+    values = {
+        "RULES": network.egress_rules(SPEC),
+        "EARLIER": EARLIER_RULES,
+        "SERVE": SERVE,
+        "ASK": ASK,
+        "PYTHON": sys.executable,
+    }
+    argv = ["unshare", "-n", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", TRY_EGRESS]
+    done = subprocess.run(
+        argv, cwd=tmp_path, env={**os.environ, **values}, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.split() == ["answered", "dropped"], done.stderr

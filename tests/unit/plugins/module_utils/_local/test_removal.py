@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Removal takes all of a cluster and nothing of anybody else, wherever it, or the making of the cluster, was interrupted."""
@@ -114,8 +112,10 @@ class Machine:
         match list(argv):
             case ["ip", "-j", "addr", "show"]:
                 said = json.dumps([{"ifname": name} for name in sorted(self.links)])
-            case ["nft", "-j", "list", "tables"]:
-                said = json.dumps({"nftables": [{"table": {"name": name}} for name in sorted(self.tables)]})
+            case ["nft", "-j", "list", "chains", "ip"]:
+                said = json.dumps(
+                    {"nftables": [{"chain": {"table": name, "name": "forward"}} for name in sorted(self.tables)]}
+                )
             case ["ip", "netns", "delete", name]:
                 (self.netns / name).unlink()
             case ["sh", "-c", command]:

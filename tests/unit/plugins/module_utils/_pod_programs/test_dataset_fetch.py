@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """dataset_fetch.py, against a web server of its own."""
@@ -98,7 +96,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(206 if asked else 200)
         if asked:
             self.send_header("Content-Range", f"bytes {begin}-{len(content) - 1}/{len(content)}")
-        self.send_header("Content-Length", str(len(content) - begin))
+        if not self.path.startswith("/untold"):
+            self.send_header("Content-Length", "many" if self.path.startswith("/wrong") else str(len(content) - begin))
         self.end_headers()
         cut, self.server.cut_at = self.server.cut_at, None
         self.wfile.write(content[begin:cut])
@@ -240,6 +239,29 @@ def test_size_and_space_are_looked_at_first(server: Server, tmp_path: Path, monk
     monkeypatch.setattr(program.shutil, "disk_usage", lambda _path: usage._replace(free=3))
     with pytest.raises(program.Permanent, match="has 3 free"):
         program.fetch(tmp_path, address(server), sha(server.content), "x")
+
+
+def test_an_answer_of_untold_length_is_not_read_beyond_the_size(server: Server, tmp_path: Path) -> None:
+    server.content = b"x" * 100_000
+    with pytest.raises(program.Permanent, match="more than the 1000 bytes"):
+        program.fetch(tmp_path, address(server, "untold"), sha(server.content), "x", size=1000)
+    assert all(path.stat().st_size <= 1000 for path in tmp_path.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("name", ["wrong", "\u00e4/%C3%A4"])
+def test_odd_lengths_and_paths_are_no_errors(server: Server, tmp_path: Path, name: str) -> None:
+    server.content = b"data"
+    program.fetch(tmp_path, address(server, name), sha(server.content), "x", "none")
+    assert server.seen[-1][0].isascii()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:abc/x", "http://[::1/x", "http://h h/x", "http://127.0.0.1:99999/x"])
+def test_an_address_that_is_none_is_not_tried_again(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(program.Permanent, match=r"no URL|no address"):
+        program.download(url, tmp_path / "part", None)
+    assert "attempt" not in capsys.readouterr().out
 
 
 def test_what_others_put_there_stays(server: Server, tmp_path: Path) -> None:
@@ -463,13 +485,13 @@ def test_two_runs_at_once_never_share_a_draft(server: Server, tmp_path: Path, mo
     url, want, first = address(server, "blob.bin"), sha(server.content), [True]
     copied = program._copy
 
-    def in_the_middle(answer: program.Answer, part: Path) -> None:
+    def in_the_middle(answer: program.Answer, part: Path, *more: t.Any) -> None:
         part.write_bytes(server.content[:1000])
         if first and first.pop():
             monkeypatch.setenv("DATASET_RUN", "second")
             program.fetch(tmp_path, url, want, "x")
             assert part.read_bytes() == server.content[:1000]
-        copied(answer, part)
+        copied(answer, part, *more)
 
     monkeypatch.setattr(program, "_copy", in_the_middle)
     monkeypatch.setenv("DATASET_RUN", "first")
