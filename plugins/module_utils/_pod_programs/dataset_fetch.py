@@ -364,7 +364,7 @@ def _copy(answer: Answer, part: Path, most: int | None, what: str) -> None:
             done += len(chunk)
             if most is not None and done > most:
                 raise Permanent(
-                    f"{what} has more than the {most} bytes that were announced. Correct dataset_size, or the address."
+                    f"{what} has more than the {most} bytes that were announced. Correct the option size, or the address."
                 )
             out.write(chunk)
             if time.monotonic() - told >= _SPEAK_EVERY:
