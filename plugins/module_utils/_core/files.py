@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import pathlib
 import tempfile
 import typing as t
 from collections.abc import Iterator
+
+from .errors import InvalidInput
 
 
 def draft_prefix(path: pathlib.Path) -> str:
@@ -55,3 +58,11 @@ def _lock(lock: pathlib.Path) -> t.IO[str]:
             if os.path.samestat(os.fstat(held.fileno()), lock.stat()):
                 opened.pop_all()
                 return held
+
+
+def entries(folder: pathlib.Path, option: str, most: int = 100_000) -> list[pathlib.Path]:
+    """List all files and folders below a folder. Raises InvalidInput beyond MOST of them, which only a mistake such as ``/`` has."""
+    found = list(itertools.islice(folder.rglob("*"), most + 1))
+    if len(found) > most:
+        raise InvalidInput(f"{option}: {folder} has more than {most:,} files.", hint="Name a folder further down.")
+    return found

@@ -72,7 +72,7 @@ OPTIONS: dict[str, Shape] = {
         "ephemeral": {"volumeClaimTemplate": _CLAIM}, "projected": {"sources": [{"secret": NAMED, "configMap": NAMED}]},
     }],
 }  # fmt: skip
-"""Of options by name, which mean the same in all modules."""
+"""The shapes of options by name, which mean the same in all modules."""
 _CONTAINERS = OPTIONS["init_containers"] = [{
     "name": str, "image": str, "command": [object], "args": [object], "env": [{"name": str, "valueFrom": OPTIONS["value_from"]}],
     "envFrom": [{"secretRef": NAMED, "configMapRef": NAMED}], "ports": [{"name": str, "containerPort": int, "protocol": str}],
@@ -116,7 +116,7 @@ _MANIFESTS: dict[tuple[str, str], Shape] = {
 
 
 def problems(value: t.Any, shape: Shape, path: str) -> t.Iterator[str]:
-    """What differs from the shape, each with its path. Null is an unset field, as in the API."""
+    """The differences from the shape, each with its path. Null is an unset field, as in the API."""
     value = revealed(value)
     if value is None or shape is object:
         return
@@ -152,7 +152,7 @@ def _mapping_problems(value: t.Any, shape: Each | dict[str, Shape], path: str) -
 
 
 def of_manifest(manifest: t.Mapping[str, t.Any]) -> list[str]:
-    """What differs in an object from the shape of its kind. Objects of other kinds only need metadata as all have it."""
+    """The differences of an object from the shape of its kind. Objects of other kinds only need the metadata that all have."""
     group = str(manifest.get("apiVersion", "")).rpartition("/")[0]
     shape = _MANIFESTS.get((group, str(manifest.get("kind", ""))), {})
     return list(problems(dict(manifest), {**shape, "metadata": _META}, ""))

@@ -23,6 +23,7 @@ import typing as t
 from collections.abc import Iterator, Sequence
 
 from ..._core.errors import InvalidInput
+from ..._core.files import entries
 
 _IN_MEMORY = 1 << 24
 
@@ -60,7 +61,7 @@ def _files(paths: Sequence[str], exclude: Sequence[str]) -> dict[str, pathlib.Pa
         top = pathlib.Path(text)
         if not top.exists():
             raise InvalidInput(f"workspace: {top} does not exist on the host that the task runs on.")
-        below = sorted(top.rglob("*")) if top.is_dir() else [top]
+        below = sorted(entries(top, "workspace")) if top.is_dir() else [top]
         for path in below:
             name = path.relative_to(top).as_posix() if top.is_dir() else path.name
             if _is_left_out(name, exclude) or (path.is_dir() and not path.is_symlink()):

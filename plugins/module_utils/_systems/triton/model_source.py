@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..._core.errors import InvalidInput
+from ..._core.files import entries
 from .model_config import FILE, ModelConfig, parsed
 
 _VERSION = re.compile(r"[1-9][0-9]*")
@@ -93,7 +94,9 @@ def _config(folder: Path) -> ModelConfig:
 
 def _names(folder: Path) -> list[str]:
     """The files of FOLDER without its configuration, and without what Python has compiled."""
-    paths = [path for path in folder.rglob("*") if "__pycache__" not in path.parts and path != folder / FILE]
+    paths = [
+        path for path in entries(folder, "src", 20_000) if "__pycache__" not in path.parts and path != folder / FILE
+    ]
     for path in paths:
         if not path.is_file() and (path.is_symlink() or not path.is_dir()):
             raise InvalidInput(f"src: {path} is not a plain file.", "Put the file itself there.")
