@@ -16,7 +16,13 @@ COLLECTION = "ansible_collections.muster.ml."
 
 
 class Loader(yaml.CSafeLoader):
-    """Reads what Ansible adds to YAML, such as !vault and !unsafe, as the plain value."""
+    """Reads what Ansible adds to YAML, such as !vault and !unsafe, as the plain value. Refuses keys that are there twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _value in node.value if isinstance(key, yaml.ScalarNode)]
+        if twice := {key for key in keys if keys.count(key) > 1} - {"<<"}:
+            raise yaml.constructor.ConstructorError(None, None, f"{', '.join(sorted(twice))} twice", node.start_mark)
+        return super().construct_mapping(node, deep)
 
 
 def _plain(loader: yaml.CSafeLoader, _suffix: str, node: yaml.Node) -> Any:

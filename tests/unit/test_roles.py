@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 import pytest
 from support import reading
+from support.docs import fences
 from support.docs.collection import tasks_in
 from support.places import sources
 
@@ -326,3 +327,15 @@ def test_internal_variables_that_a_role_reads_are_set_in_it(name: str) -> None:
     found = [name for row in re.findall(f"{keys}|{named}", text, re.MULTILINE) for name in row if name]
     given = {"__released_operator_spec"}  # by the roles that share its tasks
     assert read - {*found} - given == set()
+
+
+def test_what_stands_beside_a_role_is_an_option_of_it() -> None:
+    """Ansible checks that, and not the role's vars, against its argument spec, and fails the run."""
+    names = [
+        name for name in sources() if name.endswith(".yml") and name.startswith(("playbooks/", "extensions/", "tests/"))
+    ]
+    plays = [(name, play) for name in names for play in reading.load(ROOT / name) or () if isinstance(play, dict)]
+    roles = [(name, role) for name, play in plays for role in play.get("roles") or () if isinstance(role, dict)]
+    assert len(roles) > 25
+    wrong = {name: said for name, role in roles for said in fences.in_role(role) if said.endswith("in vars only")}
+    assert wrong == {}

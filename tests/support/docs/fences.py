@@ -119,6 +119,9 @@ def in_role(item: Mapping[str, Any]) -> Iterator[str]:
     given = {k: v for k, v in item.items() if k not in ROLE_KEYWORDS}
     unknown = given.keys() - collection.variables().keys()
     yield from (f"role {name} reads no variable {variable}" for variable in sorted(unknown))
+    # Ansible checks what is written beside the role, and not its vars, against the role's argument spec.
+    of_others = given.keys() - unknown - collection.roles()[name].options.keys()
+    yield from (f"role {name} takes {variable} in vars only" for variable in sorted(of_others))
     yield from in_variables({**given, **(item.get("vars") or {})})
 
 
