@@ -272,7 +272,7 @@ def execute(ctx: Context) -> Result:
 
 
 def _promised(ctx: Context) -> Promised:
-    """What check mode counts as there beside what the cluster has."""
+    """The kinds and namespaces that check mode counts as existing, beside those of the cluster."""
     for text in ctx.params["expected_kinds"]:
         api_version, _slash, kind = text.rpartition("/")
         if not (api_version and kind):
@@ -283,7 +283,7 @@ def _promised(ctx: Context) -> Promised:
 
 
 def owner_of_task(ctx: Context, objects: list[t.Any]) -> str:
-    """The owner with its namespace. The default owner has none: nothing is found by it, and tasks that have nothing in common share it."""
+    """The owner with its namespace. The default owner has none: unrelated tasks share it, so no objects are searched by it."""
     name = ctx.params["owner"]
     return name if name == DEFAULT_OWNER else owner_at(name, _home(ctx, objects))
 

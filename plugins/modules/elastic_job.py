@@ -350,7 +350,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Train, scale, or remove."""
+    """Create, scale or remove the training."""
     return trainings.execute(ctx, KIND, desired)
 
 

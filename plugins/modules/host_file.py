@@ -222,7 +222,7 @@ def absent(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]:
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    """Have the file, or have it no more."""
+    """Write the file, or delete it."""
     path, record_path = Path(ctx.params["path"]).absolute(), Path(ctx.params["record"]).absolute()
     return (present if ctx.params["state"] == "present" else absent)(ctx, path, record_path)
 

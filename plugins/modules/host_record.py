@@ -176,7 +176,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
-    """Record what does not exist."""
+    """Record the files and programs that do not exist yet."""
     params = ctx.params
     with created.opened(path, check=ctx.check) as record:
         if foreign := [one for one in params["refuse_foreign"] if created.is_foreign(record, Path(one))]:
@@ -194,7 +194,7 @@ def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
 
 
 def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
-    """Remove what is recorded: programs first, then what they and Muster wrote, then empty folders."""
+    """Remove the recorded entries: programs first, then files that they and Muster wrote, then empty folders."""
     params = ctx.params
     with created.opened(path, check=ctx.check, removing=True) as record:
         removal = created.Removal(record, params["delete_data"], params["data_option"], ctx.check)
@@ -213,7 +213,7 @@ def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    """Record or remove."""
+    """Record the entries, or remove those recorded."""
     path = Path(ctx.params["path"]).absolute()
     return (present if ctx.params["state"] == "present" else absent)(ctx, path)
 

@@ -308,7 +308,7 @@ def authorities(params: dict[str, t.Any]) -> str | None:
 
 
 def places(ctx: Context) -> dict[str, Opened]:
-    """Name of a replica -> how it is reached."""
+    """Return name of a replica -> function that connects to it."""
     params, url = ctx.params, ctx.params["url"]
     speaking = functools.partial(_CLIENTS[params["protocol"]], timeout=params["request_timeout"])
     if url:
@@ -321,7 +321,7 @@ def places(ctx: Context) -> dict[str, Opened]:
 
 
 def addresses(ctx: Context) -> dict[str, str]:
-    """Name of a replica -> its address in the cluster."""
+    """Return name of a replica -> its URL in the cluster."""
     name, url = ctx.params["name"], ctx.params["url"]
     if url:
         return {url: parts_of(url).geturl()}
@@ -335,7 +335,7 @@ def addresses(ctx: Context) -> dict[str, str]:
 
 
 def places_of_pod(ctx: Context, inference: Inference) -> dict[str, Opened]:
-    """As reachable, and asked already, by a pod."""
+    """Return the clients of the replicas or the URL, with the responses that a pod has recorded."""
     params, namespace = ctx.params, ctx.namespace
     server = Ref(*DEPLOYMENT, params["name"], namespace)
     settings = pod_check.settings_of(ctx.cluster.get(server), params["image"], server)
@@ -356,7 +356,7 @@ def places_of_pod(ctx: Context, inference: Inference) -> dict[str, Opened]:
 
 
 def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:
-    """As places; if asked to wait, once the model is ready in each."""
+    """Return the places; with wait, once the model is ready in all of them."""
 
     def observe() -> tuple[dict[str, Opened], str | None]:
         found = places(ctx)

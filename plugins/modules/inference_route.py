@@ -175,7 +175,7 @@ BACKEND: dict[str, dict[str, t.Any]] = {
     "weight": {"type": "int", "default": 1},
 }
 APIS = {"gateway-api": route, "istio": route_istio}
-"""How routes are written, by option kind."""
+"""The APIs of routes, by option kind."""
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "inference"},
     "namespace": {"type": "str"},
@@ -233,7 +233,7 @@ class _Routes:
                 )
 
     def live(self) -> tuple[Weights, Weights]:
-        """The weights that count now, and those to go back to; both empty if there is no route."""
+        """The weights in effect, and those to roll back to; both empty if there is no route."""
         for ref in self._refs:
             if found := self._ctx.cluster.get(ref):
                 weights = self._api.weights_of(found)
@@ -241,12 +241,12 @@ class _Routes:
         return {}, {}
 
     def write(self, weights: Weights | None = None, before: Weights | None = None, *, wait: bool = True) -> Report:
-        """Apply them."""
+        """Apply the routes."""
         made = self._api.manifests(self._wanted, weights, before)
         return groups.apply_group(self._ctx, made, self.owner, wait=wait)
 
     def unwanted(self) -> list[Ref]:
-        """The routes of protocols and kinds that are no longer asked for."""
+        """The routes of protocols and kinds that are no longer desired."""
         return [ref for ref in all_refs(self._wanted.name, self._wanted.namespace) if ref not in self._refs]
 
 
@@ -258,7 +258,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         kept = _kept(ctx, all_refs(name, namespace))
         if kept.changes:
             return ctx.result(kept)
-        # By their names: a server without a Gateway is removed the same way, and nobody need ask for all kinds of the cluster.
+        # Objects are deleted by name: a server without a Gateway is removed the same way, and no list of all kinds is needed.
         report = delete_objects(
             ctx.cluster, all_refs(name, namespace), owner_of("inference_route", namespace, name), check=ctx.check,
             on_progress=ctx.progress, **{key: params[key] for key in WAIT},

@@ -162,7 +162,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def _look_for_kinds(ctx: Context) -> None:
-    """Ask for kinds that were not served: the definition of an operator's kind may be installed while the training is waited for."""
+    """Discover kinds that were not served: an operator's CustomResourceDefinition may be installed while the module waits."""
     for backend in KINDS[ctx.params["kind"]].backends:
         for kind in backend.workloads:
             if ctx.cluster.resource(kind.api_version, kind.kind) is None:
@@ -209,7 +209,7 @@ def _chosen(status: JobStatus, names: list[str], *, previous: bool) -> list[tupl
         if name not in known:
             near = suggest(name, known)
             hint = f"Did you mean '{near}'?" if near else ""
-            # It may be made only now: a training's groups are not made in one request.
+            # It may not exist yet: a training's groups are not created in one request.
             raise NotFound(
                 f"groups: training {status.name} has no group '{name}', it has {', '.join(known)}.", hint=hint
             )

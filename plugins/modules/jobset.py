@@ -263,7 +263,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Train, suspend, or remove."""
+    """Create, suspend or remove the training."""
     return trainings.execute(ctx, KIND, desired)
 
 

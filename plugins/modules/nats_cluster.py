@@ -260,7 +260,7 @@ class Life(servers.Life[NatsCluster]):
         return [*super().unwanted(), *([budget] if wants_none else [])]
 
     def wait(self) -> dict[str, t.Any]:
-        """Wait as option wait_for says."""
+        """Wait for the state in option wait_for."""
         wait = nats.replace_outdated if self.server.backend == "operator" else nats.wait
         if self.params["wait_for"] == "running":
             nats.wait_for_pods(self.ctx.cluster, self.server, **self.waiting)

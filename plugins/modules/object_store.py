@@ -178,7 +178,7 @@ class Life(servers.LifeWithClaims[ObjectStore]):
         try:
             return _row(store.sync(self.ctx.cluster, self.server, self.login, self.buckets, check=True))
         except Unreachable as exc:
-            # What check mode was asked about may be the very change that makes it answer again.
+            # The store may not respond until the change that check mode plans is made.
             self.ctx.warn(f"Which buckets are missing is not known: {exc.message}")
             return {}
 

@@ -181,7 +181,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     owner = owner_of("prometheus_adapter", namespace, metrics_adapter.NAME)
     waiting = {key: params[key] for key in WAIT}
     if params["state"] == "absent":
-        # Nobody else trusts its authority.
+        # No other client trusts its CA, so its Secret is deleted, too.
         report = delete_objects(
             ctx.cluster, None, owner, check=ctx.check, namespace=namespace, delete_data=True,
             ignore_users_of=owners(params["ignore_users_of"]), on_progress=ctx.progress, **waiting,
@@ -195,7 +195,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     def make(once: MadeOnce) -> tuple[list[Manifest], list[Manifest]]:
         pairs = certificates.secrets(once, namespace, metrics_adapter.AUTHORITY, [leaf], labels, in_use=False)
         objects = [*pairs, *metrics_adapter.manifests(adapter, str(pairs[-1]["data"]["ca.crt"]))]
-        # An API that nobody answers for would disturb everybody who asks what the cluster serves, so that it comes last.
+        # An APIService without a running server would break discovery for all clients, so it is applied last.
         apis = [one for one in objects if (one["apiVersion"], one["kind"]) == metrics_adapter.API_SERVICE]
         return [one for one in objects if one not in apis], apis
 

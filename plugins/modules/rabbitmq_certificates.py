@@ -144,7 +144,7 @@ def absent(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
 
 
 def _others_in(folder: Path, going: set[str]) -> list[str]:
-    """Entries of FOLDER that are not GOING, or of which not everything is."""
+    """Return entries of FOLDER that are not in GOING, or only partly."""
 
     def goes(entry: Path) -> bool:
         if str(entry) in going or entry.name == f".{RECORD}.lock":
@@ -156,7 +156,7 @@ def _others_in(folder: Path, going: set[str]) -> list[str]:
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    """Have the certificates, or have them no more."""
+    """Create, renew or delete the certificates."""
     folder = Path(ctx.params["directory"]).absolute()
     for broker in ctx.params["brokers"]:
         if "/" in broker or broker in ("", ".", ".."):

@@ -204,7 +204,7 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
 
     kind = RabbitmqCluster
     authority: str | None = None
-    """The certificate of the authority, where it is known."""
+    """The CA certificate, if it is known."""
 
     @property
     def password(self) -> Sensitive | None:

@@ -388,7 +388,7 @@ CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS}
 
 
 def desired(ctx: HostContext) -> Wanted:
-    """Return what the options and the file describe; InvalidInput names a row that no broker would take."""
+    """Return the definitions of the options and the file; InvalidInput names a row that no broker would accept."""
     params = ctx.params
     given = [params, document.studioml(params["studioml_queues"]), _exported(ctx)]
     rows = {name: [row for part in given for row in part.get(name) or ()] for name in document.KINDS}
@@ -422,7 +422,7 @@ def _exported(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    """Check the document, then bring the broker to it."""
+    """Check the document, then apply it to the broker."""
     wanted = desired(ctx)
     if ctx.params["ensure_login"] and ctx.params["login_kubernetes"]:
         raise InvalidInput(

@@ -131,7 +131,7 @@ CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS, "mutually_exclusive": [("mat
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    """Read, wait until nothing is wrong if requested, and try a message."""
+    """Read the state, wait until there are no problems if requested, and probe with a message."""
     params = ctx.params
     if params["match"] is not None:
         return {"changed": False, "queues": _messages(ctx, queues.matching(params["match"]))}
@@ -142,7 +142,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
             found = health.survey(broker, params["vhost"])
         if params["probe"] and not ctx.check:
             if found["problems"]:
-                # A broker with an alarm takes no message, and does not say so.
+                # A broker with an alarm blocks publishers without an error.
                 raise Failed(
                     f"The broker at {broker.address} is not healthy: {'; '.join(found['problems'])}.", details=found
                 )

@@ -178,7 +178,7 @@ def key_files(params: dict[str, t.Any]) -> dict[str, Sensitive]:
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    """Write or remove what is ours."""
+    """Write our settings and keys, or remove them."""
     params = ctx.params
     path = pathlib.Path(params["path"]).absolute()
     folder = client_files.Folder(path, ctx.check)

@@ -337,7 +337,7 @@ class Life(servers.Life[Runner]):
         return manifests(self.server)
 
     def apply(self) -> Report:
-        """Apply what differs. What was planned is what is reported, because draining writes one object twice."""
+        """Apply the differences. The report is that of the plan, because draining writes one object twice."""
         cluster, runner = self.ctx.cluster, self.desired(self.ctx.namespace)
         warnings = [] if self.ctx.check else runners.check_secrets(cluster, runner)
         keys = key_secrets.runner_keys(cluster, runner.namespace, runner.key_secret, runner.passphrase_secret)
@@ -362,7 +362,7 @@ class Life(servers.Life[Runner]):
             self._drain(runner)
             groups.apply_group(self.ctx, manifests(runner, DRAINED), self.owner, wait=False)
         if stops or runners.is_drained(cluster, runner):
-            # Also after a run that was killed before this: whoever takes work now must not be a pod that goes.
+            # Done after an interrupted run, too: from now on, experiments must not start in a pod that is being stopped.
             runners.wait_replaced(cluster, runner, timeout=self.params["wait_timeout"], on_progress=self.ctx.progress)
         return groups.apply_group(self.ctx, self.manifests(), self.owner, wait=self.params["wait"], prune=True)
 
@@ -392,7 +392,7 @@ class Life(servers.Life[Runner]):
             self.drained = True
 
     def unwanted(self) -> list[Ref]:
-        """Nothing beside what prune deletes."""
+        """Return no objects: prune deletes them."""
         return []
 
     def wait(self) -> dict[str, t.Any]:

@@ -251,7 +251,7 @@ def desired(ctx: Context, namespace: str, name: str) -> Desired:
         check_name(name, "name", limit=NAME_MAX),
         owner_of("training_secret", namespace, name),
         generation=check_count(params["generation"], "generation", minimum=1),
-        # An empty text is the error of a template, not the wish for a new key.
+        # An empty text is an error of a template, not a request for a new key.
         private_key=None if params["private_key"] is None else Sensitive(params["private_key"]),
         passphrase=None if params["passphrase"] is None else Sensitive(params["passphrase"]),
         username=params["broker_user"],
@@ -264,7 +264,7 @@ def desired(ctx: Context, namespace: str, name: str) -> Desired:
 
 
 def _private(ctx: Context, name: str) -> Plan:
-    """Check the options, before any request to the cluster; what is returned reads from it."""
+    """Check the options before any request; the returned function reads from the cluster."""
     decrypts = ctx.params["content"] == "decryption_key"
     _refuse_others(ctx.params, "private_key", "public_key", *(["passphrase"] if decrypts else []))
     asked = desired(ctx, ctx.params["namespace"] or "", name)

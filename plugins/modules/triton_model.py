@@ -267,7 +267,7 @@ def opened(ctx: Context, namespace: str, owner: str) -> contextlib.AbstractConte
     params = ctx.params
     storage = Storage.from_params(params["storage"])
     if _on_google(params):
-        # It imports the libraries of Google, which nobody else needs.
+        # This imports Google's libraries, which other repositories do not need.
         from ansible_collections.muster.ml.plugins.module_utils._edge import google_login
 
         credentials = google_login.credentials_of(params["auth_kind"])
@@ -303,7 +303,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         progress=ctx.progress,
         warn=ctx.warn,
     )
-    owner = owner_of("triton_server", namespace, params["name"])  # what is noted goes with the server
+    owner = owner_of("triton_server", namespace, params["name"])  # the record is deleted with the server
     wanted = Wanted(params["model"], source, params["versions"], purge=params["purge_versions"])
     try:
         with opened(ctx, namespace, owner) as store:
@@ -313,7 +313,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     except NotFound:
         if not ctx.check or source is None:
             raise
-        # Its store may be made by an earlier task of the same run.
+        # An earlier task of the same run may create its store.
         return _result(ctx, planned(wanted))
 
 

@@ -326,7 +326,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_repository",))]}
 
-# A server without a model has no metric, and models may be uploaded only when it serves.
+# A server without a model has no metric, and models may be uploaded only when the server runs.
 _WITHOUT_MODELS = {(group_of(replicas.AUTOSCALER[0]), replicas.AUTOSCALER[1]): exists}
 _PLAIN = (
     *("args", "shm_size", "strict_readiness", "startup_timeout", "drain_timeout", "exit_timeout"),
@@ -394,16 +394,16 @@ class Life(servers.Life[TritonServer]):
         if server.autoscaling:
             replicas.check_only_autoscaler(cluster, ref, self.owner)
             number = replicas.hand_over(cluster, ref, self.owner, server.autoscaling.bounds, check=check)
-            # A dry run cannot hand over first, and would show the default of the API server.
+            # A dry run cannot transfer the field first, and would show the API server's default.
             return dataclasses.replace(server, replicas=number if check else None), Report(), None
-        # Before the number is changed, because it would change it again.
+        # Deleted before the number is changed, because the autoscaler would change it again.
         autoscaler = Ref(*replicas.AUTOSCALER, server.name, server.namespace)
         gone = delete_unwanted(cluster, [autoscaler], self.owner, check=check)
         left = replicas.is_left_over(cluster, ref, self.owner)
         return server, gone, {ref: [replicas.FIELD]} if left else None
 
     def unwanted(self) -> list[Ref]:
-        """What an earlier run may have made for metrics, and the account: its pods have gone, if that was waited for."""
+        """The objects for metrics, and the ServiceAccount, of earlier options; pods with the account are gone if the module has waited."""
         server, made = self.server, {ref_of(one) for one in self.manifests()}
         kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
         refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
@@ -416,7 +416,7 @@ class Life(servers.Life[TritonServer]):
 
 
 def _as_handed_over(change: Change) -> Change:
-    """What a dry run tells of the Deployment whose number it could not hand over: nothing in it changes but who owns the number."""
+    """Report the Deployment as updated if a dry run could not transfer its replicas to the autoscaler: only the field manager changes."""
     if (change.ref.api_version, change.ref.kind) != DEPLOYMENT or change.action != "unchanged":
         return change
     return dataclasses.replace(change, action="updated", reason="its replicas are left to the autoscaler")

@@ -2,19 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether waiting longer is of no use: a rank ends again and again with the same error, or the registry refuses its image.
+"""Failures that a wait cannot outlast: a rank ends again and again with the same error, or the registry refuses its image.
 
-Kubernetes starts such a rank again for as long as it may: a container for ever, a Job's pod as often as its backoffLimit says, each time
-after twice as long a pause. Much of what fails at its start also heals: a server that is not there yet, a part of the training that was
-killed and takes others with it. The bound is therefore several runs in a row, all of them short, the last one during this wait:
+Kubernetes restarts such a rank as often as it may: a container without limit, a Job's pod up to its backoffLimit, with pauses that
+double each time. Many failures at the start heal by themselves: a server that has not started yet, a part of the training that was
+killed and makes others fail. The bound is therefore several runs in a row, all of them short, the last one during this wait:
 
-* A run of SHORT seconds or more did some work; what failed before it does not count.
-* The pauses of Kubernetes (10, 20, 40 seconds) give what is missing more than a minute to come.
-* What ended before the wait began counts, but does not suffice: after the cause was corrected, a new wait allows one more attempt.
-* Not counted is what the Job itself does not count (podFailurePolicy), a disruption, and who was killed from outside.
+* A run of SHORT seconds or more did some work; failures before it do not count.
+* The pauses of Kubernetes (10, 20, 40 seconds) give missing dependencies more than a minute to start.
+* Runs that ended before the wait began count, but do not suffice: after the cause was corrected, a new wait allows one more attempt.
+* Failures that the Job itself does not count (podFailurePolicy), disruptions, and kills from outside are not counted.
 
-An image is refused if the registry answers that it does not exist, or not for this pod. An image that is being pushed may come yet, so the
-kubelet's first attempts (after 10 and 20 seconds) are waited for. A registry that cannot be reached is no answer.
+An image is refused if the registry responds that it does not exist, or that this pod has no access. The image may still be uploaded, so
+the kubelet's first attempts (after 10 and 20 seconds) are waited for. An unreachable registry is no refusal.
 
 Private to the collection.
 """
@@ -29,7 +29,7 @@ from .._kube.pod_status import EndedRun
 from .status import JobStatus, Rank
 
 RUNS = 4
-"""So many failed runs in a row end a wait."""
+"""The number of consecutive failed runs that ends a wait."""
 SHORT = 60.0
 """Seconds below which a run did no work."""
 REFUSED = 60.0
@@ -37,7 +37,7 @@ REFUSED = 60.0
 
 
 class RepeatedFailures:
-    """The ended runs of every rank that one wait has seen. Of a container Kubernetes itself remembers two."""
+    """The ended runs of every rank that one wait has seen. Kubernetes itself keeps two per container."""
 
     def __init__(self) -> None:
         self._runs: dict[tuple[str, int], set[EndedRun]] = {}
@@ -60,7 +60,7 @@ class RepeatedFailures:
 
 
 class RefusedImages:
-    """Since when the registry refuses the image of each rank, as far as one wait has seen."""
+    """The time since when the registry refuses the image of each rank, as one wait has seen it."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -91,7 +91,7 @@ def failed_in_a_row(runs: Sequence[EndedRun], expected: frozenset[int]) -> list[
 
 
 def _seconds(run: EndedRun) -> float:
-    """How long it ran. A container that never started has no times, or those of 1970."""
+    """Return how long it ran. A container that never started has no times, or those of 1970."""
     try:
         return (dt.datetime.fromisoformat(run.finished) - dt.datetime.fromisoformat(run.started)).total_seconds()
     except ValueError:

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The protocol between the one life of a training (lifecycle.py) and the systems.
+"""The protocol between the lifecycle of a training (lifecycle.py) and the systems.
 
-A system describes its trainings with one Kind, which has a Backend for each way to run them. Everything that is the same for all
-trainings is written once, in lifecycle.py; what a system does differently is a function here. The defaults are for trainings of ordinary
-Kubernetes workloads.
+A system describes its trainings with one Kind, which has a Backend for each way to run them. Steps that are the same
+for all trainings are in lifecycle.py; the differences of a system are functions here. The defaults are for trainings of ordinary Kubernetes
+workloads.
 
 Private to the collection.
 """
@@ -34,7 +34,7 @@ Goal = t.Literal["running", "step", "completed"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
-    """What to do with a training in this run; the modules describe the options. Timeouts are in seconds."""
+    """The options of this run for a training; the modules describe them. Timeouts are in seconds."""
 
     cluster: Cluster
     check: bool
@@ -57,7 +57,7 @@ class Progress(t.Protocol):
     """The progress of a training, from the logs of its pods."""
 
     def result(self) -> dict[str, t.Any]:
-        """As the modules return it, under ``world``."""
+        """Return the value of ``world`` in the modules' results."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Desired:
     parts: Mapping[str, str]
     """A hash for each option that cannot change while the training runs."""
     precondition: Callable[[Cluster], None] | None = None
-    """Raises if something that the training uses and does not create is missing, or is not free."""
+    """Raises if an object that the training uses and does not create is missing, or in use by another training."""
     unwanted: Sequence[Ref] = ()
     """Objects that other options would have created; they are deleted."""
     size: int | None = None
@@ -144,9 +144,9 @@ class Backend:
     named: bool = False
     """Whether the workload is found by the training's name, with any owner; otherwise workloads are found by the label."""
     installed_by: str = ""
-    """What installs the kind of the first workload, with the role, for the message."""
+    """The operator that installs the kind of the first workload, with its role, for the message."""
     immutable_because: str = ""
-    """Why the options of an existing training cannot change, for the message."""
+    """The reason why the options of an existing training cannot change, for the message."""
     judge: Callable[[Manifest, Sequence[Manifest]], list[GroupStatus]] | None = None
     """The groups of a workload whose pods do not have our labels."""
     continued: Callable[[Sequence[Manifest], Sequence[Manifest]], list[Manifest]] | None = None
@@ -212,21 +212,21 @@ class Kind:
 
     name: str
     backends: Sequence[Backend]
-    """The first of them that has workloads of a training is the one that runs it."""
+    """The backends. The first one that has workloads of a training runs it."""
     label: str = ""
-    """On every object of a training, where there is such a label; the value is the training's name."""
+    """A label of every object of a training, if there is one; the value is the training's name."""
     title: str = ""
-    """Name of the system, for people."""
+    """The name of the system, for messages."""
     role: str = ""
     """The role with such trainings, for the message."""
     trainer_role: str = ""
     """The role of the groups that decide whether the training has ended; without it all groups do."""
     progress: Callable[[Cluster, JobStatus], Progress] | None = None
-    """What the pods say in their logs."""
+    """Read the progress from the logs of the pods."""
     pending_reason: Callable[[Desired, Observed, Observed, Goal], str | None] | None = None
-    """What is still missing for the goal, if the state of the pods does not show it: as it was before this run, and as it is now."""
+    """Return what the goal still lacks, if the state of the pods does not show it; called with the states before this run and now."""
     scaling_pending_reason: Callable[[Desired, Observed, Observed], str | None] | None = None
-    """What is still missing after the number of pods has changed: as it was before, and as it is now."""
+    """Return what a new number of pods still lacks; called with the states before the change and now."""
     logged: Callable[[Sequence[str]], dict[str, t.Any]] | None = None
     """More keys of the modules, from the logs of the trainers."""
     results: Callable[[Observed], dict[str, t.Any]] | None = None

@@ -35,9 +35,9 @@ _NOT_YET: dict[Goal, str] = {
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
-    """Create or change the training and wait for it; an ended one stays as it is, unless a restart is requested.
+    """Create or change the training and wait for it; an ended one is left unchanged, unless a restart is requested.
 
-    Overtaken where another run has created, at the same moment, what is made once.
+    Raises Overtaken if another run has created, at the same moment, an object with a generated value.
     """
     _require_kind(request, desired.backend)
     before = desired.kind.observe(request.cluster, desired.namespace, desired.name)
@@ -139,7 +139,7 @@ def _stop(request: Request, desired: Desired, before: Observed) -> Report:
 
 
 def _continued(desired: Desired, before: Observed, config: Manifest | None) -> Desired:
-    """The desired training with what the live one keeps while it runs."""
+    """Return the desired training with the values that the live one keeps while it runs."""
     objects: Sequence[Manifest] = with_live_programs(desired.objects, config, before.workloads)
     if desired.backend.continued:
         objects = desired.backend.continued(objects, before.workloads)
@@ -185,7 +185,7 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
         _follow(request, desired, pending_reason, goal, request.world_timeout)
     except (WaitTimeout, KeepsFailing) as exc:
         objects = desired.backend.sized(desired.objects, size)
-        # What keeps failing ends with lines of a log.
+        # The error of a rank that keeps failing has lines of its log.
         said = f"{exc.message}\n" if isinstance(exc, KeepsFailing) else f"{exc.message} "
         try:
             _apply(request, desired, objects)
@@ -199,7 +199,7 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
 
 
 def _wait_and_release(request: Request, desired: Desired, before: Observed, report: Report) -> tuple[Report, Observed]:
-    """Wait as requested, and release what the training does not need if it has ended meanwhile."""
+    """Wait as requested, and release objects that the training no longer needs if it has ended meanwhile."""
     goal = request.wait_for
     if not request.wait:
         observed = desired.kind.observe(request.cluster, desired.namespace, desired.name)
@@ -223,7 +223,7 @@ def _wait_and_release(request: Request, desired: Desired, before: Observed, repo
 
 
 def _release_resources(request: Request, desired: Desired, observed: Observed, report: Report) -> Report:
-    """Release what the training no longer needs. The report lists each object once: what was created and scaled down, as created."""
+    """Release objects that an ended training does not need. The report lists each object once: if created and scaled down, as created."""
     if desired.keep_pods:
         return report
     backend, after = desired.backend, Report()

@@ -36,7 +36,7 @@ def read_logs(
         except NotFound:
             return ""
         except MusterError as exc:
-            # The log of a container that has not started: 400, "is waiting to start".
+            # The response for a container that has not started: 400, "is waiting to start".
             waits = rank.phase in ("Pending", "Terminating") or rank.reason or options.get("previous")
             if isinstance(exc, Forbidden) or (required and not waits):
                 raise

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Kueue says of a training in one of its queues that it has not admitted, or has stopped.
+"""The reason why Kueue has not admitted a training in one of its queues, or has evicted it.
 
-Kueue suspends the workload, and tells why in an object of its own, a Workload, which it makes for it.
+Kueue suspends the job, and reports the reason in the conditions of the Workload that it creates for it.
 
 Private to the collection.
 """
@@ -27,7 +27,7 @@ LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 
 
 def with_queue(cluster: Cluster, workload: Manifest, groups: Sequence[GroupStatus]) -> list[GroupStatus]:
-    """The groups of a workload; where it waits in a queue, that is the reason why they have no pods."""
+    """Return the groups of a workload. If it waits in a queue, that becomes the reason of groups without pods."""
     waiting = [group.state in ("Pending", "Degraded") for group in groups]
     reason = why_queued(cluster, workload) if any(waiting) else ""
     if not reason:
@@ -37,7 +37,7 @@ def with_queue(cluster: Cluster, workload: Manifest, groups: Sequence[GroupStatu
 
 
 def why_queued(cluster: Cluster, workload: Manifest) -> str:
-    """Why it is suspended, as its queue tells; empty if it is admitted or in no queue."""
+    """The reason why the job is suspended; empty if it is admitted or in no queue."""
     queue = labels_of(workload).get(LABEL_QUEUE)
     if not queue or not workload["spec"].get("suspend"):
         return ""
@@ -48,14 +48,14 @@ def why_queued(cluster: Cluster, workload: Manifest) -> str:
             return f"{where}: this cluster has no Kueue (role muster.ml.kueue)"
         found = list(cluster.list(API_VERSION, WORKLOAD, namespace, f"{LABEL_JOB_UID}={uid}"))
     except MusterError:
-        # A user who may run trainings may lack the right to read the Workloads of Kueue.
+        # A user with permission to run trainings may lack the permission to read Kueue's Workloads.
         return where
     said = _said(found[-1]) if found else "Kueue has not seen it yet"
     return f"{where}: {said}" if said else where
 
 
 def _said(queued: Manifest) -> str:
-    """The message of the first step that it has not made, and why it was stopped before."""
+    """The message of the first step of admission that is missing, and the reason of an earlier eviction."""
     reserved, evicted = condition(queued, "QuotaReserved"), condition(queued, "Evicted")
     if is_true(queued, "QuotaReserved"):
         missing = (

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The results of a training: values for programs, lines for people.
+"""The results of a training: as values, and as lines of text.
 
 Private to the collection.
 """
@@ -35,7 +35,7 @@ def pattern_of(text: str | None) -> re.Pattern[str] | None:
 def results(
     cluster: Cluster, kind: Kind, observed: Observed, pattern: re.Pattern[str] | None = None
 ) -> dict[str, t.Any]:
-    """The keys ``summary`` and ``table`` of the modules, and what else the kind has to tell."""
+    """The keys ``summary`` and ``table`` of the modules, and the further keys of the kind."""
     status = observed.status
     reported: dict[str, t.Any] = {"summary": status.summary(), "table": status.table()}
     if kind.results:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a training has room, before anything of it is created: all pods of a new one, the further ones of one that runs.
+"""The preflight of a training, before any of its objects is created: all pods of a new one, the additional pods of a running one.
 
 Private to the collection.
 """
@@ -23,9 +23,9 @@ _HINT = "Make room, or ask for less. preflight: false creates its pods neverthel
 
 
 def require(request: Request, desired: Desired, before: Observed, *, again: bool) -> None:
-    """Raise if the pods that this run would create do not fit; AGAIN: those of the live training go first.
+    """Raise if the pods that this run would create do not fit; AGAIN: those of the live training are deleted first.
 
-    A run that creates no pods asks nothing. A plan and a run that does not wait warn: room may come before the pods.
+    A run that creates no pods needs no preflight. Check mode and a run that does not wait only warn: capacity may be free by then.
     """
     size = sum(group.desired for group in before.status.groups)
     grows = before.exists and not again
@@ -49,7 +49,7 @@ def require(request: Request, desired: Desired, before: Observed, *, again: bool
 
 
 def _begins_with_less(request: Request, desired: Desired, before: Observed, *, again: bool) -> bool:
-    """Whether the training begins with fewer pods, and those are not said not to fit."""
+    """Whether the training may begin with fewer pods, and the preflight does not exclude that these fit."""
     if desired.least is None or desired.size is None or desired.least >= desired.size:
         return False
     objects = desired.backend.sized(desired.objects, desired.least)
@@ -57,7 +57,7 @@ def _begins_with_less(request: Request, desired: Desired, before: Observed, *, a
 
 
 def _pods(desired: Desired, before: Observed, objects: Sequence[Manifest], *, again: bool) -> Gang:
-    """The pods of the training. What is not stopped for a restart keeps its pods."""
+    """The pods of the training. Workloads that a restart does not stop keep their pods."""
     ask = functools.partial(gang, namespace=desired.namespace, kinds=desired.backend.pod_sets)
     if not before.exists:
         return ask(objects)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a training is doing, judged from its pods and workloads: one state, one reason, and every rank."""
+"""The status of a training, computed from its pods and workloads: one state, one reason, and all ranks."""
 
 from __future__ import annotations
 
@@ -86,16 +86,16 @@ class Rank:
     created: str = ""
     started: str | None = None
     finished: str | None = None
-    # Waiting longer does not help, because the cause does not go away by itself.
+    # Waiting longer does not help, because the cause is permanent.
     stuck: bool = False
-    # What the registry said.
+    # The error of the registry.
     refused_image: str = ""
-    # Of all pods of its index that are known, oldest first.
+    # The runs of all known pods of its index, oldest first.
     ended_runs: Sequence[EndedRun] = ()
 
     @property
     def pending_reason(self) -> str:
-        """One clause: which rank, and why it does not run."""
+        """The rank and the reason why it does not run, as one clause."""
         return f"{self.pod}: {self.reason}" if self.reason else f"{self.pod}: {self.phase}"
 
 
@@ -110,7 +110,7 @@ class GroupStatus:
     ranks: Sequence[Rank]
     state: State = "Unknown"
     reason: str = ""
-    # Exit status of pods whose end is no failure: part of the training was replaced, and begins again.
+    # The exit codes that are no failure: part of the training was replaced, and begins again.
     expected_exit_codes: frozenset[int] = frozenset()
 
     @property
@@ -172,12 +172,12 @@ class JobStatus:
 
     @property
     def brief_reason(self) -> str:
-        """The reason that most pods have that do not run, with one of them."""
+        """The most frequent reason of pods that do not run, with one of them."""
         unwell = [group for group in self.groups if group.state in ("Pending", "Degraded")]
         return grouped([text for group in unwell for text in (_not_running(group) or [group.reason])]) or self.reason
 
     def result(self) -> dict[str, t.Any]:
-        """As the modules return it."""
+        """Return the status as the modules return it."""
         groups = []
         for group in self.groups:
             entry = {key: getattr(group, key) for key in ("name", "role", "kind", "desired", "state", "reason")}
@@ -224,7 +224,7 @@ def _terminated(container: Manifest) -> Manifest:
 
 
 def _failed_init(status: Manifest) -> Manifest:
-    """How the init container failed that kept the others from starting."""
+    """The state of the failed init container that keeps the others from starting; empty if there is none."""
     ends = map(_terminated, status.get("initContainerStatuses") or [])
     return next((ended for ended in ends if ended.get("exitCode")), {})
 
@@ -250,7 +250,7 @@ def last_lines(text: str) -> str:
 
 
 def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
-    """Why a pod does not run (or ended badly), and whether that stays so."""
+    """The reason why a pod does not run (or failed), and whether that is permanent."""
     if phase == "Terminating":
         return _deletion_reason(pod), False
     reason, stuck = why_not_running(pod)
@@ -261,7 +261,7 @@ def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
 
 
 def _deletion_reason(pod: Manifest) -> str:
-    """Why a pod is not gone yet. If its node does not answer, only a person can know that the pod no longer runs."""
+    """The reason why a pod is not deleted yet. If its node does not respond, only an administrator can confirm that the pod has stopped."""
     if condition(pod, "DisruptionTarget").get("reason") != "DeletionByTaintManager":
         return "is being deleted"
     node = pod["spec"].get("nodeName")
@@ -308,7 +308,7 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
 
 
 def _expected_exit_codes(workload: Manifest) -> frozenset[int]:
-    """What a Job does not count towards its backoffLimit."""
+    """The exit codes that a Job does not count towards its backoffLimit."""
     rules = (workload["spec"].get("podFailurePolicy") or {}).get("rules") or []
     ignored = (rule.get("onExitCodes") or {} for rule in rules if rule.get("action") == "Ignore")
     return frozenset(code for on in ignored if on.get("operator") == "In" for code in on.get("values") or [])
@@ -334,7 +334,7 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
 
 
 def _not_running(group: GroupStatus) -> list[str]:
-    """A clause for each rank that is there and does not run."""
+    """A clause for each existing rank that does not run."""
     return [_rank_line(r) for r in group.ranks if r.stuck or r.phase not in ("Running", "Succeeded")]
 
 
@@ -393,7 +393,7 @@ def _overall(groups: Sequence[GroupStatus], trainer_role: str) -> tuple[State, s
     failed = [group for group in (*trainers, *others) if group.state == "Failed"]
     if failed:
         return "Failed", f"{failed[0].name}: {failed[0].reason}"
-    # Without these pods nothing is served or trained.
+    # Without these pods the training makes no progress.
     gone = [group for group in groups if not group.desired]
     unwell = [group for group in groups if group.state in ("Pending", "Degraded")] + gone
     if not unwell:
@@ -403,7 +403,7 @@ def _overall(groups: Sequence[GroupStatus], trainer_role: str) -> tuple[State, s
 
 
 def _reasons(groups: Sequence[GroupStatus]) -> str:
-    """What is wrong with which groups; what several have in common once."""
+    """The reasons of the groups, with their names; a reason that several groups share is listed once."""
     names: dict[str, list[str]] = {}
     for group in groups:
         names.setdefault(group.reason, []).append(group.name)
@@ -411,7 +411,7 @@ def _reasons(groups: Sequence[GroupStatus]) -> str:
 
 
 def _came_back(group: GroupStatus, trainers: Sequence[GroupStatus]) -> bool:
-    """Whether the group lost pods that existed when the training began, and did not just never have them."""
+    """Whether the group lost pods that existed when the training began; a group that never had them has not."""
     began = min((rank.started for trainer in trainers for rank in trainer.ranks if rank.started), default=None)
     if any(rank.phase == "Terminating" for rank in group.ranks):
         return True

@@ -26,7 +26,7 @@ _SIGNED = re.compile(r"[?&](x-amz-signature|x-goog-signature|sig|signature|token
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """What to fetch, and the folder in the claim that it is unpacked into."""
+    """The source of a data set, and the folder in the claim that it is unpacked into."""
 
     name: str
     namespace: str
@@ -85,7 +85,7 @@ def nested(one: str, other: str) -> bool:
 
 
 def check(dataset: Dataset) -> None:
-    """Refuse what otherwise only the pod would refuse, in its log."""
+    """Refuse options that only the pod would refuse otherwise, in its log."""
     check_name(dataset.name, "name", limit=_NAME_MAX)
     if not re.fullmatch(r"[0-9a-f]{64}", dataset.sha256):
         raise InvalidInput("sha256: not 64 hexadecimal digits in lower case.", "sha256sum FILE prints them.")
@@ -151,7 +151,7 @@ def _environment(dataset: Dataset) -> list[Manifest]:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     rows: list[Manifest] = [{"name": name, "value": value} for name, value in fixed.items() if value is not None]
-    # The pods of this Job recognise by it what earlier ones have left for them.
+    # The ID by which the pods of this Job recognise files that earlier pods of it have left.
     job = {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}
     rows.append({"name": "DATASET_RUN", "value_from": {"fieldRef": job}})
     if dataset.url_secret:

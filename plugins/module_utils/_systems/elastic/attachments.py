@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set."""
+"""Objects that this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_etcd(given: Params, etcd: Mapping[str, t.Any]) -> Params:
 
 
 def with_dataset(given: Params, dataset: Mapping[str, t.Any]) -> Params:
-    """The options with the data set as volume and environment. One in a folder of the claim for checkpoints is mounted already."""
+    """The options with the data set as volume and environment. A data set in a folder of the claim for checkpoints is mounted already."""
     storage = given.get("storage")
     shared = storage and storage["claim_name"] == dataset["claim_name"]
     root = storage["mount_path"] if storage and shared else dataset["mount_path"]

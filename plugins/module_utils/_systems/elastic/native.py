@@ -43,7 +43,7 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 
 
 def shared_objects(job: ElasticJob) -> list[Manifest]:
-    """What the pods of either backend need: the launcher, the user's files, storage, the Service with their names, the NetworkPolicy."""
+    """The objects that both backends need: launcher, the user's files, storage, the Service for the DNS names, and the NetworkPolicy."""
     config = config_map(job.metadata(job.objects_name), PROGRAMS)
     files = [files_config_map(job.metadata(job.files_name), job.files)] if job.files else []
     service = headless_service(job.metadata(job.name), job.selector, {"c10d": C10D_PORT})
@@ -84,7 +84,7 @@ def torchrun_env(job: ElasticJob) -> list[Manifest]:
 
 
 def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str = "c10d") -> Manifest:
-    """The pod template: the user's settings with what torchrun needs; the backend determines the names of container and port."""
+    """The pod template: the user's settings and those that torchrun needs; the backend determines the names of container and port."""
     maps = {"config": (job.objects_name, CONFIG_PATH)}
     if job.files:
         maps["files"] = (job.files_name, job.files_path)

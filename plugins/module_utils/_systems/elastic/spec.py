@@ -54,7 +54,7 @@ _OWNED = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ElasticJob(ProgramTraining):
-    """What torchrun runs, on how many pods, and how they meet."""
+    """An elastic PyTorch job: the script, the number of pods, and the rendezvous."""
 
     app, label, group = "elastic", "muster.ml/elastic-job", GROUP
     changeable = ProgramTraining.changeable | {"replicas"}

@@ -68,7 +68,7 @@ def _progress(cluster: Cluster, status: JobStatus) -> World:
 
 
 def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal: Goal) -> str | None:
-    """What is missing until all pods have met (running), or one has logged a step since then and since this run began (step)."""
+    """Return what the goal still lacks. running: all pods are in the rendezvous; step: a step was logged after it and during this run."""
     seen, now = _world(before), _world(observed)
     steps_on = now.makes_progress and now.stepped > seen.stepped
     if now.nodes == desired.size and (goal == "running" or (goal == "step" and steps_on)):
@@ -79,7 +79,7 @@ def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal
 
 
 def _scaling_pending_reason(desired: Desired, before: Observed, observed: Observed) -> str | None:
-    """What is missing until the rendezvous has the new size and new steps are logged."""
+    """Return what is missing until the rendezvous has the new size and new steps are logged."""
     seen, now = _world(before), _world(observed)
     if now.nodes != desired.size or now.formed <= seen.formed:
         return _with_reason(f"the rendezvous has {now.nodes or 0} of {desired.size} pods", observed)

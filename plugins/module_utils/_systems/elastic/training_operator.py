@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role training_operator installs: Kubeflow's training-operator 1.x for PyTorchJobs, with the permissions it uses and no more.
+"""The objects that role training_operator installs: Kubeflow's training-operator 1.x for PyTorchJobs, with only the permissions it uses.
 
 The project releases no manifest, only sources for kustomize. Of these the CustomResourceDefinition PyTorchJob is installed as it is.
 """
@@ -60,7 +60,7 @@ class TrainingOperator(Operator):
 
 
 def manifests(operator: TrainingOperator) -> list[Manifest]:
-    """The operator, its account and what the account may do, its webhook and what that needs."""
+    """The operator, its ServiceAccount with RBAC, and its webhook with Service and Secret."""
     account = service_account(NAME, operator.namespace, operator_labels(NAME))
     everywhere = [*EVERYWHERE, *(AUTOSCALING if operator.autoscaling else [])]
     return [
@@ -91,7 +91,7 @@ def _webhook(operator: TrainingOperator) -> list[Manifest]:
         "rules": [checks],
     }
     return [
-        # Empty, because the operator puts its certificate there and renews it.
+        # The Secret is empty, because the operator stores its certificate there and renews it.
         {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -131,7 +131,7 @@ def _deployment(operator: TrainingOperator) -> Manifest:
     }
     volumes = [{"name": "certificate", "secret": {"secretName": SECRET}}]
     pod = operator_pod(operator, container, user=USER, volumes=volumes, terminationGracePeriodSeconds=10)
-    # Two at a time would both create pods; leader election would need permissions that it uses for nothing else.
+    # Two operators at a time would both create pods; leader election would need permissions that serve nothing else.
     workload = {"replicas": 1, "strategy": {"type": "Recreate"}}
     return operator_deployment(NAME, operator, workload, pod, serves=["instances:pytorchjobs.kubeflow.org"])
 

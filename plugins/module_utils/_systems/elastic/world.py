@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the logs of an elastic job report: agents log the rendezvous, the script logs its steps."""
+"""The progress of an elastic job according to its logs: agents log the rendezvous, the script logs its steps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class World:
         return self.stepped > self.formed > 0
 
     def result(self) -> dict[str, t.Any]:
-        """As the modules return it."""
+        """Return the world as the modules return it."""
         names = ("nodes", "world_size", "round", "epoch", "step", "accuracy", "reason")
         return {name: getattr(self, name) for name in names}
 

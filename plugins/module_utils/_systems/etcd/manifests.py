@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An etcd cluster as a StatefulSet, for the rendezvous of torchrun and whatever else needs a small consistent store."""
+"""An etcd cluster as a StatefulSet, for the rendezvous of torchrun and other clients that need a small consistent store."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def manifests(cluster: EtcdCluster) -> list[Manifest]:
 
 
 def check(cluster: EtcdCluster) -> None:
-    """Refuse what otherwise only a member would refuse, in its log."""
+    """Refuse options that only a member would refuse otherwise, in its log."""
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-client-tls"), service=True)
     if cluster.size not in (1, 3, 5):
         raise InvalidInput(
@@ -203,7 +203,7 @@ def _argument(live: Manifest, name: str) -> str | None:
 
 
 def tls_of(live: Manifest) -> dict[str, bool]:
-    """Which connections of live members use TLS; it must stay, or they and their clients could not connect."""
+    """Return which connections of live members use TLS. It must not change, or members and clients could not connect."""
     urls = {"peer_tls": "--initial-advertise-peer-urls", "client_tls": "--advertise-client-urls"}
     return {name: (_argument(live, flag) or "https:").startswith("https:") for name, flag in urls.items()}
 
@@ -237,7 +237,7 @@ class MemberView:
 
     @property
     def trouble(self) -> str:
-        """Why the member is not healthy; empty if it is."""
+        """The reason why the member is not healthy; empty if it is."""
         return self.error or ("" if self.healthy else "says that it is not healthy")
 
 
@@ -266,7 +266,7 @@ def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
 def with_mutual_connections(views: Sequence[MemberView]) -> list[MemberView]:
     """Count a connection if either end reports it.
 
-    One end may be wrong for long: 3.5.35 was seen to call a peer inactive for 300 s after it was back. In etcd's rafthttp, streams and
+    One end may report a stale status: etcd 3.5.35 reported a peer as inactive for 300 s after it was back. In etcd's rafthttp, streams and
     single messages share one status, so a message to the lost peer that fails late (pipeline.go) overrules streams that are connected
     again.
     """
@@ -277,7 +277,7 @@ def with_mutual_connections(views: Sequence[MemberView]) -> list[MemberView]:
 
 
 def problems(size: int, views: list[MemberView]) -> list[str]:
-    """What differs from the desired cluster, one line per member at fault; empty if every member reports the desired state."""
+    """Return the differences from the desired cluster, one line per faulty member; empty if every member reports the desired state."""
     found = []
     if len(views) != size:
         found.append(f"{len(views)} of {size} members have a pod")

@@ -87,7 +87,7 @@ def wait(cluster: Cluster, etcd: EtcdCluster, *, timeout: float, progress: t.Cal
     def observe_once(cluster: Cluster) -> tuple[list[MemberView], str | None]:
         pods = servers.pods_of(cluster, etcd)
         seen, failures = run_all(lambda pod: _view(cluster, etcd, pod), pods, parallel=PARALLEL)
-        if failures:  # one of them as it is, which may pass
+        if failures:  # the error of one member, which may be temporary
             raise failures[0]
         views = with_mutual_connections(seen)
         return views, listed(_pending_reasons(cluster, etcd, views))
@@ -96,7 +96,7 @@ def wait(cluster: Cluster, etcd: EtcdCluster, *, timeout: float, progress: t.Cal
 
 
 def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
-    """What is not as desired. Healthy members are not enough after a change: all of them must be restarted with it."""
+    """Return the reasons why the cluster is not ready. After a change, healthy members do not suffice: all must be restarted with it."""
     missing = problems(etcd.size, views)
     members = cluster.get(servers.stateful_set_of(etcd))
     if not missing:

@@ -84,7 +84,7 @@ def _pods(job: JobSet) -> Manifest:
 
 
 def _env(job: JobSet) -> list[Manifest]:
-    """What a script needs to find the others; Kubernetes adds JOB_COMPLETION_INDEX, the number of the pod in its slice."""
+    """The variables by which a script finds the other pods; Kubernetes adds JOB_COMPLETION_INDEX, the number of the pod in its slice."""
     values = {
         "MUSTER_SLICES": str(job.slices),
         "MUSTER_HOSTS": str(job.hosts),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What slices of TPUs mean for a JobSet: pods of each slice, their nodes, their chips. No I/O."""
+"""TPU slices as options of a JobSet: the pods of each slice, their nodes and their chips. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NODE_POOL = "cloud.google.com/gke-nodepool"
 
 
 def with_tpu(params: Mapping[str, t.Any], tpu: Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """PARAMS with what the option tpu means: one Job for each slice, and in it one pod for each of its machines."""
+    """Return PARAMS with the option tpu resolved: one Job for each slice, and in it one pod for each of its machines."""
     try:
         found = tpu_slice(tpu["type"], tpu.get("topology"), tpu.get("machine_type"))
     except InvalidInput as error:
@@ -44,7 +44,7 @@ def with_tpu(params: Mapping[str, t.Any], tpu: Mapping[str, t.Any]) -> dict[str,
 
 
 def _resources(given: Mapping[str, t.Any] | None, found: Slice) -> dict[str, t.Any]:
-    """Every pod has all chips of its machine, because GKE gives the chips of a slice to no two pods of one machine."""
+    """Return resources with all chips of a node, because GKE does not share the chips of a slice's node between pods."""
     chips = {RESOURCE: found.chips_per_host}
     sides = {side: _merged((given or {}).get(side), chips, f"resources.{side}") for side in ("requests", "limits")}
     return {**(given or {}), **sides}

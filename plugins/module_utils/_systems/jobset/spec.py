@@ -20,7 +20,7 @@ GROUP = "slice"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JobSet(ProgramTraining):
-    """What the pods run, how many there are, and when the whole has succeeded or failed."""
+    """A training as a JobSet: its program, its number of pods, and its success and restart policy."""
 
     app, label, group = "jobset", "muster.ml/jobset", GROUP
     changeable = ProgramTraining.changeable | {"suspend", "ttl_seconds_after_finished"}

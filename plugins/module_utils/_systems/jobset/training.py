@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The specifics of a training as a JobSet: its groups are its slices, and its conditions say how it has ended.
+"""The specifics of a training as a JobSet: its groups are its slices, and its conditions have the outcome.
 
 Private to the collection.
 """
@@ -84,7 +84,7 @@ def _restarts(live: Manifest) -> int:
 
 
 def _pending_reason(desired: Desired, _before: Observed, observed: Observed, goal: Goal) -> str | None:
-    """What is still missing; a training that is to be suspended has nothing to wait for once it is, and its pods are gone."""
+    """Return what the goal still lacks. A training to be suspended has reached it when it is suspended and its pods are gone."""
     if desired.suspended:
         left = [rank.pod for group in observed.status.groups for rank in group.ranks if rank.phase not in _ENDED]
         if left or not all(is_true(live, "Suspended") for live in observed.workloads):

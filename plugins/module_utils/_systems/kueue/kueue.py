@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role kueue installs: the manifest that Kueue was released with, for the integrations that an option lists; and the queues."""
+"""The objects that role kueue installs: the manifest of a release of Kueue, for the integrations that an option lists, and the queues."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def manifests(controller: KueueController, released: Sequence[Manifest]) -> list
 
 
 def queues(controller: KueueController) -> list[Manifest]:
-    """The queues, with what they refer to."""
+    """The queues with the objects that they refer to."""
     return queue_objects(
         controller.resource_flavors,
         controller.cluster_queues,
@@ -66,17 +66,17 @@ def _is_config(one: Manifest) -> bool:
 
 
 def _is_own(webhook: Manifest) -> bool:
-    """Whether it is for Kueue's own kinds."""
+    """Whether the webhook is for Kueue's own kinds."""
     return bool(webhook["rules"][0]["apiGroups"] == [API_GROUP])
 
 
 def _kind_of(webhook: Manifest) -> str:
-    """Kueue names a webhook after its verb and the kind: ``mjobset.kb.io`` mutates JobSets."""
+    """Return the kind of a webhook, whose name has verb and kind: ``mjobset.kb.io`` mutates JobSets."""
     return str(webhook["name"].partition(".")[0][1:])
 
 
 def _configured(one: Manifest, kinds: Mapping[str, str]) -> Manifest:
-    """ONE for these integrations."""
+    """Return object ONE configured for these integrations."""
     if _is_config(one):
         (config,) = read(one["data"][CONFIG_FILE])
         config["integrations"]["frameworks"] = list(kinds)

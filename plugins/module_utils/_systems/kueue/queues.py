@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The queues of Kueue: kinds of nodes, quotas, who provisions nodes, the queues of the namespaces, and priorities. No I/O."""
+"""The queues of Kueue: ResourceFlavors, ClusterQueues with quotas, ProvisioningRequests, LocalQueues and priorities. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ API_GROUP = "kueue.x-k8s.io"
 API_VERSION = f"{API_GROUP}/v1beta2"
 # A pod that requests something that its queue has no quota of is never admitted, and nearly every pod requests these.
 _ALWAYS = ("cpu", "memory")
-# What answers an AdmissionCheck by a ProvisioningRequest (Kueue's docs, "Provisioning Admission Check Controller").
+# The controller that answers an AdmissionCheck by a ProvisioningRequest (Kueue's docs, "Provisioning Admission Check Controller").
 _PROVISIONER = f"{API_GROUP}/provisioning-request"
 _LABELS = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "queue"}
 
@@ -28,7 +28,7 @@ def queue_objects(
     priority_classes: Sequence[Mapping[str, t.Any]],
     provisioning_requests: Sequence[Mapping[str, t.Any]],
 ) -> list[Manifest]:
-    """All queues with what they refer to. What they refer to and is not among them may be there already."""
+    """Return all queues with the objects that they refer to. References to other objects are allowed: these may exist already."""
     for what, given in (
         ("resource_flavors", resource_flavors),
         ("cluster_queues", cluster_queues),
@@ -71,7 +71,7 @@ def _flavor(row: Mapping[str, t.Any]) -> Manifest:
 
 
 def _provisioning(row: Mapping[str, t.Any]) -> list[Manifest]:
-    """The check that holds a training until nodes are there for all of its pods, and how they are asked for."""
+    """The AdmissionCheck that holds a training until nodes for all of its pods are provisioned, and its ProvisioningRequestConfig."""
     targets = [
         {"key": label, "valueFromProvisioningClassDetail": detail}
         for label, detail in (row.get("node_selector") or {}).items()
@@ -120,7 +120,7 @@ def _cluster_queue(row: Mapping[str, t.Any]) -> Manifest:
 
 
 def _quotas(queue: str, flavor: Mapping[str, t.Any], resources: Iterable[str]) -> Manifest:
-    """Every flavor of a queue has a quota of every resource; what it was not given is none."""
+    """Return quotas of each resource for each flavor of a queue; a quota that is not given is 0."""
     fields = {"nominal_quota": "nominalQuota", "borrowing_limit": "borrowingLimit", "lending_limit": "lendingLimit"}
     for option in fields:
         for resource, value in (flavor.get(option) or {}).items():

@@ -33,7 +33,7 @@ from ..._manifests.pods import PodSettings, field_env, pod_template, resources
 CLIENT_PORT = 4222
 CLUSTER_PORT = 6222
 MONITOR_PORT = 8222
-# Who connects matters, because the servers authenticate neither clients nor each other.
+# The NetworkPolicy matters, because the servers authenticate neither clients nor each other.
 PORTS = servers.Ports(
     clients={"client": CLIENT_PORT},
     peers={"cluster": CLUSTER_PORT},
@@ -94,7 +94,7 @@ def manifests(cluster: NatsCluster) -> list[Manifest]:
 
 
 def check(cluster: NatsCluster) -> None:
-    """Refuse what otherwise only a server would refuse, in its log."""
+    """Refuse options that only a server would refuse otherwise, in its log."""
     # The longest name derived from it is that of a pod of the StatefulSet, or of the -mgmt Service.
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-mgmt"), service=True)
     check_count(cluster.size, "size", minimum=1)
@@ -155,7 +155,7 @@ def _check_operator_can_say(cluster: NatsCluster) -> None:
 
 
 def advice(cluster: NatsCluster) -> str | None:
-    """What to know before nats-operator starts so many servers; None if they are few or not its."""
+    """Return a warning about the many servers that nats-operator would start; None if they are few or another backend starts them."""
     if cluster.backend != "operator" or cluster.size <= _MANY:
         return None
     return (
@@ -216,7 +216,7 @@ def server_config(cluster: NatsCluster) -> str:
 
 
 def _routes(cluster: NatsCluster) -> list[str]:
-    # The shortest name that DNS knows: a longer one that is not complete is first looked up with every search domain.
+    # The shortest name that resolves: a longer one that is not fully qualified is first tried with each search domain.
     seeds = [f"{cluster.name}-{i}.{cluster.peers}" for i in range(min(cluster.size, _SEEDS))]
     routes = [f'    "nats://{seed}:{CLUSTER_PORT}"' for seed in seeds]
     return [
@@ -227,7 +227,7 @@ def _routes(cluster: NatsCluster) -> list[str]:
         "  no_advertise: true",
         # One connection for each pair of servers. A pool (3, and 1 for the system account) spreads accounts, and there is only one here.
         "  pool_size: -1",
-        # Between servers that are no seeds; a seed is tried until it answers.
+        # Retries between servers that are no seeds; a seed is tried until it answers.
         "  connect_retries: 120",
         "  routes: [",
         *routes,
@@ -271,8 +271,8 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
             *cluster.pod.volume_mounts,
             {"name": "config", "mountPath": "/etc/nats-config", "readOnly": True},
         ),
-        # Patient, because a restart makes the other servers connect again: many servers on a busy node answer late, not never. A server
-        # that does not answer loses its clients by the readiness probe first.
+        # The threshold is high, because a restart makes the other servers connect again, and many servers on a busy node respond late. A
+        # server that does not respond loses its clients by the readiness probe first.
         startup_probe={**health, "periodSeconds": 2, "failureThreshold": 150},
         readiness_probe={**health, "periodSeconds": 5, "failureThreshold": 3},
         liveness_probe={**health, "periodSeconds": 30, "failureThreshold": 10},
@@ -303,7 +303,7 @@ def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
 
 @dataclasses.dataclass(frozen=True)
 class ServerView:
-    """The report of one server (/varz), or why there is none."""
+    """The report of one server (/varz), or the reason why there is none."""
 
     pod: str
     varz: Mapping[str, t.Any] | None
@@ -311,12 +311,12 @@ class ServerView:
 
     @property
     def peers(self) -> int | None:
-        """Number of the other servers it has a route to, however many connections to each; None if it does not answer."""
+        """The number of other servers that it has routes to, each counted once; None if it does not answer."""
         return None if self.varz is None else int(self.varz.get("remotes") or 0)
 
 
 def is_stale(cluster: NatsCluster, pod: Mapping[str, t.Any], payload: int | None) -> bool:
-    """Whether a server runs with other settings than those of CLUSTER. One that does not answer is not judged."""
+    """Whether a server runs with other settings than those of CLUSTER. A server that does not answer counts as up to date."""
     main = pod["spec"]["containers"][0]
     desired = resources(cluster.pod.resources, "resources")
     return (payload is not None and payload != cluster.max_payload) or not _same(main.get("resources") or {}, desired)
@@ -335,7 +335,7 @@ def _same(live: Mapping[str, t.Any], desired: Mapping[str, t.Any]) -> bool:
 
 
 def problems(cluster: NatsCluster, views: list[ServerView], *, payload: bool = True) -> list[str]:
-    """What differs from the desired cluster, one line per server at fault; empty if every server reports the desired state."""
+    """Return the differences from the desired cluster, one line per faulty server; empty if every server reports the desired state."""
     found = []
     if len(views) != cluster.size:
         found.append(f"{len(views)} of {cluster.size} servers have a pod")

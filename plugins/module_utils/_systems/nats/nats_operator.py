@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role nats_operator installs: nats-operator with the permissions it uses and no more.
+"""The objects that role nats_operator installs: nats-operator with only the permissions it uses.
 
 Built from the operator's documented behaviour and its observed requests to the API server; nothing is copied from the project's own
-manifests. Its kinds are text: crds/ in the files of the role.
+manifests. Its CustomResourceDefinitions are in crds/ of the role's files.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class NatsOperator(Operator):
 
 
 def manifests(operator: NatsOperator) -> list[Manifest]:
-    """The operator, its account and what the account may do."""
+    """The operator and its ServiceAccount with RBAC."""
     account = service_account(NAME, operator.namespace, operator_labels(NAME))
     return [*_access(operator, account), account, _deployment(operator)]
 
 
 def _access(operator: NatsOperator, account: Manifest) -> list[Manifest]:
     tokens_everywhere, tokens = (TOKENS_EVERYWHERE, TOKENS_BESIDE_CLUSTERS) if operator.service_accounts else ([], [])
-    # Named after the namespace, so that two namespaced installations do not meet.
+    # Named after the namespace, so that two namespaced installations do not conflict.
     name = f"{NAME}-{operator.namespace}"
     if operator.scope == "cluster":
         return cluster_access(name, account, [*EVERYWHERE, *BESIDE_CLUSTERS, *tokens_everywhere, *tokens])

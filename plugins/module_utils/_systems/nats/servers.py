@@ -33,7 +33,7 @@ OPERATOR_HINT = (
 
 
 def views(cluster: Cluster, servers: list[Manifest]) -> list[ServerView]:
-    """What each server reports about itself, queried in parallel."""
+    """Query the reports of all servers in parallel."""
     return run_all_or_raise(lambda pod: _view(cluster, pod), servers, parallel=PARALLEL)
 
 
@@ -45,7 +45,7 @@ def _view(cluster: Cluster, pod: Manifest) -> ServerView:
     try:
         status, body = cluster.proxy_get(namespace, name, MONITOR_PORT, "/varz", timeout=_TIMEOUT)
     except Unreachable:
-        # The API server listed the pods a moment ago, so it is the server that says nothing.
+        # The API server listed the pods a moment ago, so it is the server that does not respond.
         return ServerView(name, None, "does not answer /varz")
     except MusterError as exc:
         return ServerView(name, None, exc.message)
@@ -58,7 +58,7 @@ def _view(cluster: Cluster, pod: Manifest) -> ServerView:
 
 
 def _pending_reason(pod: Manifest) -> str | None:
-    """Why a server does not run; None if it does."""
+    """Return the reason why a server does not run; None if it does."""
     rank = rank_of(pod)
     return None if rank.phase == "Running" and not rank.reason else rank.reason or rank.phase
 
@@ -109,8 +109,8 @@ def replace_outdated(
     The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never changes the resources of
     a running pod.
 
-    Without grace: if a pod ends while nats-operator 0.8.3 has not seen it go, the operator begins to wait for a pod that is gone (its
-    deletePod), and never looks at the NatsCluster again.
+    Pods are deleted without grace period: if a pod ends before nats-operator 0.8.3 has seen its deletion, the operator waits for a pod that
+    no longer exists (its deletePod), and never reconciles the NatsCluster again.
     """
     deadline, replaced = Deadline(timeout), set[str]()
     outdated, said = _outdated(cluster, nats, replaced, deadline)

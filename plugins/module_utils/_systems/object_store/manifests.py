@@ -44,7 +44,7 @@ exec /usr/local/bin/versitygw --port :{PORT} --region {REGION} --health {_HEALTH
 """
 _BUCKET = re.compile(r"(?=.{3,63}$)[a-z0-9][a-z0-9.-]*[a-z0-9]")
 _RESERVED = ("xn--", "sthree-", "amzn-s3-demo-"), ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
-"""Beginnings and ends that AWS keeps for itself, so that the name could not be taken there."""
+"""Prefixes and suffixes that AWS reserves for itself."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ def manifests(store: ObjectStore) -> list[Manifest]:
     check_name(store.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
     quantity(store.storage_size, "storage_size")
     pinned_tag(store.pod.image, "Give it a version, such as ghcr.io/versity/versitygw:v1.8.0, or a digest.")
-    # What comes by port-forwarding comes from inside of the pod, and no policy counts for it.
+    # Connections by port-forwarding come from inside of the pod, so no NetworkPolicy applies to them.
     return [
         *servers.around(store, servers.Ports(clients={"s3": PORT})),
         apply_overrides(stateful_set(store), store.overrides),
@@ -84,7 +84,7 @@ def manifests(store: ObjectStore) -> list[Manifest]:
 
 
 def check_buckets(names: Sequence[str]) -> list[str]:
-    """The names, each once. Refused are those that a store would refuse, in the middle of the run, or AWS later."""
+    """Return the names, each once. Refuse names that the store would refuse in the middle of the run, or AWS later."""
     for name in names:
         why = _bad_name(name)
         if why:
@@ -134,7 +134,7 @@ def _from_secret(store: ObjectStore, variable: str, key: str) -> Manifest:
 
 
 def stateful_set(store: ObjectStore) -> Manifest:
-    """The pod and its claim. A second pod would write to the same files without knowing of the first."""
+    """The StatefulSet with its claim. A second pod would write to the same files, without coordination."""
     template = pod_template(
         _settings(store),
         container="versitygw",

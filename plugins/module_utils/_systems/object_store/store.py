@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The login of a store in the cluster, the way to it, its claim and its buckets.
+"""The login of a store in the cluster, the connection to it, its claim and its buckets.
 
-By a forwarded port: a store has no port outside of the cluster, and what it answers depends on a signature that the API server's HTTP
-proxy does not leave as it is.
+Connections use a forwarded port: a store has no port outside of the cluster, and the API server's HTTP proxy would change requests, so that
+their signatures would be invalid.
 
 Private to the collection.
 """
@@ -61,7 +61,7 @@ class Inside:
 
 @dataclasses.dataclass(frozen=True)
 class Buckets:
-    """What a store has. ``missing``: what it was to have, and had not."""
+    """The buckets of a store. ``missing``: desired buckets that it does not have."""
 
     names: list[str]
     missing: list[str]
@@ -75,7 +75,7 @@ def stored(cluster: Reads, store: ObjectStore) -> Login | None:
 
 
 def login_of(once: MadeOnce, store: ObjectStore, *, runs: bool) -> Login:
-    """The login that STORE is to have: the stored one, or for a new store one that is made.
+    """Return the desired login of STORE: the stored one or, for a new store, a generated one.
 
     ``runs``: there was a StatefulSet before the login was looked for.
     """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The push gateway of a PERSIA training: whether one that exists already can be reached, and what the training pushed.
+"""The push gateway of a PERSIA training: whether one that exists already can be reached, and the metrics that the training pushed.
 
 Private to the collection.
 """
@@ -24,7 +24,7 @@ _HINT = "Correct metrics.address (role persia: persia_metrics_address), or leave
 
 
 def logged(texts: Sequence[str]) -> dict[str, t.Any]:
-    """What the gateway had of the training, as its first trainer logged it last."""
+    """Return the training's metrics at the gateway, as its first trainer logged them last."""
     found = [line for text in texts for line in _LINE.findall(text)]
     return {"metrics": json.loads(found[-1])} if found else {}
 

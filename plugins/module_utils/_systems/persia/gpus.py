@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPUs of the trainers: asked for only where something can use them, because a GPU that is held idle is the dearest part of a cluster."""
+"""GPUs of the trainers: requested only where a process can use them, because idle GPUs are the most expensive part of a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = re.compile(r"([^/:@]+)(?::[^/@]*)?(?:@.*)?$")
 
 
 def count(resources: Mapping[str, t.Any] | None) -> int:
-    """How many GPUs each pod asks for."""
+    """Return how many GPUs each pod requests."""
     asked = pods.resources(resources, "resources").get("limits") or {}
     return int(parse(asked.get(RESOURCE, 0)))
 
@@ -28,7 +28,7 @@ def count(resources: Mapping[str, t.Any] | None) -> int:
 def check(resources: Mapping[str, t.Any] | None, nproc_per_node: int, image: str, where: str) -> None:
     """Refuse GPUs that no process would use: those beyond one for each process, and those of an image for CPUs.
 
-    An image tells by its name only. launch.py asks the programs in it before it starts them.
+    Images are judged by name only. launch.py checks the programs in the image before it starts them.
     """
     pods.resources(resources, f"{where}.resources")
     asked = count(resources)

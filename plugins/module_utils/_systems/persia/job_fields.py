@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The fields that a PersiaJob and a NatsCluster may have, old and new, and what becomes of each."""
+"""The fields that a PersiaJob and a NatsCluster may have, old and new, and the option for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .spec import Role
 
 
 class Field(t.NamedTuple):
-    """NAME is our option, none where the field is ignored. WHY says what is different about it. INSIDE are the fields of a mapping."""
+    """NAME is our option, none where the field is ignored. WHY explains the difference. INSIDE are the fields of a mapping."""
 
     name: str = ""
     why: str = ""

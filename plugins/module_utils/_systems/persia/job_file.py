@@ -4,7 +4,7 @@
 
 """A job file of PERSIA's documentation, a PersiaJob and perhaps a NatsCluster, as options of this collection.
 
-Nothing of the file is dropped in silence: each field is taken over under its own name, or it is among the differences with the reason,
+No field of the file is dropped silently: each is taken over under its own name, or it is among the differences with the reason,
 or the file is refused. The names of 2021 (globalConfigPath) and today's (persiaEnv) are both read.
 """
 
@@ -29,7 +29,7 @@ _MOVING = re.compile(r"(^|/)[^:@/]+(:(latest|dev))?$")
 
 @dataclasses.dataclass
 class Translation:
-    """What the file asks for. OPTIONS are those of persia_job, NATS those of nats_cluster."""
+    """The options that a file requests. OPTIONS are those of persia_job, NATS those of nats_cluster."""
 
     options: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     nats: dict[str, t.Any] = dataclasses.field(default_factory=dict)
@@ -37,7 +37,7 @@ class Translation:
     refused: list[str] = dataclasses.field(default_factory=list)
 
     def take(self, value: t.Any, fields: Mapping[str, Field], where: str) -> dict[str, t.Any]:
-        """The given fields under our names; whatever has no field is refused."""
+        """Return the given fields under the names of our options; record unknown fields as refused."""
         if not isinstance(value, Mapping):
             self.refused.append(f"{where}: {value!r} is not a mapping.")
             return {}
@@ -67,7 +67,7 @@ class Translation:
 
 
 def translate(documents: t.Sequence[t.Any], source: str) -> Translation:
-    """The options that a job file asks for, or InvalidInput with everything in it that cannot be taken over."""
+    """Return the options for a job file, or raise InvalidInput with all fields that cannot be taken over."""
     found, known = Translation(), {"PersiaJob": _job, "NatsCluster": _nats_cluster}
     kinds: list[str] = []
     for document in documents:
@@ -88,7 +88,7 @@ def translate(documents: t.Sequence[t.Any], source: str) -> Translation:
 
 
 def _head(found: Translation, document: Mapping[str, t.Any], api_version: str) -> tuple[t.Any, t.Any]:
-    """Name and spec of an object whose other parts are the cluster's."""
+    """Return name and spec of an object; its other fields are set by the cluster."""
     kind, metadata = document["kind"], document.get("metadata") or {}
     if document.get("apiVersion") != api_version:
         found.refused.append(f"{kind}: apiVersion {document.get('apiVersion')} is not {api_version}.")

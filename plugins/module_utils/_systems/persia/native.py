@@ -51,7 +51,7 @@ JOB_INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-inde
 _PUSH_SECONDS = 10
 # Default ports of the processes; persia-launcher cannot change all of them.
 _PORTS: dict[Role, int] = {"embedding_worker": 8887, "embedding_parameter_server": 8888}
-# The groups that each group meets at its start, and must restart with.
+# The groups that each group connects to at its start, and must restart with.
 _PEERS: dict[Role, tuple[Role, ...]] = {
     "embedding_parameter_server": (),
     "embedding_worker": ("embedding_parameter_server",),
@@ -83,7 +83,7 @@ def manifests(job: PersiaJob) -> list[Manifest]:
 
 
 def _metrics_program(job: PersiaJob) -> dict[str, str]:
-    """What asks the gateway after the training; nothing where only a file in the pods says how PERSIA pushes."""
+    """Return the program that queries the gateway after the training; empty if only a file in the pods has PERSIA's push settings."""
     config = metrics_config(job)
     if job.gateway_address is None or job.global_config is None or not config["enable_metrics"]:
         return {}

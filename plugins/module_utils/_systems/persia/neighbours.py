@@ -22,13 +22,13 @@ from .operator import JOB_LABEL
 from .spec import NATS_ENV
 
 ENDING_SECONDS = 60.0
-"""How long the pods of a training that was deleted or has ended may take to end; Kubernetes gives them 30 s by default."""
+"""The time that pods of a deleted or ended training may take to end; Kubernetes' default is 30 s."""
 
 
 def require_alone(nats_url: str, namespace: str, name: str, cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> None:
     """Raise if pods of another training in the namespace use these NATS servers, and wait for those that end.
 
-    Pods of other namespaces are not looked for.
+    Pods of other namespaces are not searched.
     """
 
     def observe() -> tuple[None, str | None]:

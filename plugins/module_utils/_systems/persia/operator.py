@@ -43,7 +43,7 @@ SECTIONS: dict[Role, str] = {
     "dataloader": "dataloader",
     "nn_worker": "nnWorker",
 }
-# The word for each group in the names of the operator's pods: <job>-<word>-<index>.
+# The part for each group in the names of the operator's pods: <job>-<part>-<index>.
 POD_WORDS: dict[Role, str] = {
     "embedding_parameter_server": "embedding-ps",
     "embedding_worker": "embedding-worker",

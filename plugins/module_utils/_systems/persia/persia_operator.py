@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role persia_operator installs: PERSIA's operator with the permissions it uses and no more.
+"""The objects that role persia_operator installs: PERSIA's operator with only the permissions it uses.
 
-Its kind PersiaJob is text: crds/ in the files of the role.
+The CustomResourceDefinition PersiaJob is in crds/ of the role's files.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class PersiaOperator(Operator):
 
 
 def manifests(operator: PersiaOperator) -> list[Manifest]:
-    """The operator, its account and what the account may do."""
+    """The operator and its ServiceAccount with RBAC."""
     account = service_account(NAME, operator.namespace, operator_labels(NAME))
     container = {
         "name": "operator",
         "command": list(operator.command),
         "env": [{"name": name, "value": operator.log_level} for name in ("LOG_LEVEL", "RUST_LOG")],
     }
-    # Without leader election, two at a time would create every pod twice.
+    # There is no leader election, so two operators at a time would create every pod twice.
     alone = {"replicas": 1, "strategy": {"type": "Recreate"}}
     pod = operator_pod(operator, container, user=NOBODY)
     deployment = operator_deployment(NAME, operator, alone, pod, serves=["instances:persiajobs.persia.com"])

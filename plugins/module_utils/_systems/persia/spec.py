@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A PERSIA training as the user describes it: the values, their checks, and what both backends share."""
+"""A PERSIA training as the user describes it: the values, their checks, and the objects that both backends share."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ DEFAULT_GROUP_NAMES: dict[Role, str] = {
     "embedding_parameter_server": "emb-server",
 }
 NATS_ENV = "PERSIA_NATS_URL"
-"""The variable that tells PERSIA's processes where NATS is."""
+"""The variable with the address of NATS for PERSIA's processes."""
 # The sub-commands of the current persia-launcher.
 LAUNCHER_WORDS: dict[Role, str] = {
     "nn_worker": "nn-worker",
@@ -111,7 +111,7 @@ class Metrics:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what PERSIA's processes could not push to."""
+        """Refuse a gateway to which PERSIA's processes could not push."""
         if self.address is not None and not _ADDRESS.fullmatch(self.address):
             raise InvalidInput(
                 f"metrics.address: '{self.address}' is not HOST:PORT.", "Example: pushgateway.monitoring:9091."
@@ -211,7 +211,7 @@ class PersiaJob:
 
     @property
     def gateway_address(self) -> str | None:
-        """Where PERSIA's processes push their metrics."""
+        """The address to which PERSIA's processes push their metrics."""
         return (self.metrics.address or f"{self.gateway}-service:{GATEWAY_PORT}") if self.metrics.enabled else None
 
     @functools.cached_property
@@ -220,7 +220,7 @@ class PersiaJob:
         spec = dataclasses.asdict(self)
         # The NetworkPolicy does not affect the training.
         del spec["network_policy"], spec["network_policy_from"]
-        # Nor do the settings of the gateway, but only whether there is one, and whose.
+        # Settings of the gateway do not, either: only whether there is one, and its address.
         address = {"address": self.metrics.address} if self.metrics.address else {}
         spec["metrics"] = {"enabled": self.metrics.enabled, **address}
         for role, group in spec.pop("groups").items():
@@ -312,7 +312,7 @@ def _check_config(name: str, value: t.Any, path: str | None, check: t.Callable[[
 
 
 def config_paths(job: PersiaJob) -> tuple[str, str]:
-    """Where the pods find global and embedding configuration."""
+    """The paths of global and embedding configuration in the pods."""
     return (
         job.global_config_path or f"{CONFIG_PATH}/global_config.yml",
         job.embedding_config_path or f"{CONFIG_PATH}/embedding_config.yml",
@@ -337,7 +337,7 @@ def _global_config(job: PersiaJob) -> Manifest:
 
 
 def shared_objects(job: PersiaJob, selector: Mapping[str, str], programs: Mapping[str, str]) -> list[Manifest]:
-    """What the pods of either backend need: configuration with PROGRAMS, the user's files, storage, and who may connect to SELECTOR."""
+    """The objects that both backends need: configuration with PROGRAMS, the user's files, storage, and the NetworkPolicy for SELECTOR."""
     of, data = functools.partial(metadata, namespace=job.namespace, labels=job.labels), dict(programs)
     if job.global_config is not None:
         data["global_config.yml"] = to_yaml(_global_config(job))

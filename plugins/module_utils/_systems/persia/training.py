@@ -139,7 +139,7 @@ def _stop(request: Request, mine: str, observed: Observed) -> Report:
 
 
 def _wait_for_pods(request: Request, ref: Ref, timeout: float) -> None:
-    """Wait for the pods to be gone. The operator does not, and a new training of the same name would meet the old pods."""
+    """Wait for the pods to be gone. The operator does not, and old pods would disturb a new training of the same name."""
     selector, namespace = f"{JOB_LABEL}={ref.name}", ref.namespace or ""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The one file that talks HTTP to RabbitMQ: its management API, with a login, TLS, time limits, and errors by meaning.
+"""The HTTP client of RabbitMQ's management API, with login, TLS, timeouts, and errors of the collection's classes.
 
 http.client, as for Kubernetes: no redirect, proxy variable or .netrc can carry the password to another host.
 
@@ -70,7 +70,7 @@ _PORTS = {"https": 15671, "http": 15672}
 _PIECE = 1 << 16
 _SHORTEST = 3
 """Least length of a secret that is searched for in the broker's messages; shorter ones occur in many words."""
-# What the answer to a wrong password has as its error, in 3.10 and 4.0. A missing right is "not_authorised", with the same status.
+# The error in the response to a wrong password, in 3.10 and 4.0. For a missing permission it is "not_authorised", with the same status.
 _WRONG_PASSWORD = "not_authorized"  # noqa: S105
 _IN_VHOST = ("queues", "policies", "operator-policies", "permissions", "topic-permissions", "exchanges", "bindings")
 
@@ -80,7 +80,7 @@ Body = dict[str, t.Any]
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """Where the management API is, whom to trust there, and how long to wait (seconds)."""
+    """The address of the management API, the trusted certificates, and timeouts (seconds)."""
 
     host: str
     port: int
@@ -89,13 +89,13 @@ class Address:
     client_cert: str | None = None
     client_key: str | None = None
     timeout: float = 10.0
-    """For one answer."""
+    """The timeout of one response."""
     startup_timeout: float = 30.0
-    """For new tries while nobody listens or the broker answers that it failed, as it does while it starts."""
+    """The time for retries while the port is closed or the broker responds with a server error, as it does while it starts."""
     authority: str | None = None
-    """The certificate of the broker's authority (PEM), where it is in no file."""
+    """The CA certificate of the broker (PEM), where it is in no file."""
     tunnel: Callable[[], Tunnel] | None = None
-    """Makes the way there, instead of a connection to host and port."""
+    """Opens a tunnel to the broker, instead of a connection to host and port."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -133,7 +133,7 @@ def connect(params: Mapping[str, t.Any]) -> ManagementApi:
 
 
 class ManagementApi:
-    """Requests as one user. Paths are given in parts, such as ``("queues", "/", "name")``; the API wants ``/`` as ``%2F``."""
+    """A client that logs in as one user. Paths are given in parts, such as ``("queues", "/", "name")``; the API wants ``/`` as ``%2F``."""
 
     def __init__(self, address: Address, login: Login, clock: Clock = SYSTEM_CLOCK) -> None:
         self.address = address
@@ -173,10 +173,10 @@ class ManagementApi:
         query: Mapping[str, str] | None = None,
         answers: Sequence[int] = (),
     ) -> t.Any:
-        """The answer to one request; a DELETE of what is not there is done. ``answers``: other statuses that are no failure.
+        """Return the response to one request; a DELETE of a missing object succeeds. ``answers``: other statuses that are no failure.
 
-        A PUT or DELETE can be sent twice, and is, while the broker starts. A POST publishes or takes a message: it is sent again only if
-        nobody was there to take the connection.
+        PUT and DELETE are idempotent, so they are retried while the broker starts. A POST publishes or takes a message: it is retried only
+        if no connection was established.
         """
         backoff = Backoff(self.clock, first=0.2, longest=2.0)
         while True:
@@ -194,7 +194,7 @@ class ManagementApi:
         given = urllib.parse.urlencode(query) if query else ""
         target = "/api/" + "/".join(urllib.parse.quote(part, safe="") for part in path) + (f"?{given}" if given else "")
         data = None if body is None else json.dumps(_revealed(body)).encode()
-        # Anything: a PUT of a limit that accepts JSON only is answered 406 (3.10 and 4.0).
+        # Any type: a PUT of a limit with "Accept: application/json" is answered with 406 (3.10 and 4.0).
         headers = {"Authorization": self.login.header(), "Accept": "*/*", "User-Agent": "muster"}
         if data is not None:
             headers["Content-Type"] = "application/json"
@@ -233,14 +233,14 @@ class ManagementApi:
         return wire
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
-        """The whole body. The socket's timeout is for the next byte only, so a slow sender is stopped here."""
+        """The whole body. The socket's timeout covers the next byte only, so a slow response is stopped here."""
         end, pieces = self.clock.monotonic() + self.address.timeout, []
         while piece := response.read1(_PIECE):
             pieces.append(piece)
             if self.clock.monotonic() > end:
                 raise TimeoutError(f"the answer was not complete after {self.address.timeout:g} s")
         missing = response.length
-        response.close()  # or the connection would take no other request
+        response.close()  # or the connection could not be used for another request
         if missing:
             raise http.client.IncompleteRead(b"", missing)
         return b"".join(pieces)
@@ -330,7 +330,7 @@ class ManagementApi:
 
 
 class _NoAnswer(Unreachable):
-    """Nothing usable came back. ``sent``: the request may have arrived; ``passes``: the broker may be starting."""
+    """An error without a usable response. ``sent``: the request may have arrived; ``passes``: the broker may be starting."""
 
     def __init__(self, message: str, hint: str, sent: bool, passes: bool) -> None:
         super().__init__(message, hint)
@@ -360,7 +360,7 @@ class _Answer:
 
     @property
     def reason(self) -> str:
-        """What the broker says, in one line. It escapes its texts for HTML, and gives some as lists of character codes."""
+        """The broker's error message, in one line. It escapes its texts for HTML, and returns some as lists of character codes."""
         found = self._parsed.get("reason", "") if isinstance(self._parsed, dict) else ""
         return " ".join(html.unescape(_words(found)).split()).rstrip(".")
 
@@ -397,5 +397,5 @@ def _context(address: Address) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """Without this callback OpenSSL would ask for the key's pass phrase at the terminal."""
+    """Refuse an encrypted key. Without this callback OpenSSL would prompt for its passphrase at the terminal."""
     raise ValueError("the key is encrypted with a pass phrase")

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""rabbitmqctl on the broker's own host, for what needs no login: a first administrator, and one whose password is lost.
+"""rabbitmqctl on the broker's own host, for actions that need no login: create a first administrator, and reset a lost password.
 
-The login is tried first, because each rabbitmqctl starts an Erlang system of its own. Passwords go in by standard input, never as
+The login is tried first, because each rabbitmqctl starts an Erlang system of its own. Passwords are passed by standard input, never as
 arguments, which every user of the host could read.
 
 Private to the collection.
@@ -23,7 +23,7 @@ from .api import ManagementApi
 
 ADMINISTRATOR = "administrator"
 _SECONDS = 60
-"""For one command; rabbitmqctl itself gives up on a broker that does not answer."""
+"""The timeout of one command; rabbitmqctl itself gives up on a broker that does not respond."""
 
 
 class Answer(t.NamedTuple):
@@ -74,7 +74,7 @@ def ensure_login(api: ManagementApi, program: Program, *, check: bool) -> list[s
 
 
 def _tags_of_login(api: ManagementApi) -> list[str] | None:
-    """Return the tags of the user that logs in: none where it may not use the API, None where the broker refuses the login."""
+    """Return the tags of the user that logs in: empty if it may not use the API, None if the broker refuses the login."""
     try:
         return list(api.get("whoami")["tags"])
     except Forbidden:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From a document of definitions to the broker: read, plan, write what differs, and ask the broker whether it is so.
+"""Apply a document of definitions to the broker: read, plan, write the differences, and verify the result.
 
 Objects are read and written one by one, and not by ``GET`` and ``POST /api/definitions``. Seen at 3.10.8 and 4.0.5: these need the tag
 administrator; the import skips a queue that exists with other arguments, removes the password of a user that comes without one, and
@@ -32,7 +32,7 @@ Warn = t.Callable[[str], None]
 
 
 def converge(wanted: Wanted, api: ManagementApi, *, check: bool, warn: Warn) -> dict[str, t.Any]:
-    """Bring the broker to the wanted state; a second call sends no write. Returns the result of the module."""
+    """Bring the broker to the desired state; a second call sends no write. Returns the result of the module."""
     _log_in(api, wanted)
     live = read(api, wanted)
     made = plan(wanted, live, api.user)
@@ -51,7 +51,7 @@ def converge(wanted: Wanted, api: ManagementApi, *, check: bool, warn: Warn) -> 
 
 
 def read(api: ManagementApi, wanted: Wanted) -> Document:
-    """Return the live objects of the kinds and vhosts that a plan has to know."""
+    """Return the live objects of the kinds and vhosts that a plan needs."""
     live: Document = {name: {} for name in KINDS}
     vhosts, needed = set(), {"vhosts"}
     for document in (wanted.present, wanted.absent):
@@ -82,7 +82,7 @@ def _queues(api: ManagementApi, vhost: str) -> list[str]:
 
 
 def _log_in(api: ManagementApi, wanted: Wanted) -> None:
-    """Find out with which password the task's own user logs in: an earlier run may have changed it."""
+    """Determine the password with which the task's own user can log in: an earlier run may have changed it."""
     password = wanted.present["users"].get((api.user,), {}).get("password")
     if password is None:
         return
@@ -116,7 +116,7 @@ def _find(api: ManagementApi, wanted: Wanted, live: Document, made: RequestPlan,
 
 
 def _sent(api: ManagementApi, made: RequestPlan) -> RequestPlan:
-    """Send the requests; the plan as it was carried out, without deletions that the broker refused in favour of data."""
+    """Send the requests. Return the plan as carried out, without deletions that the broker refused to protect data."""
     done = dataclasses.replace(made, steps=[])
     for step in made.steps:
         why = _refusal(api, step)
@@ -129,9 +129,9 @@ def _sent(api: ManagementApi, made: RequestPlan) -> RequestPlan:
 
 
 def _refusal(api: ManagementApi, step: ApiRequest) -> str:
-    """Send one request; why the object of a deletion is kept, empty otherwise."""
+    """Send one request. Return the reason why the object of a deletion is kept; empty otherwise."""
     if step.label and step.path[0] == "vhosts":
-        # Again: the plan expects that queues before it were deleted, and the broker may have kept one.
+        # Checked again: the plan expects that its queues were deleted before, and the broker may have kept one.
         why = vhost_data(_queues(api, step.path[1]))
         if why:
             return why

@@ -29,7 +29,7 @@ Document = dict[str, dict[Key, Row]]
 QUEUE_TYPE = "x-queue-type"
 VHOST_LIMITS = "vhost-limits"
 _OPERATOR_POLICY = "operator_policy"
-"""The component of parameters that an export has operator policies as (3.10.8)."""
+"""The component of parameters under which an export lists operator policies (3.10.8)."""
 SECRETS = ("password", "password_hash")
 MANAGEMENT_TAGS = ("administrator", "management", "monitoring", "policymaker")
 """Each of them lets a user log in to the management API."""
@@ -132,7 +132,7 @@ def parse(given: Mapping[str, Iterable[Row] | None], vhost: str = "/", *, keys_o
 
 
 def exported(text: str, where: str) -> tuple[dict[str, list[Row]], list[str]]:
-    """Return the rows of a file of definitions, and what in it is not managed. WHERE names the file in messages."""
+    """Return the rows of a file of definitions, and the kinds in it that are not managed. WHERE names the file in messages."""
     try:
         found = json.loads(text)
         rows = {name: list(found.get(name) or []) for name in (*KINDS, "global_parameters")}
@@ -169,7 +169,7 @@ def studioml(queues: Iterable[str]) -> dict[str, list[Row]]:
 
 
 def live_row(name: str, found: Row) -> Row:
-    """Return the key and the fields of an object as the management API lists it, with what only deletions need."""
+    """Return the key and the fields of an object as the management API lists it, with values that only deletions need."""
     kind = KINDS[name]
     row: Row = {field: found[field] for field in kind.key}
     row |= {field: found.get(field, value) for field, value in kind.new.items()}
@@ -289,7 +289,7 @@ def _take_type(row: Row) -> None:
 
 
 def _check(name: str, row: Row, label: str) -> None:
-    """Refuse what the broker would take badly or refuse after other objects were written."""
+    """Refuse rows that the broker would misread, or refuse after other objects were written."""
     if row.get("password") == "":
         raise InvalidInput(
             f"users: the password of{label} is empty. RabbitMQ sets an empty password and refuses every login with it."

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The health of a broker: nodes, alarms, listeners, queues, and one message that goes in and comes out.
+"""The health of a broker: nodes, alarms, listeners, queues, and one message that is published and consumed.
 
 Private to the collection.
 """
@@ -26,16 +26,16 @@ _QUEUE = ("vhost", "name", "type", "state", "messages", "messages_ready", "messa
 _ALARM = ("node", "resource")
 _PAUSE = 1.0
 _PROBE_EXPIRES_MS = 60_000
-"""The broker removes a probe's queue after a minute without use, whatever happens to us."""
+"""The expiry of a probe's queue: the broker removes it after a minute without use, even if this process was killed."""
 
 Row = dict[str, t.Any]
 
 
 def survey(api: ManagementApi, vhost: str | None = None) -> Row:
-    """What the broker reports, and what is wrong with it. Queues of one vhost, or of all that the user may see."""
+    """Return the broker's reports and its problems. Queues are those of one vhost, or all that the user may see."""
     overview = api.get("overview") or {}
     nodes = [_picked(row, _NODE) for row in api.get("nodes", columns=",".join(_NODE)) or []]
-    # Known at once, unlike the numbers of a node, which it reports every 5 seconds. Status 503 says that there are some.
+    # Alarms are reported at once, unlike the numbers of a node, which are updated every 5 seconds. Status 503: there are alarms.
     alarms = api.call("GET", ("health", "checks", "alarms"), answers=(503,)).get("alarms", [])
     where = ("queues", vhost) if vhost else ("queues",)
     queues = [_picked(row, _QUEUE) for row in api.get(*where, columns=",".join(_QUEUE)) or []]
@@ -52,7 +52,7 @@ def survey(api: ManagementApi, vhost: str | None = None) -> Row:
 
 
 def problems(nodes: t.Sequence[Row], queues: t.Sequence[Row], alarms: t.Sequence[Row]) -> list[str]:
-    """What keeps the broker from its work, as clauses like ``node a: has a memory alarm``."""
+    """Return the problems of the broker, as clauses like ``node a: has a memory alarm``."""
     found = []
     known = {node["name"]: node for node in nodes}
     for alarm in alarms:
@@ -85,7 +85,7 @@ def _node_problems(node: Row) -> t.Iterator[str]:
 
 
 def wait(api: ManagementApi, vhost: str | None, timeout: float, progress: OnProgress) -> Row:
-    """Wait until nothing is wrong. The wait tries again by itself, so single requests do not."""
+    """Wait until there are no problems. The wait repeats its requests, so single requests are not retried."""
     api.address = dataclasses.replace(api.address, startup_timeout=0)
 
     def observe() -> tuple[Row, str | None]:
@@ -99,7 +99,7 @@ def wait(api: ManagementApi, vhost: str | None, timeout: float, progress: OnProg
 
 
 def probe(api: ManagementApi, vhost: str) -> Row:
-    """Publish one message to a queue of our own, take it out again, and remove the queue."""
+    """Publish one message to a temporary queue, consume it, and remove the queue."""
     token, queue = secrets.token_hex(16), f"muster-probe-{secrets.token_hex(8)}"
     path = ("queues", vhost, queue)
     arguments = {"x-expires": _PROBE_EXPIRES_MS, "x-queue-type": "classic"}
@@ -130,7 +130,7 @@ def _picked(row: Row, fields: t.Sequence[str]) -> Row:
 
 
 def _listener(row: Row) -> Row:
-    """A port; TLS shows in the protocol's name (amqp/ssl, https)."""
+    """Return a listener; the protocol's name tells whether it uses TLS (amqp/ssl, https)."""
     protocol = row["protocol"]
     return {
         "node": row.get("node", ""),

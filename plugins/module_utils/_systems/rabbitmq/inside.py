@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The way to the management API of a broker in a cluster, and the login from its Secret.
+"""The connection to the management API of a broker in a cluster, with the login from its Secret.
 
-By a forwarded port: the API server's HTTP proxy takes the header Authorization away, and a broker has no port outside of the cluster.
+It uses a forwarded port: the API server's HTTP proxy removes the header Authorization, and a broker has no port outside of the cluster.
 
 Private to the collection.
 """
@@ -28,7 +28,7 @@ if t.TYPE_CHECKING:
     from ..._kube.tunnel import Tunnel
 
 NEEDED = f"{USERNAME} and {PASSWORD}"
-"""What a Secret with a login has."""
+"""The keys that a Secret with a login must have."""
 _TELLS_WHY = "Module rabbitmq_cluster with wait: true says why."
 
 
@@ -77,15 +77,15 @@ def administrator(cluster: Reads, broker: RabbitmqCluster) -> Login:
 
 
 def authority(cluster: Cluster, broker: RabbitmqCluster) -> str | None:
-    """The certificate of the authority that signed those of the nodes (PEM)."""
+    """The CA certificate of the nodes (PEM)."""
     ref = Ref("v1", "Secret", broker.server_tls, broker.namespace)
     found = cluster.get(ref)
     return str(needed_text(found, "ca.crt", "ca.crt").reveal()) if found else None
 
 
 def _forwarded(cluster: Cluster, broker: RabbitmqCluster) -> Tunnel:
-    """A connection to a node, one that takes connections if there is one."""
-    # By their names: every task for what the broker has comes here, and none of them needs to list pods. A node that starts is asked, too:
-    # whoever asks tries again while it does.
+    """A connection to a node, preferably to one that accepts connections."""
+    # Pods are read by name, so that tasks need no permission to list them. A node that starts is tried, too: the client retries
+    # in the meantime.
     pods = [Ref("v1", "Pod", f"{broker.name}-{number}", broker.namespace) for number in range(broker.size)]
     return forward.reach(cluster, pods, MANAGEMENT_PORTS[broker.tls], _TELLS_WHY, starting=True)

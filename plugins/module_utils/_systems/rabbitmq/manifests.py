@@ -27,7 +27,7 @@ from ..._manifests.pods import PodSettings, field_env, pod_template, resources
 from .upgrade import release_of
 
 AMQP_PORTS = {False: 5672, True: 5671}
-"""By whether there is TLS. The management API is 10000 above: StudioML's runner derives one of the other."""
+"""The AMQP ports without and with TLS. The port of the management API is 10000 above: StudioML's runner derives it so."""
 MANAGEMENT_PORTS = {False: 15672, True: 15671}
 METRICS_PORT = 15692
 EPMD_PORT = 4369
@@ -67,7 +67,7 @@ class RabbitmqCluster(servers.ServerGroup):
 
     tls: bool = True
     admin_secret: str | None = None
-    """The Secret of the user with name and password of the administrator; None: one of our own."""
+    """The user's Secret with name and password of the administrator; None: the module creates one."""
     memory_watermark: float = 0.4
     disk_free_limit: str = "2GB"
     storage_size: str = "10Gi"
@@ -111,7 +111,7 @@ def manifests(cluster: RabbitmqCluster) -> list[Manifest]:
 
 
 def check(cluster: RabbitmqCluster) -> None:
-    """Refuse what otherwise only a node would refuse, in its log."""
+    """Refuse options that only a node would refuse otherwise, in its log."""
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-server-tls"), service=True)
     if cluster.size not in (1, 3):
         raise InvalidInput(
@@ -167,7 +167,7 @@ def plugins(cluster: RabbitmqCluster) -> list[str]:
 
 
 def settings(cluster: RabbitmqCluster) -> dict[str, str]:
-    """What is in rabbitmq.conf."""
+    """The settings of rabbitmq.conf."""
     found = {
         "cluster_name": f"{cluster.namespace}.{cluster.name}",
         "log.console": "true",
@@ -179,11 +179,11 @@ def settings(cluster: RabbitmqCluster) -> dict[str, str]:
     }
     limit = ((cluster.pod.resources or {}).get("limits") or {}).get("memory")
     if limit is not None:
-        # Otherwise RabbitMQ takes its share of the memory of the whole node.
+        # Otherwise RabbitMQ computes its limit from the memory of the whole Kubernetes node.
         found["total_memory_available_override_value"] = str(int(parse(limit)))
     if cluster.size > 1:
         found["cluster_formation.peer_discovery_backend"] = "rabbit_peer_discovery_k8s"
-        # Ignored by 4.3, which has the consensus of Raft for everything.
+        # Ignored by 4.3, which uses Raft for all metadata.
         found["cluster_partition_handling"] = "pause_minority"
     return found
 
@@ -212,12 +212,12 @@ def _files(cluster: RabbitmqCluster) -> dict[str, str]:
 
 
 def config_map(cluster: RabbitmqCluster) -> Manifest:
-    """The configuration, without secrets. It takes the place of the image's own."""
+    """The ConfigMap with the configuration, without secrets. It replaces that of the image."""
     return shared.config_map(cluster.metadata(), _files(cluster))
 
 
 def authority_map(cluster: RabbitmqCluster, certificate: str) -> Manifest:
-    """The certificate of the authority, for pods of clients: the Secrets that have it hold keys, too."""
+    """The ConfigMap with the CA certificate, for pods of clients: the Secrets that have it contain keys, too."""
     return shared.config_map(cluster.metadata(f"{cluster.name}-ca"), {"ca.crt": certificate})
 
 
@@ -259,7 +259,7 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
     if cluster.tls:
         mounts["tls"] = _TLS
     read_only = ("config", "tls")
-    # The port opens when the node has started, in a cluster when the others know it. A probe that runs rabbitmq-diagnostics starts another
+    # The port opens when the node has started and joined the cluster. A probe that runs rabbitmq-diagnostics starts another
     # Erlang each time. A liveness probe could only kill a node that waits for the others or is busy; one that ends is restarted anyway.
     opens = {
         "tcpSocket": {"port": AMQP_PORTS[cluster.tls]},
@@ -287,7 +287,7 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
 def _environment(cluster: RabbitmqCluster) -> list[Manifest]:
     plain = {
         "RABBITMQ_USE_LONGNAME": "true",
-        # The data's folder is called after the node, so the name must not change.
+        # The data directory is named after the node, so the name must not change.
         "RABBITMQ_NODENAME": f"rabbit@$(POD_NAME).{cluster.domain}",
         "RABBITMQ_CONFIG_FILES": f"{_RUN}/conf.d",
         "RABBITMQ_MNESIA_BASE": f"{_DATA}/mnesia",
@@ -299,7 +299,7 @@ def _environment(cluster: RabbitmqCluster) -> list[Manifest]:
 
 
 def stateful_set(cluster: RabbitmqCluster) -> Manifest:
-    """The nodes. They start together, because none has started before a majority of those that were there runs."""
+    """The StatefulSet of the nodes. They start in parallel, because a node only becomes ready when a majority of known nodes runs."""
     template = pod_template(
         _node_pod(cluster),
         container="rabbitmq",
@@ -319,7 +319,7 @@ def tls_of(live: Manifest) -> bool:
 
 
 def read_live(live: Manifest) -> RabbitmqCluster:
-    """As much of a live cluster as a connection to it needs."""
+    """Read the fields of a live cluster that a connection to it needs."""
     template = live["spec"]["template"]["spec"]
     admin = next((v["secret"]["secretName"] for v in template.get("volumes") or [] if v["name"] == _ADMIN), None)
     return RabbitmqCluster(
@@ -333,7 +333,7 @@ def read_live(live: Manifest) -> RabbitmqCluster:
 
 
 def check_live(cluster: RabbitmqCluster, live: Manifest) -> None:
-    """Refuse another number of nodes: a broker misses those that it has lost, and queues lie on single nodes."""
+    """Refuse another number of nodes: removed nodes would remain members of the cluster, and queues may be on single nodes."""
     was = (live.get("spec") or {}).get("replicas", 1)
     if was != cluster.size:
         raise InvalidInput(

@@ -65,7 +65,7 @@ def stored(cluster: Reads, broker: RabbitmqCluster) -> Login | None:
 def login_of(
     once: MadeOnce, broker: RabbitmqCluster, user: str, password: Sensitive | None, *, in_use: bool
 ) -> tuple[Login | None, Login]:
-    """The login that the administrator has, and the one it is to have. ``in_use``: nodes run, and know one already."""
+    """The current and the desired login of the administrator. ``in_use``: nodes run, and have a login already."""
     have = stored(once, broker)
     if broker.admin_secret:
         if have is None:
@@ -88,7 +88,7 @@ def login_of(
 
 
 def secret_manifests(once: MadeOnce, broker: RabbitmqCluster, login: Login, *, in_use: bool) -> list[Manifest]:
-    """The Secrets of BROKER, and what clients need of them: what is stored is kept, what is missing is made."""
+    """The Secrets of BROKER, and the CA certificate for clients. Stored values are kept, missing ones are generated."""
     made = [] if broker.admin_secret else [_login_secret(broker, login)]
     made.append(_cookie_secret(once, broker, in_use=in_use))
     if broker.tls:
@@ -137,7 +137,7 @@ def change_password(
 ) -> None:
     """Give the administrator of a running broker the desired password, before the Secret has it.
 
-    A run that is killed between the two finds at the next time that the new one is set, and writes the Secret.
+    If a run is killed between the two, the next one finds that the new password is set, and writes the Secret.
     """
     if have == desired:
         return
@@ -149,7 +149,7 @@ def change_password(
 def prepare_upgrade(
     cluster: Cluster, broker: RabbitmqCluster, live: Manifest, *, check: bool, warn: t.Callable[[str], None]
 ) -> None:
-    """Where the image changes, refuse a release that cannot follow the running one, and enable the feature flags that it needs."""
+    """Prepare a change of the image: refuse a release that cannot follow the running one, and enable the feature flags that it needs."""
     now = read_live(live)
     if now.pod.image == broker.pod.image:
         return
@@ -168,7 +168,7 @@ def prepare_upgrade(
 
 
 def wait(cluster: Cluster, broker: RabbitmqCluster, *, timeout: float, progress: t.Callable[[str], None]) -> health.Row:
-    """Wait until every node runs, knows the others and has no alarm; what the broker reports."""
+    """Wait until every node runs, knows the others and has no alarm. Return the broker's report."""
 
     def observe_once(cluster: Cluster) -> tuple[health.Row, str | None]:
         missing = _missing(cluster, broker, servers.pods_of(cluster, broker))
@@ -196,7 +196,7 @@ def _unhealthy(broker: RabbitmqCluster, found: health.Row) -> list[str]:
 
 
 def _missing(cluster: Cluster, broker: RabbitmqCluster, pods: list[Manifest]) -> list[str]:
-    """What keeps the pods from being ready with the present template, one line for each; empty if they are."""
+    """Return the reasons why pods are not ready with the present template, one line for each; empty if they are."""
     live = cluster.get(servers.stateful_set_of(broker))
     found = [f"{pod['metadata']['name']}: {why}" for pod in pods if (why := _trouble(cluster, broker, pod))]
     if len(pods) < broker.size and live:

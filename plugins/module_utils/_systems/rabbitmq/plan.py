@@ -28,13 +28,13 @@ _HASHES = {f"rabbit_password_hashing_{name}": name for name in ("sha256", "sha51
 _SALT = 4
 _NAMED = 3
 NOT_EMPTY = "not empty"
-"""What the broker answers to the deletion of a classic queue with if-empty."""
+"""The broker's error for the deletion of a classic queue with if-empty."""
 DATA_OPTION = "delete_data: true"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What a broker should and should not have. Objects that neither names belong to others."""
+    """The objects that a broker must have, and those it must not have. Objects in neither document belong to other owners."""
 
     present: Document
     absent: Document
@@ -56,7 +56,7 @@ class ApiRequest:
     password: Sensitive | None = None
     """The new password of the user that the task logs in as: requests after this one need it."""
     locks_out: bool = False
-    """No request of the same user succeeds after it, which the task allows."""
+    """Whether later requests of the same user fail; the task allows it."""
     needs: tuple[tuple[str, Row], ...] = ()
     """Objects that must exist before."""
     label: str = ""
@@ -77,7 +77,7 @@ class RequestPlan:
 
 
 def plan(wanted: Wanted, live: Document, user: str) -> RequestPlan:
-    """Return the requests from the live objects to the wanted ones; USER sends them."""
+    """Return the requests from the live objects to the desired ones; USER sends them."""
     _check_contradictions(wanted)
     made = _Comparison(wanted, live, user)
     for name in KINDS:
@@ -94,7 +94,7 @@ def plan(wanted: Wanted, live: Document, user: str) -> RequestPlan:
 
 
 def _check_contradictions(wanted: Wanted) -> None:
-    """Refuse a document that deletes what it also has, or what its rows need."""
+    """Refuse a document that deletes objects that it also defines, or that its rows need."""
     for name, rows in wanted.present.items():
         for key, row in rows.items():
             for other, need in ((name, key), *((kind, KINDS[kind].key_of(row)) for kind, row in references(name, row))):
@@ -146,7 +146,7 @@ class _Comparison:
             self._add(ApiRequest("DELETE", ("user-limits", row["name"], limit), f"remove {limit} of {label}"))
 
     def delete(self, name: str, found: Row) -> None:
-        """Plan the deletion of one object, unless it has data that the task does not give up."""
+        """Plan the deletion of one object, unless it has data and the task does not allow to delete data."""
         kind, label = KINDS[name], KINDS[name].label_of(found)
         if name == "users" and found["name"] == self.user and not self.wanted.allow_lockout:
             raise InvalidInput(
@@ -175,7 +175,7 @@ class _Comparison:
     def _candidate(self, name: str, label: str, found: Row) -> Candidate:
         data = unknown = ""
         if name == "queues":
-            # Only for a classic queue the broker itself decides at that moment. Other numbers are up to 5 seconds old.
+            # The broker checks atomically for classic queues only. The number of messages of other queues is up to 5 seconds old.
             data = f"holds {found['messages']} messages" if found["messages"] else ""
             counted = found["messages"] is not None or found["type"] == "classic" or self.wanted.delete_data
             unknown = "" if counted else "its messages were not counted yet"
@@ -230,7 +230,7 @@ class _Comparison:
 
 
 def vhost_data(queues: list[str]) -> str:
-    """Return what would be lost with a vhost. Numbers of messages are seconds old, whether there is a queue is known exactly."""
+    """Return the data that would be lost with a vhost. Numbers of messages are seconds old; the list of queues is exact."""
     more = f" and {len(queues) - _NAMED} more" if len(queues) > _NAMED else ""
     return f"has queues ({', '.join(sorted(queues)[:_NAMED])}{more}), which may hold messages" if queues else ""
 

@@ -5,7 +5,7 @@
 """One queue behind a topic exchange: bound, published to, counted.
 
 The management API publishes as mandatory and waits for the broker's confirmation (rabbit_mgmt_wm_exchange_publish of 3.10 and 4.0), so
-``routed`` says that a queue has the message.
+``routed`` means that a queue has the message.
 
 Private to the collection.
 """
@@ -22,7 +22,7 @@ from .api import ManagementApi
 STUDIOML = "StudioML.topic"
 """The exchange of StudioML."""
 EXCHANGE_OF_STUDIOML: t.Final = {"type": "topic", "durable": True, "auto_delete": True, "arguments": {}}
-"""As StudioML's client and runner declare it. A broker refuses a second declaration that differs."""
+"""The exchange as StudioML's client and runner declare it. A broker refuses a second declaration that differs."""
 _COUNTS = ("messages", "messages_unacknowledged", "consumers")
 
 
@@ -37,7 +37,7 @@ class TopicQueue:
     routing_key: str
 
     def prepare(self, *, bind: bool, check: bool) -> list[str]:
-        """Create exchange and binding if they are missing and may be created; what was done, or would be."""
+        """Create exchange and binding if they are missing and may be created. Return the actions, or those of a real run."""
         if self.api.get("queues", self.vhost, self.queue, columns="name") is None:
             raise NotFound(
                 f"The broker at {self.api.address} has no queue {self.queue} in vhost {self.vhost}.",
@@ -55,7 +55,7 @@ class TopicQueue:
         return [*steps, f"bind queue {self.queue} to {self.exchange}"]
 
     def publish(self, body: bytes, name: str) -> None:
-        """Publish one message that outlives the broker. ``may_be_published`` in an error: nobody knows."""
+        """Publish one persistent message. ``may_be_published`` in an error: the broker may have the message."""
         message: dict[str, t.Any] = {
             "properties": {"delivery_mode": 2, "content_type": "application/json", "message_id": name},
             "routing_key": self.routing_key, "payload": base64.b64encode(body).decode(), "payload_encoding": "base64",
@@ -63,7 +63,7 @@ class TopicQueue:
         try:
             answer = self.api.call("POST", ("exchanges", self.vhost, self.exchange, "publish"), message)
         except (Unreachable, ServerError) as error:
-            # Without an answer it is only certain that nothing was published where nobody took the connection.
+            # Without a response, it is certain that the message was not published only if no connection was established.
             error.details["may_be_published"] = getattr(error, "sent", True)
             raise
         if not answer["routed"]:
@@ -73,9 +73,9 @@ class TopicQueue:
             )
 
     def take(self, name: str) -> str | None:
-        """Take the message NAME out of the queue, of which it must be the first; why it could not be, None if it was.
+        """Take the message NAME out of the queue if it is the first one. Return the reason why it was not taken; None if it was.
 
-        Another one that comes instead, because a consumer was faster, is published again at once.
+        If a consumer was faster and another message was taken instead, that one is published again at once.
         """
         first = self._get("ack_requeue_true")
         if first is None:
@@ -95,7 +95,7 @@ class TopicQueue:
         return dict(found[0]) if found else None
 
     def counts(self) -> tuple[int | None, int | None, int | None, int]:
-        """Messages, those that are held, consumers, and how often messages were given out again. None is not known yet."""
+        """The numbers of messages, unacknowledged messages, consumers, and redeliveries. None: not known yet."""
         found = self.api.get("queues", self.vhost, self.queue)
         if found is None:
             raise Failed(f"Queue {self.queue} in vhost {self.vhost} was deleted, with all that waited in it.")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The messages of several queues: how many wait, and until none does.
+"""The messages of several queues: count them, and wait until the queues are empty.
 
 Private to the collection.
 """
@@ -21,7 +21,7 @@ from .api import ManagementApi
 
 FIELDS = ("vhost", "name", "messages", "messages_ready", "messages_unacknowledged", "consumers")
 SETTLED_S = 6.0
-"""An empty queue is believed after this time: the broker counts its messages every five seconds."""
+"""The time for which a queue must be reported as empty: the broker counts its messages every five seconds."""
 _PAUSE = 1.0
 
 Row = dict[str, t.Any]
@@ -46,7 +46,7 @@ def rows(api: ManagementApi, vhost: str | None, names: re.Pattern[str]) -> list[
 def wait_empty(
     api: ManagementApi, vhost: str | None, names: re.Pattern[str], timeout: float, progress: OnProgress
 ) -> list[Row]:
-    """Wait until none of them has a message, those that a consumer holds included, for as long as a number may be old."""
+    """Wait until none of them has a message, unacknowledged ones included, for as long as a count may be stale."""
     empty_since: float | None = None
 
     def observe() -> tuple[list[Row], str | None]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From which release of RabbitMQ a broker may go to which, and the feature flags that it needs before.
+"""The upgrade paths between releases of RabbitMQ, and the feature flags that an upgrade needs.
 
 Private to the collection.
 """
@@ -28,18 +28,18 @@ _HOPS: t.Final = {
     **{(3, minor): [(3, minor + 1)] for minor in range(7, 13)},
 }
 _LEAST_PATCH = {(3, 11): 18, (3, 7): 18}
-"""Series -> the release of it from which the next one can be reached."""
+"""Series -> its first patch release from which the next series can be reached."""
 _KHEPRI = "khepri_db"
 
 
 def release_of(tag: str) -> Release | None:
-    """The release that a tag or the broker names; None where it names none."""
+    """The release in a tag or in the broker's version; None if there is none."""
     found = _RELEASE.match(tag)
     return (int(found[1]), int(found[2]), int(found[3]) if found[3] else None) if found else None
 
 
 def check_hop(was: Release, to: Release) -> None:
-    """Refuse a release that does not follow: the nodes would not start, or lose what they have."""
+    """Refuse a release outside of the upgrade paths: the nodes would not start, or lose their data."""
     series, patch = was[:2], was[2] or 0
     if to[:2] == series and (to[2] is None or to[2] >= patch):
         return

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The address of the broker as the runner reads it (its AMQP_URL), which is stricter than the address itself. No I/O.
+"""The broker's URL as the runner reads it (its AMQP_URL), which is stricter than the URL format. No I/O.
 
 Read in the code of leaf-ai/studio-go-runner (0.14, cmd/runner/rabbit.go and internal/runner/rmq.go):
 
 - ``$NAME`` is replaced by an environment variable first, in the password, too;
-- user and password are escaped again (``@`` as ``%40``) and the result is split at colons; it must have two parts. They are used as they
-  are then, so a password with a character that is escaped is never the one that the broker knows;
-- queues are found by the management API, at the port plus 10000 (or AMQP_MGT_URL). An address without a port would be asked at 10000.
+- user and password are escaped again (``@`` as ``%40``) and the result is split at colons; it must have two parts. They are used escaped,
+  so a password with a character that is escaped never equals that of the broker;
+- queues are found by the management API, at the port plus 10000 (or AMQP_MGT_URL). Without a port, the runner would connect to 10000.
 
 Private to the collection.
 """
@@ -30,7 +30,7 @@ _MANAGEMENT = 10_000
 
 @dataclasses.dataclass(frozen=True)
 class Broker:
-    """What may be shown of an address."""
+    """The parts of a broker's URL that may be shown."""
 
     user: str
     host: str
@@ -40,7 +40,7 @@ class Broker:
 
 
 def check_amqp_url(url: Sensitive, what: str = "AMQP_URL") -> Broker:
-    """What the runner reads in URL; an error with the one reason why it could not work with it. The password is not quoted."""
+    """Return the broker that the runner reads from URL; raise with the reason if it could not use URL. The password is not quoted."""
     try:
         parts = urllib.parse.urlsplit(url.reveal())
         port = parts.port

@@ -38,12 +38,12 @@ class Found:
 
 
 class Bucket(t.Protocol):
-    """What the life of an experiment needs of a bucket."""
+    """The operations on a bucket that the life of an experiment needs."""
 
     name: str
 
     def look(self, folder: str) -> dict[str, Found]:
-        """The objects below a folder, by their keys."""
+        """List the objects below a folder, by their keys."""
 
     def get(self, key: str, target: t.IO[bytes]) -> bool:
         """Write an object to TARGET; False if there is none."""
@@ -56,7 +56,7 @@ class Bucket(t.Protocol):
 
 
 class S3Bucket:
-    """The real one. ``make``: a client of boto3's for S3. ``way``: the forwarded port that leads there, if one does."""
+    """A bucket by boto3. ``make`` creates its S3 client; ``way`` is the forwarded port to the store, if there is one."""
 
     def __init__(self, storage: Storage, make: t.Callable[[], t.Any], way: Forward | None = None) -> None:
         self.name = storage.bucket
@@ -125,7 +125,7 @@ class S3Bucket:
 
 
 def connect(storage: Storage, ca_cert: str | None, way: Forward | None = None) -> S3Bucket:
-    """A bucket; nothing is sent yet. With WAY the store is reached there, and STORAGE has the address that others reach it at."""
+    """Return a bucket; no request is sent yet. With WAY, connect to that forwarded port; STORAGE has the address for other clients."""
     endpoint = f"http://{way.address}" if way else storage.endpoint
     keys = storage.access_key, storage.secret_key
     make = functools.partial(s3.client, endpoint, *keys, region=storage.region, ca_cert=ca_cert, direct=way is not None)

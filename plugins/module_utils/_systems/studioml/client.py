@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The configuration of StudioML's client: what it needs, merged into what is there. No I/O.
+"""The configuration of StudioML's client: the desired settings, merged into the existing file. No I/O.
 
 Read in the wheel studioml 0.0.49:
 
@@ -13,7 +13,7 @@ Read in the wheel studioml 0.0.49:
   and the programs of experiments, take the AWS variables of ``env``.
 - A queue is declared as durable only with ``cloud.queue.persistent`` (queues/rabbit_queue.py); a broker refuses that for one that differs.
 
-A value counts as ours if it is the one that was written, by the digest in a record beside the file. Everything else is foreign, and stays.
+A value is ours if its digest is in the record beside the file. All other values belong to the user, and are kept.
 
 Private to the collection.
 """
@@ -36,15 +36,15 @@ Path = tuple[str, ...]
 Leaves = dict[Path, t.Any]
 
 DEFAULTS: Settings = {"verbose": "info", "resources_needed": {"cpus": 1, "gpus": 0, "ram": "2gb", "hdd": "3gb"}}
-"""What the client cannot do without, where neither the user nor the file says anything."""
+"""The settings that the client requires, used if neither the user nor the file has them."""
 _MISSING = object()
 _RETRIES = {"connection_attempts": "30", "retry_delay": ".5", "socket_timeout": "5"}
-"""Of pika, as in seed 002."""
+"""The connection parameters of pika, as in seed 002."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Client:
-    """What the client is to use. Paths are absolute."""
+    """The desired settings of the client. Paths are absolute."""
 
     amqp_url: Sensitive
     endpoint: str
@@ -88,7 +88,7 @@ class Client:
 
 
 def with_retries(url: Sensitive) -> Sensitive:
-    """An address of a broker with parameters for new tries, unless it has parameters."""
+    """Return a broker's URL with parameters for connection retries, unless it has parameters."""
     try:
         parts = urllib.parse.urlsplit(url.reveal())
     except ValueError:
@@ -106,12 +106,12 @@ def with_retries(url: Sensitive) -> Sensitive:
 # Merging
 
 Record = Mapping[str, t.Sequence[str]]
-"""Digests of what is ours, by path: one, or while a file is being replaced those of the old and the new value."""
+"""Digests of our values, by path: one, or while a file is being replaced those of the old and the new value."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Merged:
-    """The new configuration, the record of what is ours in it, and the differences for people."""
+    """The new configuration, the record of our values in it, and the differences for the user."""
 
     config: Settings
     record: dict[str, list[str]]
@@ -120,7 +120,7 @@ class Merged:
 
 
 def merged(live: Settings, desired: Settings, record: Record, *, overwrite: bool, where: str) -> Merged:
-    """LIVE with what is desired. Values of others stay, and one that differs from a desired one is a conflict."""
+    """Return LIVE with the desired values. Values of other owners are kept; one that differs from a desired value is a conflict."""
     config, wanted, defaults = copy.deepcopy(live), leaves(desired), leaves(DEFAULTS)
     foreign = (
         [] if overwrite else sorted(dotted(path) for path in wanted if _is_foreign(live, path, wanted[path], record))
@@ -148,14 +148,14 @@ def merged(live: Settings, desired: Settings, record: Record, *, overwrite: bool
 
 
 def without(live: Settings, record: Record) -> tuple[Settings, list[str]]:
-    """LIVE without what is ours, and the names of what was ours and was changed since."""
+    """Return LIVE without our values, and the names of our values that were changed since."""
     config = copy.deepcopy(live)
     _take_away(config, record, but=set())
     return config, sorted(dotted(_path(key)) for key in record if _found(config, _path(key)) is not _MISSING)
 
 
 def _take_away(config: Settings, record: Record, *, but: set[str]) -> Settings:
-    """Delete what is ours; the values as they may be shown."""
+    """Delete our values. Return the deleted ones, as they may be shown."""
     before: Settings = {}
     for key, old in record.items():
         if key not in but and _is_ours(config, key, old):
@@ -203,7 +203,7 @@ def _path(key: str) -> Path:
 
 
 def _found(config: t.Any, path: Path) -> t.Any:
-    """The value at PATH; what stands in the way of it is a value, too."""
+    """Return the value at PATH, or the value of a parent that is no mapping."""
     for name in path:
         if not isinstance(config, dict):
             return config
@@ -222,7 +222,7 @@ def _set(config: Settings, path: Path, value: t.Any) -> None:
 
 
 def _delete(config: Settings, path: Path) -> None:
-    """With what is empty then."""
+    """Delete the value at PATH, and mappings that are empty then."""
     inner = config
     for name in path[:-1]:
         inner = inner[name]

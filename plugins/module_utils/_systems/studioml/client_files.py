@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files of StudioML's client: its configuration, two keys, and a record of what in them is ours.
+"""The files of StudioML's client: its configuration, two keys, and a record of our values in them.
 
 Private to the collection.
 """
@@ -35,7 +35,7 @@ Record = dict[str, dict[str, list[str]]]
 
 @dataclasses.dataclass
 class Change:
-    """What was done, or would be."""
+    """The changes that a run made, or would make in check mode."""
 
     actions: list[str] = dataclasses.field(default_factory=list)
     before: Settings = dataclasses.field(default_factory=dict)
@@ -57,11 +57,11 @@ class Folder:
 
     @property
     def config(self) -> pathlib.Path:
-        """The file itself where there is a link to it."""
+        """The path of the configuration, with symbolic links resolved."""
         return (self.path / CONFIG).resolve()
 
     def record(self) -> Record:
-        """What is ours."""
+        """Read the record of our values and files."""
         file = self.path / RECORD
         if not file.exists():
             return {"config": {}, "files": {}}
@@ -91,7 +91,7 @@ class Folder:
         return found or {}, text
 
     def configure(self, desired: Settings, keys: Mapping[str, Sensitive], *, overwrite: bool) -> None:
-        """Have the settings and the keys; all conflicts are found before anything is written."""
+        """Write the settings and the keys. All conflicts are found before anything is written."""
         record, (live, text) = self.record(), self.live()
         merged = client.merged(live, desired, record["config"], overwrite=overwrite, where=str(self.config))
         files = {
@@ -117,7 +117,7 @@ class Folder:
             self._write(self.path / RECORD, _record(merged.record, keys_record), 0o600)
 
     def _note(self, old: Record, new: Record) -> None:
-        """Before anything is replaced: if this run is stopped, the next one knows the old and the new as ours."""
+        """Record the old and the new values before anything is replaced: if this run is stopped, the next one recognises both as ours."""
         if old == new or self.check:
             return
         both = {
@@ -154,7 +154,7 @@ class Folder:
         return True
 
     def remove(self) -> None:
-        """Take away what is ours."""
+        """Remove our values and files."""
         if not (self.path / RECORD).exists():
             return
         record, (live, _text) = self.record(), self.live()
@@ -162,7 +162,7 @@ class Folder:
         self.change.kept = [f"{self.config}: {name}" for name in changed]
         if rest != live:
             if rest or (self.path / CONFIG).is_symlink():
-                # Where the configuration is a link, the file that it leads to is not Muster's: it only loses Muster's settings.
+                # Where the configuration is a link, the file that it leads to is not Muster's: only Muster's settings are removed from it.
                 self._do(f"write {self.config}", lambda: self._write(self.config, _dumped(rest), 0o600))
             else:
                 self._do(f"remove {self.config}", self.config.unlink)
@@ -177,7 +177,7 @@ class Folder:
             elif os.path.lexists(file):
                 self.change.kept.append(str(file))
         self._do(f"remove {self.path / RECORD}", (self.path / RECORD).unlink)
-        # A folder that is a link or a mount point stays, and so does one with anything else in it.
+        # A folder that is a link, a mount point or not empty is kept.
         if not self.check and not self.path.is_symlink():
             with contextlib.suppress(OSError):
                 self.path.rmdir()

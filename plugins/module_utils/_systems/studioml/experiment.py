@@ -11,7 +11,7 @@ Read in the code of leaf-ai/studio-go-runner (files without another name) and in
   other quotes in the script is refused if the shell would change it.
 - Memory and disk must be sizes, or the request is refused (cmd/runner/resource.go); ``hdd`` also limits the artifacts (processor.go,
   fetchAll). A ``max_duration`` that Go cannot read counts as 0, which ends an experiment before it begins (calcTimeLimit).
-- An artifact is fetched from and stored at ``bucket`` and ``key``; ``qualified`` says at which host (artifacts.go, storage.go). With
+- An artifact is fetched from and stored at ``bucket`` and ``key``; ``qualified`` has the host (artifacts.go, storage.go). With
   ``unpack`` the key must end as a tar file does. What is ``mutable`` is stored at the end, if there is something in its folder.
 - Credentials of an artifact are ``aws.access_key`` and ``aws.secret_access_key`` (internal/request/request.go, and the client's
   credentials.py). The example in the description of the interface has ``secret_key``. Both are written: a runner passes over names that it
@@ -61,7 +61,7 @@ class Storage:
         return self.endpoint.partition("://")[2].rstrip("/")
 
     def check(self) -> None:
-        """Raise if no address can be made of it."""
+        """Raise if no URL can be built from it."""
         scheme, _colon, host = self.endpoint.partition("://")
         if scheme not in ("http", "https") or not host.rstrip("/") or "/" in host.rstrip("/"):
             raise InvalidInput(
@@ -75,7 +75,7 @@ class Storage:
 
 @dataclasses.dataclass(frozen=True)
 class Resources:
-    """What a runner must have free to take the experiment."""
+    """The resources that a runner must have free to take the experiment."""
 
     cpus: int
     gpus: int
@@ -116,11 +116,11 @@ class Experiment:
 
     @property
     def note(self) -> str:
-        """Of ours, beside what the runner stores."""
+        """The object key of the submission note, stored next to the runner's output."""
         return f"{self.folder}muster.json"
 
     def check(self) -> None:
-        """Raise with the option that the runner would read as something else."""
+        """Raise for the first option that the runner would misread."""
         _check_texts(self)
         for name, size in (
             ("ram", self.resources.ram),
@@ -137,7 +137,7 @@ class Experiment:
         _check_env({**self.env, **self.secret_env})
 
     def spec(self) -> Request:
-        """What makes it the same experiment, without secrets. Kept in the note, and compared with that."""
+        """The fields that identify the experiment, without secrets. They are stored in the note, and compared with it."""
         own = ("queue", "workspace", "filename", "pythonver", "project", "lifetime", "max_duration")
         return {
             **{name: getattr(self, name) for name in own}, "args": list(self.args), "pythonenv": list(self.pythonenv),
@@ -163,7 +163,7 @@ def _check_texts(wanted: Experiment) -> None:
 
 
 def _check_env(variables: Mapping[str, str | Sensitive]) -> None:
-    """Values are written between double quotes, and are not shown here: they may be secrets."""
+    """Refuse values that a shell would change: the runner's script has them in double quotes. Values may be secrets: they are not shown."""
     for name, value in variables.items():
         if not _VARIABLE.fullmatch(name):
             raise InvalidInput(

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Secrets with keys and logins of StudioML: what is stored is read and checked, what is missing is made, nothing usable is replaced.
+"""Secrets with keys and logins of StudioML: stored values are checked, missing ones are generated, and usable ones are never replaced.
 
-The functions read from the cluster and return what is to be applied, in that order, by ``_kube/made_once.py``: two runs at once end with
+The functions read from the cluster and return the objects to apply, in order, by ``_kube/made_once.py``: two runs at once end with
 one key, and killed in between, the next run finishes:
 
 - A new passphrase is stored before the key that it encrypts. A key without its passphrase is therefore never the trace of a killed run.
 - Another passphrase for a stored key is written after the key, because the option still has it when the task runs again.
-- A new generation has the same passphrase, so it is one write, and there is no moment at which the two do not fit.
+- A new generation has the same passphrase, so it is one write, so key and passphrase always match.
 
 Private to the collection.
 """
@@ -43,12 +43,12 @@ ANNOTATION_GENERATION = "muster.ml/key-generation"
 ANNOTATION_FINGERPRINTS = "muster.ml/key-fingerprints"
 """A line for each public key in the Secret: its name and its fingerprint."""
 _LATER = "made by the run"
-"""In check mode instead of what would be made: a discarded key would have another fingerprint than the real one."""
+"""The placeholder for generated values in check mode: a discarded key would have another fingerprint than the real one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Desired:
-    """What the options say. The private key and the passphrase are the user's own, or None."""
+    """The options of a Secret. Private key and passphrase are those of the user, or None."""
 
     namespace: str
     name: str
@@ -95,7 +95,7 @@ class Desired:
 
 @dataclasses.dataclass(frozen=True)
 class Material:
-    """What is to be applied, in this order, and the fingerprints by key of the Secret (None: not made yet)."""
+    """The objects to apply, in this order, and the fingerprints by key of the Secret (None: not generated yet)."""
 
     objects: Sequence[Manifest]
     fingerprints: Mapping[str, str | None]
@@ -103,7 +103,7 @@ class Material:
 
 @dataclasses.dataclass(frozen=True)
 class _Stored:
-    """A Secret as it is in the cluster, or that there is none."""
+    """A Secret of the cluster, or its absence."""
 
     ref: Ref
     item: Manifest | None
@@ -160,7 +160,7 @@ def store(
     force_conflicts: bool,
     on_progress: OnProgress | None = None,
 ) -> tuple[Report, Material]:
-    """Apply what PLAN returns."""
+    """Apply the objects that PLAN returns."""
 
     def make(once: MadeOnce) -> tuple[Sequence[Manifest], Material]:
         material = plan(once)
@@ -302,7 +302,7 @@ class Contents:
 
 
 def contents(cluster: Cluster, namespace: str, names: Sequence[str]) -> dict[str, Contents]:
-    """What the Secrets have; one that does not exist is left out."""
+    """Read the contents of the Secrets; those that do not exist are left out."""
     found = {}
     for name in names:
         stored = _Stored.read(cluster, name, Desired(namespace, name, ""))
@@ -338,7 +338,7 @@ def _rsa_fingerprint(text: str, what: str) -> str:
 def _current(
     stored: _Stored, phrases: _Stored, candidates: Sequence[Sensitive]
 ) -> tuple[Pair | None, Sensitive | None]:
-    """The stored key and the passphrase that opens it. One that cannot be opened is an error, unless another one was asked for."""
+    """The stored key and the passphrase that opens it. One that cannot be opened is an error, unless the options request another one."""
     text, what = stored.text(PRIVATE_KEY), stored.what(PRIVATE_KEY)
     if text is None:
         return None, None

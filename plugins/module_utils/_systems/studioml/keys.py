@@ -38,7 +38,7 @@ if t.TYPE_CHECKING:
     PublicKey = rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
 BITS = 4096
-"""Of the key that opens requests; the runner's documents name no other size."""
+"""The bits of the key that decrypts requests; the runner's documents name no other size."""
 REPORT_BITS = 2048
 """Least bits of an experimenter's key for reports, for which the documents name no size."""
 PREFIX_LENGTH = 4
@@ -67,7 +67,7 @@ class Pair:
 
 
 def fingerprint(key: PublicKey) -> str:
-    """As ``ssh-keygen -l`` and the runner's logs show a key: SHA256 of the SSH form, in base64 without padding."""
+    """Return the fingerprint as ``ssh-keygen -l`` and the runner's logs show it: SHA256 of the SSH form, in base64 without padding."""
     from cryptography.hazmat.primitives import serialization as s
 
     blob = base64.b64decode(key.public_bytes(s.Encoding.OpenSSH, s.PublicFormat.OpenSSH).split()[1])
@@ -128,7 +128,7 @@ def opened_rsa_key(text: Sensitive, passphrase: Sensitive, what: str) -> rsa.RSA
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     try:
-        # To look for primes takes a quarter of a second each time. Of a damaged key the numbers do not fit together.
+        # The search for primes would take a quarter of a second each time. The numbers of a damaged key do not fit together.
         key = s.load_pem_private_key(
             text.reveal().encode(), passphrase.reveal().encode(), unsafe_skip_rsa_key_validation=True
         )
@@ -277,7 +277,7 @@ def read_ssh_public(text: str, what: str) -> ed25519.Ed25519PublicKey:
 
 
 def refuse_private(text: str, what: str) -> None:
-    """Raise if a private key was given where a public one belongs: everybody who may read the Secret would have it."""
+    """Raise if a private key was given instead of a public one: all users who may read the Secret could read it."""
     if "PRIVATE KEY" in text:
         raise InvalidInput(
             f"{what} is a private key, a public one belongs here.", "Private keys stay with their owner."

@@ -21,9 +21,8 @@ Read in the code of leaf-ai/studio-go-runner and studioml/studio (a file named h
   of the queue is only written to the runner's log, and the signature decides.
 - The key that checks is that of the longest prefix of the queue's name (dynamic_store.go, selection).
 
-In the same file the runner says for each refusal whether trying again may help. Which of its versions then really drops a message, and
-which puts it back into the queue in any case, was not established; the result key ``hard`` has what it says. Not established either:
-whether a runner limits the size of a message.
+In the same file the runner sets for each refusal whether a retry may help; the result key ``hard`` has that value. Not established are
+which of its versions then drop a message, and which requeue it in any case; and whether a runner limits the size of a message.
 
 Private to the collection.
 """
@@ -151,7 +150,7 @@ def opened(
 
 
 def envelope(body: bytes) -> dict[str, t.Any]:
-    """What is under ``message``; an error if it is a message in clear text, or none at all."""
+    """Return the value of ``message``; raise if the message is not encrypted, or no message of StudioML."""
     found = _json(body)
     if found is None:
         raise _refused("The message is not JSON.", hard=True)
@@ -197,7 +196,7 @@ def longest_prefix(queue: str, prefixes: Iterable[str]) -> str | None:
 
 
 def unseal(payload: str, key: rsa.RSAPrivateKey) -> bytes:
-    """What is in a payload."""
+    """Decrypt a payload."""
     import nacl.exceptions
     import nacl.secret
 
@@ -225,14 +224,14 @@ def unseal(payload: str, key: rsa.RSAPrivateKey) -> bytes:
 
 
 def _signature(text: str) -> bytes:
-    """The signature itself, in either form; whatever is neither fits no key."""
+    """Return the bytes of a signature in either form; other values match no key."""
     raw = _bytes(text, "message.signature")
     head = len(_ALGORITHM).to_bytes(4, "big") + _ALGORITHM + _SIGNATURE.to_bytes(4, "big")
     return raw.removeprefix(head)
 
 
 def _json(body: bytes) -> t.Any:
-    """What is in BODY; None if it is no JSON, or nested deeper than anybody writes."""
+    """Parse BODY; None if it is no JSON, or nested too deeply for Python's parser."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -247,7 +246,7 @@ def _bytes(text: str, what: str, *, hard: bool = False) -> bytes:
 
 
 def _refused(message: str, hint: str = "", *, hard: bool = False) -> Failed:
-    """``hard``: the runner does not expect that it helps to try again."""
+    """Return the error for a refused message. ``hard``: the runner regards a retry as useless."""
     return Failed(message, hint, details={"hard": hard})
 
 

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an experiment has written: its end, and the metrics in it. No I/O but on the given file.
+"""The output of an experiment: its outcome, and the metrics in it. No I/O but on the given file.
 
 Read in the code of leaf-ai/studio-go-runner (internal/runner/pythonenv.go, cmd/runner/processor.go):
 
 - ``output.tar`` has the file ``output`` with everything that script and program wrote. It is stored also when the experiment failed, and,
   if the request says so, while it runs.
 - After a program that ended well, the script writes ``{"studioml": {"stop_time": ...}}``. After one that did not, it writes that it was
-  aborted, and the runner adds ``failed when downloading user data``, whatever it was that failed (outputErr).
+  aborted, and the runner adds ``failed when downloading user data``, whatever the cause was (outputErr).
 - Lines that are JSON are results: objects are merged in their order (copyToMetaData). Lists are patches there, and left out here.
 
 The script lists its environment, so the output may have secrets.
@@ -63,7 +63,7 @@ def read(archive: t.IO[bytes], secrets: Iterable[Sensitive]) -> Result:
 
 
 def judged(lines: Iterable[bytes], secrets: Iterable[Sensitive]) -> Result:
-    """What the lines of an output say."""
+    """Return the result that the lines of an output have."""
     ended: t.Literal["finished", "failed"] | None = None
     merged: dict[str, t.Any] = {}
     hidden, last = list(secrets), collections.deque[str](maxlen=_SHOWN)
@@ -82,7 +82,7 @@ def judged(lines: Iterable[bytes], secrets: Iterable[Sensitive]) -> Result:
 
 
 def metric(result: Result, path: str, experiment: str) -> t.Any:
-    """The value at PATH (``experiment.loss``) of what the experiment has written."""
+    """Return the value at PATH (``experiment.loss``) in the results of the experiment."""
     found: t.Any = result.results
     for part in path.split("."):
         if not isinstance(found, Mapping) or part not in found:
@@ -105,7 +105,7 @@ def without(text: str, secrets: Iterable[Sensitive]) -> str:
 
 
 def merge(target: dict[str, t.Any], found: Mapping[str, t.Any]) -> None:
-    """As RFC 7386 says, which the runner follows."""
+    """Merge FOUND into TARGET by RFC 7386, as the runner does."""
     for name, value in found.items():
         if value is None:
             target.pop(name, None)

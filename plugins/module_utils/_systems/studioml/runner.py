@@ -2,21 +2,21 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A StudioML runner as a Deployment, with everything that it reads. No I/O.
+"""A StudioML runner as a Deployment, with the objects that it reads. No I/O.
 
-What the objects must have was read in the manifests and the code of leaf-ai/studio-go-runner (a file named here is of it):
+The requirements come from the manifests and the code of leaf-ai/studio-go-runner (files named here are of it):
 
 - Every flag is a variable, too: upper case, ``-`` as ``_`` (``envflag.Parse`` in cmd/runner/main.go). ``MESSAGE_CRYPT`` of its own example
   is no flag, so keys are found only because ``encrypt-dir`` has the same default.
 - An experiment gets every variable of the runner (``extractValidEnv`` in cmd/runner/processor.go), that of the broker's address, too.
   The Secret therefore protects the password from users who may read Deployments, and not from experimenters.
-- The cache needs a folder that exists (``InitObjStore``); otherwise it stays off, and nothing but the log says so.
+- The cache needs a folder that exists (``InitObjStore``); otherwise the cache stays off, and only the log reports it.
 - It talks to a store with TLS only at AWS or with ``s3-ca``, and then trusts nothing else (internal/s3/s3.go).
 - Without a GPU it does not start, unless ``cpu-only`` is set (``validateGPUOpts``).
 - It watches all ConfigMaps of its namespace, so the right to one by name would not do. Of them it reads ``STATE`` of the one that
   ``k8s-configmap`` names, and of one named after the pod (internal/runner/k8s.go).
 - It listens for SIGTERM only until its first message of another kind (``watchReportingChannels``), so it is usually killed at the end of
-  the grace period. What it had not acknowledged then goes back to the queue.
+  the grace period. Unacknowledged messages then return to the queue.
 - The command of its image, cmd/runner/run.sh, prints every variable, the broker's address with its password too, and then starts one of
   two programs (0.14.2). So the program itself is the command here.
 - Private key and passphrase are read once (``initWrapperOnce`` in cmd/runner/project.go), the keys of queues again and again.
@@ -71,11 +71,11 @@ _NEVER = {"CACHE_CREATE", "QUEUE_MISMATCH", "S3_CA", "AMQP_MGT_URL"}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?b?)", re.IGNORECASE)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 _NOT_RE2 = re.compile(r"\(\?(?:<?[=!]|P=|\()|\\[1-9]")
-"""What Go's regular expressions do not have: references, and looking ahead or back."""
+"""The syntax that Go's regular expressions lack: backreferences, lookahead and lookbehind."""
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.|$|-)")
 _LAST = (0, 14)
 """The last series that knows RabbitMQ."""
-# The published image has no user, and its programs are those of root. More would need it to be changed.
+# The published image has no user, and its programs belong to root. Stricter settings would need another image.
 _POD: Manifest = {"seccompProfile": {"type": "RuntimeDefault"}}
 _CONTAINER: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["NET_RAW"]}}
 
@@ -139,14 +139,14 @@ def manifests(runner: Runner, state: str = RUNNING) -> list[Manifest]:
     if runner.monitor:
         objects.append(monitor(runner.monitor, runner.metadata(), runner.labels))
     if runner.network_policy:
-        # The kubelet's probes and the API server's proxy have addresses that no selector knows, and so may Prometheus.
+        # The kubelet's probes and the API server's proxy have addresses that no selector matches, and Prometheus may have one, too.
         flows = [Flow(None, [METRICS_PORT])]
         objects.append(network_policy(runner.metadata(), runner.labels, flows))
     return objects
 
 
 def check(runner: Runner) -> Broker:
-    """Refuse what otherwise only a pod would refuse, in its log. Returns what may be shown of the broker's address."""
+    """Refuse options that only a pod would refuse otherwise, in its log. Return the parts of the broker's URL that may be shown."""
     check_name(runner.name, "name", limit=DNS_LABEL_MAX - len("-amqp"), service=True)
     for field in ("replicas", "gpus", "max_cores"):
         check_count(getattr(runner, field), field)
@@ -175,7 +175,7 @@ def check(runner: Runner) -> Broker:
 
 
 def _check_management(address: str | None) -> None:
-    """Refuse what the runner could not ask, and a password where it would be shown."""
+    """Refuse a URL that the runner could not use, and a password in a field that is shown."""
     if not address:
         return
     parts = urllib.parse.urlsplit(address)
@@ -216,12 +216,12 @@ def _bytes(size: str, what: str) -> float:
 
 
 def _check_env(runner: Runner) -> None:
-    """Refuse variables that an option sets: two places for one value, and credentials where everybody reads them."""
+    """Refuse variables that an option sets, and credentials, which all users who may read the Deployment would see."""
     ours = dict.fromkeys([*(variable["name"] for variable in environment(runner)), *_NEVER], "Leave it out of env.")
     refuse_variables(runner.pod.env, {**ours, "S3_CA": "store_ca has the authorities of the store."})
 
 
-# What pods read
+# Configuration of the pods
 
 
 def environment(runner: Runner) -> list[Manifest]:
@@ -245,7 +245,7 @@ def environment(runner: Runner) -> list[Manifest]:
         "K8S_NAMESPACE": runner.namespace,
         "K8S_CONFIGMAP": runner.name,
         "PROM_ADDRESS": f":{METRICS_PORT}",
-        # Besides those of the image, whose folder of authorities Go reads as well.
+        # These CAs are added to those of the image, because Go reads its directory of CA certificates, too.
         "SSL_CERT_FILE": f"{_CA}/ca.crt" if runner.broker_ca else None,
         "S3_CA": f"{_CA}/{_STORE_CA}" if runner.store_ca else None,
     }
@@ -271,7 +271,7 @@ def _volumes(runner: Runner) -> tuple[list[Manifest], list[Manifest]]:
     volumes: list[Manifest] = [{"name": "tmp-volume", "emptyDir": {"sizeLimit": runner.tmp_size}}]
     mounts: list[Manifest] = [
         {"name": "tmp-volume", "mountPath": "/tmp"},  # noqa: S108  # of the pod
-        # The kubelet makes the folder, which must be there.
+        # The kubelet creates the folder, which must exist.
         {"name": "tmp-volume", "mountPath": _CACHE, "subPath": "cache"},
     ]
     for name, (secret, path, items) in keys.items():
@@ -337,9 +337,9 @@ def deployment(runner: Runner) -> Manifest:
 
 
 def restart_hash(runner: Runner) -> str:
-    """A digest of what the runner reads only when it starts, and what its pod does not show.
+    """A digest of values that the runner reads only at its start, and that are not in the pod template.
 
-    The broker's password may be short. It cannot be guessed from the digest, because the private key is in it, too.
+    The broker's password may be short. It cannot be guessed from the digest, because that also covers the private key.
     """
     private = runner.keys.reveal() if runner.keys else ""
     digest = hashlib.sha256()
@@ -349,7 +349,7 @@ def restart_hash(runner: Runner) -> str:
     return digest.hexdigest()[:16]
 
 
-# Around them
+# Objects beside the Deployment
 
 
 def state_config_map(runner: Runner, state: str) -> Manifest:
@@ -378,7 +378,7 @@ def _ca_config_map(runner: Runner) -> Manifest:
 
 
 def _authorities(runner: Runner) -> dict[str, str]:
-    """The authorities by file."""
+    """The CA certificates by file."""
     return {name: text for name, text in (("ca.crt", runner.broker_ca), (_STORE_CA, runner.store_ca)) if text}
 
 

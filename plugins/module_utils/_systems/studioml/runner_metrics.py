@@ -2,16 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a StudioML runner says of itself, in its metrics and its log. No I/O.
+"""The state of a StudioML runner, from its metrics and its log. No I/O.
 
-What runners of 0.14 have written is recorded in roles/local_images/files/studioml_runner, a file for each version. Of the metrics these
+Output of runners of 0.14 is recorded in roles/local_images/files/studioml_runner, a file for each version. Of the metrics these
 matter:
 
 - ``runner_project_running``: experiments that run now, a sample for each. It goes back to 0 when one ends;
-- ``runner_queue_checked``: counts looks for work, by broker. It exists once a queue was found;
-- ``runner_queue_ignored`` with the queue name ``*``: counts looks that were left out because of the state. It rises while it is drained.
+- ``runner_queue_checked``: counts polls for work, by broker. It exists once a queue was found;
+- ``runner_queue_ignored`` with the queue name ``*``: counts polls that were skipped because of the state. It rises while it is drained.
 
-The lines with an error quote the address of the management API with user and password. They are never shown, only what they mean.
+The lines with an error quote the address of the management API with user and password. They are never shown, only their causes.
 
 Private to the collection.
 """
@@ -35,28 +35,28 @@ _CAUSES = {
     "401 unauthorized": "it refuses user or password, or its user lacks the tag management or monitoring",
     "x509": "its certificate is not trusted, which broker_ca changes",
 }
-"""Words of a recorded error, and what they mean. Whatever else is in the line is not shown. RabbitMQ answers 401 to a user without a tag,
-too. A broker that takes a connection and does not answer stops the runner's looks without a line."""
+"""Words of a recorded error -> its cause. The rest of the line is not shown. RabbitMQ answers 401 to a user without a tag,
+too. A broker that accepts a connection and does not respond stops the runner's polls without a log line."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RunnerView:
-    """One pod. ``trouble``: why it does not work; empty if it does, or could if there were queues."""
+    """One pod. ``trouble``: the reason why it does not work; empty if it does, or would if there were queues."""
 
     pod: str
     experiments: tuple[str, ...] = ()
-    """Those that run now."""
+    """The experiments that run now."""
     checked: float = 0.0
-    """How often it has looked for work since it first found a queue."""
+    """The number of polls for work since it first found a queue."""
     ignored: float = 0.0
-    """How often it has not looked for work because it is drained."""
+    """The number of polls that were skipped because it is drained."""
     trouble: str = ""
     answered: bool = True
     """Whether its metrics could be read."""
 
     @property
     def state(self) -> str:
-        """In one word."""
+        """The state, in one word."""
         if self.trouble:
             return "failing"
         return "working" if self.checked else "idle"
@@ -78,7 +78,7 @@ def view(pod: str, metrics: str, log: str) -> RunnerView:
 
 
 def _trouble(log: str, *, found: bool) -> str:
-    """What is wrong by the newest line that tells. A later success is in no line, only in the metrics."""
+    """Return the problem by the newest relevant line. A later success is not logged: only the metrics have it."""
     if _NO_KEYS in log:
         return "it could not read its keys, and refuses every request"
     for line in reversed(log.splitlines()):
@@ -88,5 +88,5 @@ def _trouble(log: str, *, found: bool) -> str:
             lower = line.lower()
             cause = next((meaning for word, meaning in _CAUSES.items() if word in lower), "its log says why")
             return f"it cannot list the broker's queues ({cause})"
-    # Neither: it has found queues ever since it began, or is drained, or has not looked yet.
+    # No relevant line: it has found queues since its start, is drained, or has not polled yet.
     return "" if found else "it has not listed the broker's queues yet"

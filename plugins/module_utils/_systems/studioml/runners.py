@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runners in the cluster: are they healthy, are they drained, are the old ones gone.
+"""Runners in the cluster: wait until they are healthy, until they are drained, or until old ones are gone.
 
 Private to the collection.
 """
@@ -29,7 +29,7 @@ T = t.TypeVar("T")
 
 _TIMEOUT = 5.0
 _LINES = 200
-"""Of the log. A runner with nothing to do writes one every half minute."""
+"""The lines of the log that are read. An idle runner writes one every half minute."""
 
 
 def deployment_of(runner: Runner) -> Ref:
@@ -60,7 +60,7 @@ def check_secrets(cluster: Cluster, runner: Runner) -> list[str]:
 
 
 def is_ours(cluster: Cluster, runner: Runner, owner: str) -> bool:
-    """Whether there is a Deployment that this owner made."""
+    """Whether this owner has a Deployment."""
     live = cluster.get(deployment_of(runner))
     return live is not None and labels_of(live).get(LABEL_OWNER) == owner
 
@@ -72,7 +72,7 @@ def is_drained(cluster: Cluster, runner: Runner) -> bool:
 
 
 def is_disruptive(cluster: Cluster, runner: Runner, is_changed: t.Callable[[int], bool]) -> bool:
-    """Whether pods would be stopped. ``is_changed``: whether anything but the number of pods differs, with that of now."""
+    """Whether pods would be stopped. ``is_changed``: whether the Deployment differs, with the present number of pods."""
     live = cluster.get(deployment_of(runner))
     if live is None:
         return False
@@ -96,7 +96,7 @@ def wait_healthy(cluster: Cluster, runner: Runner, *, timeout: float, on_progres
 
 
 def _recovered(one: RunnerView, first: dict[str, float]) -> RunnerView:
-    """Without its trouble, if it has looked for work since it was first seen: the log then only has what is over."""
+    """Return the view without its trouble if the pod has polled since it was first seen: the problem in the log is then over."""
     since = first.setdefault(one.pod, one.checked)
     return dataclasses.replace(one, trouble="") if one.checked > since else one
 
@@ -104,7 +104,7 @@ def _recovered(one: RunnerView, first: dict[str, float]) -> RunnerView:
 def wait_drained(
     cluster: Cluster, runner: Runner, before: t.Mapping[str, float], *, timeout: float, on_progress: OnProgress
 ) -> None:
-    """Wait until no runner takes or runs an experiment. ``before``: what each had ignored before."""
+    """Wait until no runner takes or runs an experiment. ``before``: the number of skipped polls of each before."""
 
     def observe(bounded: Cluster) -> tuple[None, str | None]:
         return None, listed(
@@ -128,7 +128,7 @@ def _busy(one: RunnerView, before: t.Mapping[str, float]) -> str:
 
 
 def ignored(cluster: Cluster, runner: Runner) -> dict[str, float]:
-    """How often each pod has not looked for work because it was drained, up to now."""
+    """Return the number of polls that each pod has skipped so far because it was drained."""
     return {one.pod: one.ignored for one in _views(cluster, runner, _running(pods_of(cluster, runner)))}
 
 
@@ -154,7 +154,7 @@ def _old(live: Manifest) -> list[str]:
 
 
 def _running(pods: list[Manifest]) -> list[Manifest]:
-    """Those in which something may run: one that cannot start has no experiment."""
+    """Return the pods in which an experiment may run: one that cannot start has none."""
     ranks = [(pod, rank_of(pod)) for pod in pods]
     return [pod for pod, rank in ranks if rank.phase == "Running" and not rank.stuck]
 

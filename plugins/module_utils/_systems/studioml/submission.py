@@ -2,15 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The life of an experiment as its submitter sees it: submitted once, waited for, its output read.
+"""The life of an experiment for its submitter: submit it once, wait for it, read its output.
 
-Between broker and bucket there is no transaction. A note in the bucket says what was done: it is written before the message is published
-(``submitting``) and again after the broker has confirmed it (``submitted``). So of an experiment it is known
+Between broker and bucket there is no transaction. A note in the bucket records the submission: it is written before the message is
+published (``submitting``) and again after the broker has confirmed it (``submitted``). So the state of an experiment is one of:
 
-- that it was never submitted: there is neither note nor output;
-- that the broker had it: ``submitted``. It is not submitted again, unless the user says so;
-- that we ended in between: ``submitting``. The broker may have it or not. It is submitted again, and a warning says that it may run twice;
-- that it ended: its output has an end. Whether it runs now is not known; the queue's numbers tell only that something does.
+- never submitted: there is neither note nor output;
+- ``submitted``: the broker had it. It is not submitted again, unless the user requests it;
+- ``submitting``: the run was stopped in between, and the broker may have it. It is submitted again, with a warning that it may run twice;
+- ended: its output has an end. Whether it runs now is not known: the queue's numbers only show that some experiment runs.
 
 Two controllers that submit the same experiment within the same second may both do so.
 
@@ -39,19 +39,19 @@ from .experiment import Experiment, seconds
 _IN_MEMORY = 1 << 22
 _FIRST, _LONGEST = 1.0, 10.0
 GONE_S = 20.0
-"""An empty queue is believed after this time: the broker counts its messages every five seconds. A runner acknowledges a message when the
-output is stored, so an experiment that is neither in the queue nor in the bucket was refused, or purged."""
+"""The time for which a queue must be reported as empty: the broker counts its messages every five seconds. A runner acknowledges a message
+when the output is stored, so an experiment that is neither in the queue nor in the bucket was refused, or purged."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Depth:
-    """Numbers of a queue; None where the broker does not know them yet. ``messages`` has those that a runner holds, too."""
+    """Numbers of a queue; None if the broker has not counted yet. ``messages`` includes those that a runner holds."""
 
     messages: int | None
     held: int | None
     consumers: int | None
     returned: int
-    """How often messages were given out again, ever."""
+    """The total number of redeliveries."""
 
     def __str__(self) -> str:
         known = [
@@ -68,28 +68,28 @@ class Channel(t.Protocol):
     queue: str
 
     def prepare(self, *, check: bool) -> list[str]:
-        """Bind the queue, if that is missing; what was done, or would be."""
+        """Bind the queue, if it is not bound. Return the actions, or those of a real run."""
 
     def publish(self, body: bytes, name: str) -> None:
-        """Publish a message that the broker keeps. An error has ``may_be_published`` where the broker may have it nevertheless."""
+        """Publish a persistent message. An error has ``may_be_published`` if the broker may have the message nevertheless."""
 
     def depth(self) -> Depth:
         """The queue's numbers now."""
 
     def take(self, name: str) -> str | None:
-        """Take a message out; why that is not possible now, if so."""
+        """Take a message out of the queue. Return the reason why that is not possible now; None if it was taken."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Note:
-    """What was written of a submission."""
+    """The record of a submission."""
 
     spec: Mapping[str, t.Any]
     state: t.Literal["submitting", "submitted"]
     submitted: str
     count: int
     old_output: str = ""
-    """Tag of an output that was there before."""
+    """The ETag of an output that existed before."""
 
     def as_file(self) -> t.IO[bytes]:
         return io.BytesIO(json.dumps({"muster": 1, **dataclasses.asdict(self)}, indent=1).encode())
@@ -97,7 +97,7 @@ class Note:
 
 @dataclasses.dataclass
 class Seen:
-    """What is in the bucket."""
+    """The objects of an experiment in the bucket."""
 
     note: Note | None
     found: Found | None
@@ -115,7 +115,7 @@ class Seen:
 
 @dataclasses.dataclass
 class Life:
-    """One experiment with everything that its life needs. ``hidden``: secrets that its output may have."""
+    """One experiment with its bucket and its queue. ``hidden``: secrets that its output may have."""
 
     wanted: Experiment
     bucket: Bucket
@@ -185,7 +185,7 @@ class Life:
             self.bucket.delete(self.wanted.note)
 
     def remove(self, timeout: float, clock: Clock, on_progress: OnProgress) -> None:
-        """Take the message out of the queue, between two tries of a runner if it has failed, and delete the note."""
+        """Take the message out of the queue, if necessary between two attempts of a runner, and delete the note."""
         empty_since = clock.monotonic()
 
         def observe() -> tuple[None, str | None]:
@@ -216,7 +216,7 @@ class Life:
             try:
                 depth = self.channel.depth()
             except MusterError:
-                # A broker that starts has not all of its queues yet.
+                # A broker that starts does not have all of its queues yet.
                 empty_since = clock.monotonic()
                 raise
             before.append(depth.returned)
@@ -245,7 +245,7 @@ class Life:
         return "; ".join(parts)
 
     def _over(self, note: Note | None) -> str:
-        """Whether its life time has passed, after which no runner starts it."""
+        """Return a sentence if its lifetime has passed, after which no runner starts it; empty otherwise."""
         if note is None or self.wanted.lifetime is None:
             return ""
         end = dt.datetime.fromisoformat(note.submitted) + dt.timedelta(seconds=seconds(self.wanted.lifetime))

@@ -39,7 +39,7 @@ class Packed:
 
 @contextlib.contextmanager
 def packed(paths: Sequence[str], exclude: Sequence[str], filename: str) -> Iterator[Packed]:
-    """Pack folders (what is in them) and files. ``filename``: the program, which must be among them."""
+    """Pack files and the contents of folders. ``filename``: the program, which must be among them."""
     found = _files(paths, exclude)
     if filename not in found:
         listed = ", ".join(sorted(name for name in found if name.endswith(".py"))[:5])

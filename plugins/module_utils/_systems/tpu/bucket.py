@@ -31,7 +31,7 @@ def mounted(
     options: Sequence[str] = (),
     pod_security_context: Mapping[str, t.Any] | None = None,
 ) -> dict[str, t.Any]:
-    """What the pods of a training need besides: volumes, mounts, annotations. Files belong to the user whom the pods run as."""
+    """Return the volumes, mounts and annotations by which pods mount the bucket. Files belong to the user of the pods."""
     if not _NAME.fullmatch(bucket):
         hint = "Give the name alone, without gs:// and folders."
         raise InvalidInput(f"{bucket!r} cannot be the name of a bucket", hint)

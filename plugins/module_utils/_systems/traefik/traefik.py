@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role traefik installs: Traefik as a controller of the Gateway API, with its class, and the permissions it uses and no more.
+"""The objects that role traefik installs: Traefik as a controller of the Gateway API, its GatewayClass, and only the permissions it uses.
 
-The CustomResourceDefinitions are those of the manifest that the Gateway API was released with.
+The CustomResourceDefinitions are those of a release of the Gateway API.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..._manifests.operators import Operator, operator_deployment, operator_labe
 
 NAME = "traefik"
 CONTROLLER = "traefik.io/gateway-controller"
-"""The name that Traefik answers to."""
+"""The controller name of Traefik's GatewayClass."""
 GATEWAY_GROUP = "gateway.networking.k8s.io"
 PORTS = {"web": 80, "websecure": 443}
 """A listener of a Gateway has the port of an entry point."""
@@ -54,7 +54,7 @@ class Traefik(Operator):
 
 
 def manifests(traefik: Traefik) -> list[Manifest]:
-    """Traefik, its account and what the account may do, its class and its Service."""
+    """Traefik, its ServiceAccount with RBAC, its GatewayClass and its Service."""
     check_name(traefik.class_name, "class_name")
     for name in ("replicas", "drain_timeout", "exit_timeout"):
         check_count(getattr(traefik, name), name)
@@ -91,7 +91,7 @@ def _arguments(traefik: Traefik) -> list[str]:
         provider: "true",
         f"{provider}.statusaddress.service.name": NAME,
         f"{provider}.statusaddress.service.namespace": traefik.namespace,
-        # It asks nobody outside of the cluster.
+        # It sends no requests to servers outside of the cluster.
         "global.checknewversion": "false",
         "global.sendanonymoususage": "false",
     }
@@ -123,7 +123,7 @@ def _deployment(traefik: Traefik) -> Manifest:
         terminationGracePeriodSeconds=traefik.drain_timeout + traefik.exit_timeout + 10,
     )
     pod["securityContext"] = {**pod["securityContext"], "sysctls": sysctls}
-    # A new pod answers before an old one ends.
+    # A new pod is ready before an old one ends.
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     workload = {"replicas": traefik.replicas, "strategy": strategy}
     uses = [f"CustomResourceDefinition:{kind}.gateway.networking.k8s.io" for kind in _KINDS]

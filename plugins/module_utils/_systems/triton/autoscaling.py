@@ -18,12 +18,12 @@ from ..._kube.replicas import AUTOSCALER
 from ..._manifests.meta import Manifest, check_count, compact, refuse_unknown_keys
 
 METRIC = "avg_time_queue_us"
-"""As NVIDIA's own chart for Triton calls it; roles/prometheus_adapter has the rule that makes it."""
+"""The metric's name in NVIDIA's own chart for Triton; roles/prometheus_adapter has the rule that computes it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Autoscaling:
-    """Between how many replicas, and on what. ``queue_time_us``: what the metric is to be on average over the replicas."""
+    """The options of an autoscaler. ``queue_time_us``: the target value of the metric, on average over the replicas."""
 
     max_replicas: int
     min_replicas: int = 1

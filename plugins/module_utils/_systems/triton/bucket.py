@@ -21,7 +21,7 @@ _INSIDE = re.compile(r"http://([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.cluster\.local
 
 @dataclasses.dataclass(frozen=True)
 class Bucket:
-    """``endpoint``: of a store that is not AWS; None for AWS. ``prefix``: the repository's folder, with a slash at its end, or empty."""
+    """A bucket. ``endpoint``: URL of a store; None for AWS. ``prefix``: the repository's folder, with a slash at its end, or empty."""
 
     endpoint: str | None
     name: str
@@ -29,7 +29,7 @@ class Bucket:
 
 
 def prefix_of(folder: str | None) -> str:
-    """What the keys of a folder begin with: a slash at its end, or empty for the whole bucket."""
+    """The key prefix of a folder: with a slash at its end, or empty for the whole bucket."""
     found = (folder or "").strip("/")
     return f"{found}/" if found else ""
 

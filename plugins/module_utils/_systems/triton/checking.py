@@ -17,11 +17,11 @@ from ..._core.errors import Failed, NotFound
 from .inference import Asked, Inference, differences, latencies
 
 Opened = t.Callable[[], contextlib.AbstractContextManager[Asked]]
-"""Opens the way to one server."""
+"""Opens a connection to one server."""
 
 
 def unready(found: Mapping[str, Opened], inference: Inference) -> str | None:
-    """Where the model is not ready, in words; None if it is everywhere."""
+    """Return a clause for each server on which the model is not ready; None if there is none."""
     missing = []
     for name, opened in found.items():
         with opened() as client:
@@ -54,7 +54,7 @@ def check_replica(
 
 
 def checked(found: Mapping[str, Opened], inference: Inference, requests: int) -> dict[str, t.Any]:
-    """What all servers answered together."""
+    """Check all servers, and return their results as one."""
     server: dict[str, t.Any] = {}
     results = []
     for opened in found.values():

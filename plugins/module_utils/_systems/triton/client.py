@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A client of Triton's HTTP API, which keeps its connection: what is measured is the server, not the opening of connections."""
+"""A client of Triton's HTTP API, which keeps its connection, so that latencies do not include the opening of connections."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EVENT = "data: "
 
 @dataclasses.dataclass(frozen=True)
 class Version:
-    """What the server says of a version of a model."""
+    """The state of a model's version, as the server reports it."""
 
     state: str
     reason: str = ""
@@ -37,7 +37,7 @@ class Version:
 def send(
     address: str, who: str, method: str, path: str, body: t.Any = None, *, size: int = 0, timeout: float
 ) -> dict[str, t.Any]:
-    """What a server that speaks JSON answers to a body of SIZE bytes, which may be a file; Unreachable if it does not."""
+    """Send a body of SIZE bytes, which may be a file, and return the JSON of the response; raise Unreachable if there is none."""
     connection = http.client.HTTPConnection(address, timeout=timeout)
     try:
         connection.request(method, path, body, {"Content-Length": str(size)})
@@ -58,7 +58,7 @@ def parts_of(url: str) -> SplitResult:
 
 
 class Client:
-    """Asks the server at URL. WHO names it in messages; HOSTNAME is what it is asked as, if not by the host of the URL.
+    """A client of the server at URL. WHO names it in messages; HOSTNAME replaces the host of the URL in requests.
 
     AUTHORITIES (PEM) are those that HTTPS trusts, instead of those of the system.
     """
@@ -83,7 +83,7 @@ class Client:
         self.close()
 
     def ask(self, method: str, path: str, body: t.Any = None) -> Answer:
-        """The status and the answer; what is no JSON object is empty."""
+        """Return status and response; a response that is no JSON object is empty."""
         status, found = self._exchange(method, path, body)
         return status, found if isinstance(found, dict) else {}
 
@@ -117,7 +117,7 @@ class Client:
         return self._needed(self.ask("GET", path), f"tell about {path}")
 
     def index(self, model: str) -> dict[int, Version]:
-        """The versions of the model that the server knows of; those that it never tried to load are not among them."""
+        """The versions of the model in the server's index. It omits versions that the server never tried to load."""
         status, found = self._exchange("POST", "/v2/repository/index", None)
         if status != _OK or not isinstance(found, list):
             said = found.get("error") if isinstance(found, dict) else None
@@ -128,7 +128,7 @@ class Client:
     def load(self, model: str, config: str | None = None) -> None:
         """Load the model, with the configuration that it has in the store, or with CONFIG (JSON) instead.
 
-        If that fails, what was loaded stays.
+        If that fails, the versions loaded before stay loaded.
         """
         body = {"parameters": {"config": config}} if config else {}
         self._needed(self.ask("POST", f"/v2/repository/models/{model}/load", body), f"load model {model}")

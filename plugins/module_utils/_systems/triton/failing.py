@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a Triton server does not start, in its own words: the pod's state only has that it ended.
+"""The reason why a Triton server does not start, from its log: the pod's state only has its exit.
 
-Where its store does not answer, 2.51.0 tries for about a minute without a word, and then ends with what the client of S3 said, which names
+If its store does not respond, 2.51.0 retries for about a minute without logging, and then ends with the error of its S3 client, which names
 neither store nor bucket.
 
 Private to the collection.
@@ -27,9 +27,9 @@ if t.TYPE_CHECKING:
 
 _TAIL = 200
 _ENDS_WITH = re.compile(r"^error: (?:creating server: )?(.+)$", re.MULTILINE)
-"""What tritonserver writes before it ends, as its last line but for the trace of a model's exception."""
+"""The error of tritonserver when it ends: its last line, unless the traceback of a model's exception follows."""
 _OF_MODELS = re.compile(r'^E.*\] "?((?:failed to (?:poll|load) |Poll failed for ).+?)"?$', re.MULTILINE)
-"""What it logs of each model before, with line breaks as two characters. Some of its last lines only say that there was a model."""
+"""The errors that it logs for each model before, with line breaks as two characters. Some of its last lines do not name the model."""
 
 
 def said_by_server(log: str) -> str | None:
@@ -44,7 +44,7 @@ def said_by_server(log: str) -> str | None:
 
 
 def why_not_started(cluster: Cluster, name: str, namespace: str) -> str | None:
-    """The reason that a replica which is not ready gave when it ended last; None if none has given one, or its log cannot be read."""
+    """Return the last error of a replica that is not ready; None if none has logged one, or its log cannot be read."""
     for pod in cluster.list("v1", "Pod", namespace, selector_of(labels_of(name))):
         if is_true(pod, "Ready") or pod["metadata"].get("deletionTimestamp"):
             continue
@@ -57,7 +57,7 @@ def why_not_started(cluster: Cluster, name: str, namespace: str) -> str | None:
 
 
 def why_store_is_away(cluster: Cluster, place: str) -> str | None:
-    """What is wrong with the store of the models, as far as the cluster shows it."""
+    """Return the problem with the store of the models, if it is in the cluster; None otherwise."""
     service = service_of(bucket_of(place)) if place.startswith("s3://") else None
     if service is None:
         return None
@@ -74,7 +74,7 @@ def why_store_is_away(cluster: Cluster, place: str) -> str | None:
 
 
 def explained(cluster: Cluster, server: TritonServer) -> str:
-    """Sentences about it, behind those of the wait; empty for a server on a volume that said nothing."""
+    """Return sentences to append to the error of a wait; empty for a server on a volume that logged no reason."""
     said, place = why_not_started(cluster, server.name, server.namespace), server.repository.model_repository
     words = [f"The server says: {said}"] if said else []
     with contextlib.suppress(MusterError):

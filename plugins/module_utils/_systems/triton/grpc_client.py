@@ -24,11 +24,11 @@ from .tensors import packed, unpacked
 
 _INSTALL = "Install grpcio, protobuf and tritonclient for the Python that runs this, as requirements-triton.txt of the collection has them."
 _OPTIONS = (
-    # As over HTTP: no proxy, and no limit for the size of a message.
+    # The same as over HTTP: no proxy, and no limit for the size of a message.
     ("grpc.enable_http_proxy", 0),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
-    # Otherwise a new client of the same address would wait for as long as the one before would have to.
+    # Otherwise a new client of the same address would inherit the reconnection backoff of the last one.
     ("grpc.use_local_subchannel_pool", 1),
 )
 
@@ -46,7 +46,7 @@ def _library() -> tuple[t.Any, t.Any, t.Any]:
 
 
 class GrpcClient:
-    """Asks the server at URL. WHO names it in messages; HOSTNAME is what it is asked as, if not by the host of the URL."""
+    """A client of the server at URL. WHO names it in messages; HOSTNAME replaces the host of the URL in requests."""
 
     def __init__(
         self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None
@@ -130,7 +130,7 @@ class GrpcClient:
         return [self._server.ModelInfer(request, timeout=timeout)]
 
     def _streamed(self, request: t.Any, timeout: float) -> list[t.Any]:
-        """All responses. The last one may be empty, and only say that it is the last."""
+        """Return all responses. The last one may be empty, and only mark the end."""
         request.parameters["triton_enable_empty_final_response"].bool_param = True
         found = list(self._server.ModelStreamInfer(iter([request]), timeout=timeout))
         wrong = next((one.error_message for one in found if one.error_message), "")
@@ -156,6 +156,6 @@ class GrpcClient:
 
 
 def _of_the_system() -> bytes | None:
-    """The authorities that HTTPS trusts, too: gRPC would take those of its own package."""
+    """Return the CA certificates of the system, as HTTPS uses them: gRPC would use those of its own package."""
     file = ssl.get_default_verify_paths().cafile
     return Path(file).read_bytes() if file else None

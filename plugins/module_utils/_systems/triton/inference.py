@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One inference as a value: what is sent, what is expected, and how an answer differs from that."""
+"""One inference as a value: the request, the expected outputs, and the differences of a response from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATATYPES = (
     "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32", "FP64", "BYTES",
 )  # fmt: skip
 NOT_IN_JSON = ("FP16", "BF16")
-"""Those that the HTTP API takes as bytes only."""
+"""The datatypes that the HTTP API only accepts as bytes."""
 _PERCENTILES = (50, 90, 99)
 
 
@@ -32,7 +32,7 @@ class Inference:
     expected: Sequence[Mapping[str, t.Any]] = ()
     parameters: Mapping[str, bool | int | str] = dataclasses.field(default_factory=dict)
     stream: bool = False
-    """Whether the model makes any number of responses to a request."""
+    """Whether the model sends any number of responses to a request."""
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -63,12 +63,12 @@ class Inference:
 
     @property
     def asked(self) -> str:
-        """The path of inference. Over HTTP only the extension Generate has models that make any number of responses."""
+        """The path of inference. Over HTTP, only the extension Generate serves models with any number of responses."""
         return f"{self.path}/{'generate_stream' if self.stream else 'infer'}"
 
     @property
     def body(self) -> dict[str, t.Any]:
-        """The request. Without expected outputs all are asked for."""
+        """The body of the request. Without expected outputs, all outputs are requested."""
         for row in self.inputs:
             if row["datatype"] in NOT_IN_JSON:
                 raise InvalidInput(
@@ -90,7 +90,7 @@ class Inference:
 
 
 class Asked(t.Protocol):
-    """What a check asks a server, by whichever protocol."""
+    """The requests of a check to a server, by any protocol."""
 
     who: str
 
@@ -113,12 +113,12 @@ def flat(data: t.Any) -> list[t.Any]:
 
 
 def hint_of(said: str) -> str | None:
-    """What to do about a refusal of the server."""
+    """Return a hint for an error of the server; None if there is none."""
     return "Set stream: true." if "decoupled transaction policy" in said else None
 
 
 def differences(inference: Inference, answer: Mapping[str, t.Any]) -> list[str]:
-    """What is wrong with the outputs of an answer, a sentence for each output."""
+    """Return the differences of a response from the expected outputs, a sentence for each output."""
     given: dict[str, list[t.Any]] = {}
     for row in answer.get("outputs") or []:
         given.setdefault(row["name"], []).extend(flat(row.get("data") or []))

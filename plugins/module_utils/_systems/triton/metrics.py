@@ -25,7 +25,7 @@ _BY = "namespace, job, model"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Alerts:
-    """When alerts are raised. ``queue_time_ms``: mean time in the queue; ``failure_ratio``: of the requests of one model."""
+    """The thresholds of alerts. ``queue_time_ms``: mean time in the queue; ``failure_ratio``: that of the requests of one model."""
 
     queue_time_ms: float = 100.0
     failure_ratio: float = 0.01
@@ -60,7 +60,7 @@ def failure_ratio(of: str) -> str:
 
 
 def missing_at(of: str) -> str:
-    """Replicas that answer and lack a model which others have, by model."""
+    """The number of replicas that respond and lack a model which others have, by model."""
     have = f"count by ({_BY}) (count by ({_BY}, instance) (nv_inference_request_success{{{of}}}))"
     return f"count by (namespace, job) (up{{{of}}} == 1) - on (namespace, job) group_right {have} > 0"
 

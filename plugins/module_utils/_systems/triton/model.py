@@ -25,13 +25,13 @@ from .model_source import Source
 
 
 class Store(t.Protocol):
-    """Where the model is."""
+    """The model repository, for one model."""
 
     def read(self) -> Stored:
-        """What it has, without a write."""
+        """Read the recorded state, without a write."""
 
     def verify(self) -> Stored:
-        """What it really has."""
+        """Read the actual state."""
 
     def put(self, source: Source, names: Iterable[str]) -> None:
         """Upload files of SOURCE."""
@@ -43,11 +43,11 @@ class Store(t.Protocol):
         """Delete files."""
 
     def note(self, stored: Stored, *, check: bool) -> Report:
-        """Note what there is now."""
+        """Record the present state."""
 
 
 def after(stored: Stored, made: ModelPlan, source: Source | None) -> Stored:
-    """What the store has when the plan was carried out."""
+    """Return the state of the store after the plan was carried out."""
     files = {**stored.files, **{path: source.files[path] for path in made.upload if source}}
     kept = {path: sha256 for path, sha256 in files.items() if path not in made.delete}
     return Stored(kept, made.config.text if made.new_config else stored.config)
@@ -56,7 +56,7 @@ def after(stored: Stored, made: ModelPlan, source: Source | None) -> Stored:
 def carry_out(
     store: Store, rollout: Rollout, made: ModelPlan, stored: Stored, source: Source | None
 ) -> tuple[Report, dict[str, list[int]]]:
-    """Upload, load, switch, delete. If a replica refuses a version, the store and the replicas have again what they had."""
+    """Upload, load, switch, delete. If a replica refuses a version, the former state of store and replicas is restored."""
     known = rollout.indexes()
     stored = _pinned(store, made, stored)
     if made.upload and source:
@@ -86,7 +86,7 @@ def carry_out(
 
 
 def _pinned(store: Store, made: ModelPlan, stored: Stored) -> Stored:
-    """What the store has once its configuration names the versions in force: with another policy a new one would be served at once."""
+    """Pin the served versions in the store's configuration and return its new state: another policy would serve new versions at once."""
     config = stored.read_config
     pinned = config.serving(made.model, stored.served) if config and stored.served else None
     if not made.upload or pinned is None or pinned == config:
@@ -106,7 +106,7 @@ def _restore(store: Store, made: ModelPlan, stored: Stored) -> None:
 
 
 def remove(store: Store, rollout: Rollout, stored: Stored, *, delete_data: bool) -> Report:
-    """Unload the model everywhere; then delete its files, by their own word only."""
+    """Unload the model everywhere, then delete its files if DELETE_DATA is set."""
     if delete_data and stored.config is not None:
         store.delete([FILE])  # first, so that no replica loads it again
     if delete_data and not rollout.explicit:

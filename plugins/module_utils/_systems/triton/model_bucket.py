@@ -42,13 +42,13 @@ _MISSING = ("404", "NoSuchKey", "NotFound")
 
 
 class S3Objects:
-    """Its objects. CLIENT is boto3's; WAY the forwarded port that it uses, if it does."""
+    """The objects of an S3 bucket. CLIENT is that of boto3; WAY is the forwarded port that it uses, if there is one."""
 
     def __init__(self, client: t.Any, bucket: Bucket, way: forward.Forward | None = None) -> None:
         self._client, self._bucket, self._way = client, bucket, way
 
     def sums(self, prefix: str) -> dict[str, str]:
-        """A listing has no metadata: they are asked for object by object."""
+        """Read the sums object by object, because a listing has no metadata."""
         with self._errors("list the model"):
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket.name, Prefix=prefix)
             keys = [row["Key"] for page in pages for row in page.get("Contents") or []]

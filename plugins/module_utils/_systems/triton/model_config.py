@@ -70,20 +70,20 @@ class ModelConfig:
 
     @property
     def text(self) -> str:
-        """As in config.pbtxt."""
+        """The text of config.pbtxt."""
         from google.protobuf import text_format
 
         return str(text_format.MessageToString(self._message))
 
     @property
     def json(self) -> str:
-        """As the server takes it with a request to load."""
+        """The JSON that the server accepts in a request to load."""
         from google.protobuf import json_format
 
         return str(json_format.MessageToJson(self._message, preserving_proto_field_name=True, indent=None))
 
     def chosen(self, versions: Sequence[int]) -> list[int]:
-        """Those of VERSIONS that its version policy serves."""
+        """Return those of VERSIONS that its version policy serves."""
         policy, ordered = self._message.version_policy, sorted(versions)
         kind = policy.WhichOneof("policy_choice")
         if kind == "all":
@@ -93,7 +93,7 @@ class ModelConfig:
         return ordered[-max(1, policy.latest.num_versions if kind else 1) :]
 
     def serving(self, model: str, versions: Sequence[int]) -> ModelConfig:
-        """The same with exactly these versions, whatever else there is."""
+        """Return the same configuration with a policy for exactly these versions."""
         changed = type(self._message)()
         changed.CopyFrom(self._message)
         changed.name = model
@@ -102,7 +102,7 @@ class ModelConfig:
         return ModelConfig(changed)
 
     def check(self, model: str, files: Sequence[str]) -> None:
-        """Refuse what no server would load. FILES: what is in the versions, folders without what is in them.
+        """Refuse a model that no server would load. FILES: the entries of the versions' folders.
 
         The server completes types and dimensions that are left out, as far as the backend knows them.
         """

@@ -33,7 +33,7 @@ def place_of(place: str) -> tuple[str, str]:
 
 
 class GcsObjects:
-    """Its objects. CLIENT is google-cloud-storage's, which checks what arrives by CRC32C, and sends large files in pieces."""
+    """The objects of a bucket. CLIENT is that of google-cloud-storage, which verifies uploads by CRC32C and splits large ones."""
 
     def __init__(self, client: t.Any, bucket: str) -> None:
         self._client, self._bucket = client, bucket

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A model's folder in a bucket, of whichever store. What a file has in it is kept with the object, as metadata.
+"""A model's folder in a bucket of any store. The SHA-256 of each file is stored as metadata of its object.
 
 Private to the collection.
 """
@@ -19,14 +19,14 @@ from .model_plan import Stored
 from .model_source import Source
 
 SUM = "sha256"
-"""The name of the metadata."""
+"""The metadata key of the SHA-256."""
 
 
 class Objects(t.Protocol):
-    """The bucket, by whole keys. ``doing`` says in an error what was refused."""
+    """The objects of a bucket, by whole keys. ``doing`` is the refused action, for the error."""
 
     def sums(self, prefix: str) -> dict[str, str]:
-        """Key -> SHA-256 with which the object was uploaded, empty where something else did."""
+        """Return key -> SHA-256 with which we uploaded the object; empty for objects of other clients."""
 
     def text(self, key: str, doing: str) -> str:
         """The content of an object."""
@@ -48,7 +48,7 @@ class BucketStore:
         self._objects, self._prefix = objects, f"{prefix}{model}/"
 
     def read(self) -> Stored:
-        """The files by the SHA-256 with which they were uploaded. Of one that something else uploaded it is not known."""
+        """Read the files with the SHA-256 of their upload; it is empty for files that other clients uploaded."""
         found = {
             key.removeprefix(self._prefix): sha256
             for key, sha256 in self._objects.sums(self._prefix).items()
@@ -58,11 +58,11 @@ class BucketStore:
         return Stored(found, self._objects.text(self._prefix + FILE, f"read {FILE}") if there else None)
 
     def verify(self) -> Stored:
-        """The same: nothing is noted elsewhere."""
+        """Read the same: all state is in the bucket."""
         return self.read()
 
     def note(self, stored: Stored, *, check: bool) -> Report:
-        """Nothing is noted elsewhere."""
+        """Do nothing: all state is in the bucket."""
         del stored, check
         return Report()
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a model's folder in the store lacks, and what of it may go: by content, and without a change of anything that is served.
+"""The plan for a model's folder in the store: the files to upload and to delete, by content, without changes to served versions.
 
 Private to the collection.
 """
@@ -20,14 +20,14 @@ from .model_source import Source, version_of, versions_of
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """What the store has of a model. ``files``: path -> SHA-256, empty where it is not known; ``config``: its configuration's text."""
+    """A model in the store. ``files``: path -> SHA-256, empty if it is not known; ``config``: the text of its configuration."""
 
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     config: str | None = None
 
     @property
     def read_config(self) -> ModelConfig | None:
-        """Its configuration; None if there is none that can be read."""
+        """The parsed configuration; None if there is none that can be read."""
         try:
             return parsed(self.config, f"{FILE} of the store") if self.config else None
         except InvalidInput:
@@ -42,7 +42,7 @@ class Stored:
 
 @dataclasses.dataclass(frozen=True)
 class ModelPlan:
-    """``upload``: files that the store lacks; ``delete``: files that are not wanted any more; ``config``: the one to be in force."""
+    """``upload``: files that the store lacks; ``delete``: files that are no longer needed; ``config``: the desired configuration."""
 
     model: str
     config: ModelConfig
@@ -57,7 +57,7 @@ class ModelPlan:
 
 
 def plan(model: str, source: Source | None, stored: Stored, versions: Sequence[int], *, purge: bool) -> ModelPlan:
-    """What is to be done. VERSIONS: those to serve; empty for what the configuration says of the source's."""
+    """Plan the changes. VERSIONS: those to serve; empty for those of the source that its configuration serves."""
     of_source = source.files if source else {}
     base = source.config if source else stored.read_config
     if base is None:
@@ -85,7 +85,7 @@ def plan(model: str, source: Source | None, stored: Stored, versions: Sequence[i
 
 
 def _refuse_change(model: str, path: str, stored: Stored) -> None:
-    """A version that is served never changes: a replica that starts later would have other weights than the others."""
+    """Refuse a change of files that a served version uses: a replica that starts later would have other weights than the others."""
     if path not in stored.files or not stored.served:
         return
     version = version_of(path)
@@ -102,7 +102,7 @@ def _refuse_change(model: str, path: str, stored: Stored) -> None:
 
 
 def difference(stored: Stored, made: ModelPlan, source: Source | None) -> dict[str, t.Any]:
-    """Before and after, as Ansible shows it with --diff."""
+    """The state before and after, as Ansible shows it with --diff."""
     before = dict(stored.files)
     after = {
         path: sha256

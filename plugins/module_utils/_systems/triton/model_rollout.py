@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Bring a model to every replica of a server, one after the other, and back if one refuses it.
+"""Load a model on all replicas of a server, one after the other, and roll back if one refuses it.
 
-Seen with 2.51.0: a load is all or nothing. If one version fails, those that were served are served on, as they were; if none does, the old
-versions go only when the new ones are ready. The same holds where the server polls, for each new configuration.
+Seen with 2.51.0: a load is all or nothing. If one version fails, the served versions stay as they were; otherwise the old
+versions are unloaded only when the new ones are ready. The same holds where the server polls, for each new configuration.
 
 Private to the collection.
 """
@@ -40,7 +40,7 @@ T = t.TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """A server as its Deployment has it."""
+    """The server that a Deployment describes."""
 
     ref: Ref
     mode: str
@@ -102,14 +102,14 @@ class Rollout:
 
     @property
     def explicit(self) -> bool:
-        """Whether the server loads what a client asks for. Otherwise it polls, or there is none."""
+        """Whether the server loads models on request. Otherwise it polls, or there is no server."""
         return bool(self.server and self.server.mode == "explicit")
 
     def _pods(self) -> tuple[list[Ref], str | None]:
-        """The replicas that are ready, and what is missing of them in words."""
+        """Return the replicas that are ready, and a clause if some are missing."""
         if self.server is None:
             return [], None
-        # An autoscaler may have changed it since.
+        # An autoscaler may have changed the number since.
         live = self._cluster.get(self.server.ref)
         wanted = int(live["spec"].get("replicas", 1)) if live else self.server.replicas
         found = self._cluster.list("v1", "Pod", self._namespace, selector_of(labels_of(self._name)))
@@ -122,7 +122,7 @@ class Rollout:
         return reached(self._cluster, pod, timeout=_LOADS_S)
 
     def _asked(self, pod: Ref, ask: t.Callable[[Client], T]) -> T | None:
-        """What a replica answers; None if it is ending meanwhile, such as by an autoscaler."""
+        """Query a replica; None if it is being terminated, such as by an autoscaler."""
         try:
             with self._reached(pod) as client:
                 return ask(client)
@@ -133,7 +133,7 @@ class Rollout:
             raise
 
     def indexes(self) -> dict[str, Index]:
-        """What each replica that is ready knows of the model."""
+        """Return the index of the model on each replica that is ready."""
         known = {pod.name: self._asked(pod, lambda client: client.index(self._model)) for pod in self._pods()[0]}
         return {name: index for name, index in known.items() if index is not None}
 
@@ -144,7 +144,7 @@ class Rollout:
         )
 
     def load(self, config: str, *, back: bool) -> None:
-        """Load the model with CONFIG at all replicas. If one refuses, those before go back: to what the store has (BACK), or to nothing."""
+        """Load the model with CONFIG at all replicas. If one refuses, all roll back: to the store's configuration (BACK), or to none."""
         touched: list[Ref] = []
         for pod in self.wait_for_replicas():
             touched.append(pod)
@@ -181,9 +181,9 @@ class Rollout:
         self._wait(observe, f"Model {self._model} is not unloaded")
 
     def wait_served(self, versions: Collection[int], known: Mapping[str, Index]) -> dict[str, list[int]]:
-        """Wait until every replica serves exactly VERSIONS. One that started meanwhile is asked to load them.
+        """Wait until every replica serves exactly VERSIONS. One that has started in the meantime gets a request to load them.
 
-        KNOWN: what was known before, so that a failure of before is not taken for one of this model.
+        KNOWN: the indexes before the change, so that an earlier failure is not taken for one of this change.
         """
         wanted, began = sorted(versions), SYSTEM_CLOCK.monotonic()
 
@@ -213,7 +213,7 @@ class Rollout:
 
     def _check_failed(self, pod: Ref, index: Index, wanted: Collection[int], known: Index, passed: float) -> None:
         if self.explicit or self.server is None:
-            return  # the load says it
+            return  # the request to load reports failures
         for version in wanted:
             what = index.get(version)
             if what is None or what.state != "UNAVAILABLE" or what.reason == _UNLOADED:

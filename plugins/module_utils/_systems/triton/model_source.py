@@ -36,12 +36,12 @@ class Source:
     hidden: Sequence[str] = ()
 
     def path(self, name: str) -> Path:
-        """Where the content of one of ``files`` is."""
+        """Return the path of the content of one of ``files``."""
         return _content(self.folder / name)
 
     @property
     def warnings(self) -> list[str]:
-        """What may surprise the user."""
+        """The warnings for the user."""
         return [f"src: hidden files are left out: {', '.join(self.hidden)}."] if self.hidden else []
 
 
@@ -66,7 +66,7 @@ def version_of(path: str) -> int | None:
 
 
 def read_source(folder: Path, model: str) -> Source:
-    """What is in FOLDER, checked.
+    """Read and check the model in FOLDER.
 
     The server ignores folders beside the versions, unless it knows them (``warmup``, ``initial_state``, ``configs``) or the configuration
     names them: VersionsToLoad in src/model_repository_manager/model_lifecycle.cc of triton-inference-server/core 73aad7c.
@@ -84,7 +84,7 @@ def read_source(folder: Path, model: str) -> Source:
 
 
 def _config(folder: Path) -> ModelConfig:
-    """The configuration; one that says nothing where there is none, because the server completes it."""
+    """Read the configuration. It is empty if there is no file, because the server completes it."""
     path = folder / FILE
     try:
         return parsed(path.read_text("utf-8") if path.exists() else "", str(path))
@@ -93,7 +93,7 @@ def _config(folder: Path) -> ModelConfig:
 
 
 def _names(folder: Path) -> list[str]:
-    """The files of FOLDER without its configuration, and without what Python has compiled."""
+    """List the files of FOLDER without its configuration and without __pycache__."""
     paths = [
         path for path in entries(folder, "src", 20_000) if "__pycache__" not in path.parts and path != folder / FILE
     ]

@@ -36,7 +36,7 @@ class Wanted:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What was uploaded and deleted, which versions are served, in all and by pod, and the difference as text."""
+    """The result: uploaded and deleted files, the served versions, in all and by pod, and the difference as text."""
 
     report: Report
     changed: bool
@@ -63,7 +63,7 @@ def present(store: Store, rollout: Rollout, wanted: Wanted, *, check: bool) -> O
 
 
 def planned(wanted: Wanted) -> Outcome:
-    """What an upload to a repository that does not exist yet would do."""
+    """Plan the upload to a repository that does not exist yet."""
     return _planned(wanted.plan(Stored()), Stored(), wanted, Report(), {}, steady=False)
 
 
@@ -82,7 +82,7 @@ def _planned(
 
 
 def absent(store: Store, rollout: Rollout, wanted: Wanted, *, delete_data: bool, check: bool) -> Outcome:
-    """Unload the model, and delete its files if that was asked for."""
+    """Unload the model, and delete its files if DELETE_DATA is set."""
     server = rollout.server
     stored, indexes = store.read(), rollout.indexes()
     loaded = {pod: served(index) for pod, index in indexes.items()}

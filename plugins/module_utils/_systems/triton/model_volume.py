@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A model's folder on a volume, written by a pod that is there for as long as that takes.
+"""A model's folder on a volume, written by a temporary pod.
 
-What was written is noted in a ConfigMap, so that a run that has nothing to write needs no pod.
+The written files are recorded in a ConfigMap, so that a run without changes needs no pod.
 
 Private to the collection.
 """
@@ -67,7 +67,7 @@ class Volume:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Not those of the server's pods, or its Service would lead to the writer."""
+        """The labels of the writer. They differ from those of the server's pods, or its Service would select the writer."""
         return {"app.kubernetes.io/name": "triton-model", "app.kubernetes.io/instance": self.server}
 
     @property
@@ -77,14 +77,14 @@ class Volume:
 
 
 def note(volume: Volume, stored: Stored) -> Manifest:
-    """What was written, and where to."""
+    """The ConfigMap with the written files and their place."""
     where = {"claim": volume.storage.claim_name, "folder": volume.folder, "model": volume.model}
     data = {**where, _FILES: json.dumps(dict(sorted(stored.files.items())), indent=1), FILE: stored.config or ""}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(volume, volume.name), "data": data}
 
 
 def noted(volume: Volume, found: Manifest | None) -> Stored:
-    """What a ConfigMap says that there is. One about another place says nothing."""
+    """Return the files that a ConfigMap records; none if it is about another claim or folder."""
     data = (found or {}).get("data") or {}
     if (data.get("claim"), data.get("folder")) != (volume.storage.claim_name, volume.folder):
         return Stored()
@@ -113,18 +113,18 @@ def _metadata(volume: Volume, name: str) -> Manifest:
 
 
 class VolumeStore:
-    """One model on a volume. The pod is made when something is to be written or read, and goes with the with block."""
+    """One model on a volume. The pod is created at the first access, and deleted at the end of the with block."""
 
     def __init__(self, cluster: Cluster, volume: Volume, owner: str, stack: contextlib.ExitStack) -> None:
         self._cluster, self._volume, self._owner, self._stack = cluster, volume, owner, stack
         self._way: forward.Forward | None = None
 
     def read(self) -> Stored:
-        """What was noted."""
+        """Read the recorded state."""
         return noted(self._volume, self._cluster.get(self._volume.note_ref))
 
     def verify(self) -> Stored:
-        """What the volume really has."""
+        """Read the actual state of the volume."""
         found = self._ask("GET", "")
         return Stored(found.get("files") or {}, found.get("config"))
 
@@ -147,7 +147,7 @@ class VolumeStore:
             self._ask("DELETE", quote(name))
 
     def note(self, stored: Stored, *, check: bool) -> Report:
-        """Note what there is now; where that is nothing, there is no note."""
+        """Record the present state; delete the record if the volume has no files of the model."""
         if stored.files or stored.config:
             return apply_objects(self._cluster, [note(self._volume, stored)], owner=self._owner, check=check)
         return delete_objects(self._cluster, [self._volume.note_ref], self._owner, check=check)
@@ -179,7 +179,7 @@ class VolumeStore:
             )
         objects = writer(self._volume)
         self._stack.callback(self._remove)
-        self._remove()  # what a run that was killed has left
+        self._remove()  # objects that a killed run has left
         apply_objects(
             self._cluster, objects, owner=self._owner, check=False, wait=True, wait_timeout=self._volume.timeout
         )

@@ -4,7 +4,7 @@
 
 """Requests to a server that a pod in the cluster sends, where this machine must not forward ports or does not reach the address.
 
-The pod is there for as long as that takes. Its log has the answers, from which a check reads as if it had asked itself.
+The pod is temporary. Its log has the responses, which a check then reads like those of a server.
 
 Private to the collection.
 """
@@ -52,7 +52,7 @@ _ENDS_S = 30.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PodCheck:
-    """What a pod asks. ``places``: name -> URL. ``wait``: seconds until it runs, and with ``waits`` as many until the model is ready."""
+    """The requests of a pod. ``places``: name -> URL. ``wait``: seconds until it runs and, with ``waits``, until the model is ready."""
 
     server: str
     namespace: str
@@ -63,24 +63,24 @@ class PodCheck:
     wait: int
     waits: bool = False
     url: str | None = None
-    """The only place, if the replicas are not."""
+    """The only URL to check, instead of the replicas."""
     hostname: str | None = None
     authorities: str | None = None
 
     @property
     def name(self) -> str:
-        """The name of the objects: of one check always the same, so that a run finds what one that was killed has left."""
+        """The name of the objects: the same for each run of a check, so that a run finds the objects of a killed one."""
         text = json.dumps([self.inference.model, self.inference.model_version, self.url, self.hostname])
         return f"{self.server}-check-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
     @property
     def labels(self) -> dict[str, str]:
-        """Not those of the server's pods, or its Service would lead to this one."""
+        """The labels of the pod. They differ from those of the server's pods, or its Service would select this one."""
         return {"app.kubernetes.io/name": "triton-check", "app.kubernetes.io/instance": self.server}
 
     @property
     def task(self) -> str:
-        """What the program reads."""
+        """The input of the program, as JSON."""
         path, infers = self.inference.path, self.inference.inputs
         body = json.dumps(self.inference.body) if infers else None
         requests = [
@@ -98,7 +98,7 @@ class PodCheck:
 
     @property
     def longest(self) -> int:
-        """Seconds after which the program has ended, if everything takes as long as it may."""
+        """The seconds after which the program has ended, even if all requests run into their timeouts."""
         asking = len(self.places) * (self.requests + _BESIDE) * self.timeout
         return asking + (self.wait + self.timeout * len(self.places) if self.waits else 0)
 
@@ -148,7 +148,7 @@ def urls_of_pods(cluster: Cluster, pods: Sequence[Ref]) -> dict[str, str]:
 
 
 class Recorded(Client):
-    """A client of a place that was asked by a pod: it reads what was answered there."""
+    """A client that returns the responses which a pod has recorded."""
 
     def __init__(self, who: str, place: Mapping[str, t.Any], texts: Sequence[str]) -> None:
         self.who = who
@@ -160,7 +160,7 @@ class Recorded(Client):
         self._took = 0.0
 
     def close(self) -> None:
-        """There is no connection."""
+        """Do nothing: there is no connection."""
 
     def _answer(self, _method: str, path: str, _body: str | None) -> tuple[int, str]:
         left = self._answers.get(path)
@@ -182,13 +182,13 @@ def _running(cluster: Cluster, objects: Sequence[Manifest], owner: str) -> Itera
     def remove(*, wait: bool = True) -> None:
         delete_objects(cluster, refs, owner, check=False, wait=wait, wait_timeout=_ENDS_S)
 
-    remove()  # what a run that was killed has left
+    remove()  # objects that a killed run has left
     try:
         apply_objects(cluster, objects, owner=owner, check=False, wait=False)
         yield
     finally:
         remove(wait=False)
-        # A pod whose image is still being pulled goes later, which must not hide why the check failed.
+        # A pod whose image is still being pulled is deleted later; the timeout must not hide the cause of the failure.
         with contextlib.suppress(WaitTimeout):
             remove()
 
@@ -201,7 +201,7 @@ class _Pod:
         self._ref = Ref("v1", "Pod", check.name, check.namespace)
 
     def _phase(self, cluster: Cluster) -> str:
-        """Its phase, and why it is pending; Failed if it cannot end well."""
+        """Return the pod's phase, with the reason if it is pending; raise Failed if it cannot succeed."""
         ref, found = self._ref, cluster.get(self._ref)
         if found is None:
             raise Failed(
@@ -210,7 +210,7 @@ class _Pod:
                 ref=ref,
             )
         rank = rank_of(found)
-        # A mesh may have put a container of its own into the pod, which goes on.
+        # A service mesh may have added a container to the pod, which does not end.
         statuses = found.get("status", {}).get("containerStatuses") or []
         states = [one.get("state") or {} for one in statuses if one["name"] == _CONTAINER]
         ended = next((state["terminated"] for state in states if "terminated" in state), None)
@@ -222,7 +222,7 @@ class _Pod:
         return rank.phase if rank.phase != "Pending" else f"Pending: {rank.pending_reason}"
 
     def wait(self, done: t.Callable[[str], bool], goal: str, timeout: float) -> None:
-        """Return when its phase is one that is DONE."""
+        """Wait until DONE accepts its phase."""
 
         def observe(cluster: Cluster) -> tuple[None, str | None]:
             seen = self._phase(cluster)
@@ -233,7 +233,7 @@ class _Pod:
         watching.watch_until(self._cluster, pods, observe, goal=goal, timeout=timeout, progress=self._progress)
 
     def said(self) -> dict[str, t.Any]:
-        """The last line of its log."""
+        """Parse the last line of its log."""
         text = self._cluster.logs(self._check.namespace, self._check.name, container=_CONTAINER)
         try:
             found: dict[str, t.Any] = json.loads(text.splitlines()[-1])
@@ -247,7 +247,7 @@ class _Pod:
 
 
 def asked_by_pod(cluster: Cluster, check: PodCheck, settings: PodSettings, progress: OnProgress) -> dict[str, Opened]:
-    """Name of a place -> what it answered; WaitTimeout where the model did not get ready, if that was waited for."""
+    """Return name of a place -> client with its responses; raise WaitTimeout if the model did not become ready in time."""
     pod = _Pod(cluster, check, progress)
     with _running(cluster, manifests(check, settings), owner_of("inference_check", check.namespace, check.name)):
         pod.wait(lambda phase: not phase.startswith("Pending"), "does not run", check.wait)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The replicas of a Triton server in a cluster, each reached by a forwarded port: a Service would answer with any one of them.
+"""The replicas of a Triton server in a cluster, each reached by a forwarded port: a Service would select any one of them.
 
 Private to the collection.
 """
@@ -27,7 +27,7 @@ _TELLS_WHY = "Module triton_server with wait: true says why."
 
 
 def ready_pods(cluster: Cluster, name: str, namespace: str) -> list[Ref]:
-    """The pods that the Service leads to; Unreachable if there is none."""
+    """List the ready pods of the server; raise Unreachable if there is none."""
     found = cluster.list("v1", "Pod", namespace, selector_of(labels_of(name)))
     staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
     ready = sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))
@@ -41,7 +41,7 @@ def ready_pods(cluster: Cluster, name: str, namespace: str) -> list[Ref]:
 
 T = t.TypeVar("T")
 Speaking = t.Callable[[str, str], contextlib.AbstractContextManager[T]]
-"""Makes the client of a server, by its URL and what messages call it."""
+"""Creates the client of a server from its URL and its name in messages."""
 
 
 def reached(cluster: Cluster, pod: Ref, *, timeout: float) -> contextlib.AbstractContextManager[Client]:
@@ -51,7 +51,7 @@ def reached(cluster: Cluster, pod: Ref, *, timeout: float) -> contextlib.Abstrac
 
 @contextlib.contextmanager
 def reached_by(cluster: Cluster, pod: Ref, port: str, speaking: Speaking[T]) -> Iterator[T]:
-    """As reached, by the client that SPEAKING makes, at the PORT of that name."""
+    """Return the client that SPEAKING creates for one replica, at the PORT of that name, for the time of the with block."""
     way = forward.forwarded(cluster, pod, PORTS[port], _TELLS_WHY)
     with way as open_way, speaking(f"http://{open_way.address}", f"Triton in {pod}") as client:
         try:

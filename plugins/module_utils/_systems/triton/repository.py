@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a Triton server finds its models, and which of them it loads when: options, checked, as flags of tritonserver."""
+"""The model repository of a Triton server and its model control mode: checked options, and flags of tritonserver."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Repository:
 
     @property
     def warnings(self) -> list[str]:
-        """What may surprise the user."""
+        """The warnings for the user."""
         if self.model_control_mode != "poll" or self.storage:
             return []
         lost = f"when {self.model_repository} does not answer, Triton unloads its models until it does"
@@ -108,7 +108,7 @@ def _check_place(repository: Repository) -> None:
 
 
 def arguments(repository: Repository, more: Sequence[str]) -> list[str]:
-    """The flags of tritonserver. MORE: those of the user, none of which may be one of ours."""
+    """The flags of tritonserver. MORE: those of the user, which must not include ours."""
     for flag in more:
         name = flag.partition("=")[0].lstrip("-")
         if not flag.startswith("--"):

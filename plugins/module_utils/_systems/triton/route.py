@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The way from a Gateway to Triton servers: an HTTPRoute and a GRPCRoute with the same weights.
+"""The routes from a Gateway to Triton servers: an HTTPRoute and a GRPCRoute with the same weights.
 
-Triton's API can also load and unload models, and map the memory of the server, and it does not authenticate clients. So what is open is
-what clients of a model need. A path cannot tell the trace settings of a model from its inference (docs/systems/inference-gateway.md).
+Triton's API can also load and unload models, and map the memory of the server, and it does not authenticate clients. So only the
+paths that clients of a model need are routed. The prefix of the models includes their trace settings
+(docs/systems/inference-gateway.md).
 
 Private to the collection.
 """
@@ -27,10 +28,10 @@ KINDS = {"http": "HTTPRoute", "grpc": "GRPCRoute"}
 """Protocol -> the kind of its route."""
 MISSING = "Enable the Gateway API (on GKE --gateway-api=standard), or install a controller of it, such as role traefik."
 ANNOTATION_FROM = "muster.ml/weights-before"
-"""The weights to which a route goes back, for as long as they are changed in steps."""
+"""The weights to which a route is rolled back, while they are being changed in steps."""
 
 _MOST = 1_000_000
-"""Of a weight, as the API has it."""
+"""The maximum of a weight in the Gateway API."""
 _PATHS = (("Exact", "/v2"), ("PathPrefix", "/v2/health"), ("PathPrefix", "/v2/models"))
 SERVICE = "inference.GRPCInferenceService"
 METHODS = (
@@ -63,7 +64,7 @@ class InferenceRoute:
 
 
 def refs(route: InferenceRoute) -> list[Ref]:
-    """The routes that there are to be."""
+    """The desired routes."""
     return [Ref(GATEWAY_API, KINDS[protocol], route.name, route.namespace) for protocol in route.protocols]
 
 
@@ -101,7 +102,7 @@ def manifests(route: InferenceRoute, weights: Weights | None = None, before: Wei
 
 
 def metadata_of(route: InferenceRoute, before: Weights | None) -> Manifest:
-    """Those of an object of the route, with the weights of before as long as there are any."""
+    """The metadata of an object of the route, with the former weights while they are being changed."""
     metadata: Manifest = {"name": route.name, "namespace": route.namespace}
     if before is not None:
         metadata["annotations"] = {ANNOTATION_FROM: json.dumps(dict(before), sort_keys=True)}
@@ -109,7 +110,7 @@ def metadata_of(route: InferenceRoute, before: Weights | None) -> Manifest:
 
 
 def _parent(route: InferenceRoute) -> Manifest:
-    # Group and kind are the API's defaults, and stand here so that a plan shows what is then stored.
+    # Group and kind are the API's defaults, and are set so that a plan shows the stored values.
     parent = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": route.gateway}
     return parent | ({"namespace": route.gateway_namespace} if route.gateway_namespace else {})
 
@@ -145,7 +146,7 @@ def weights_of(live: Manifest) -> dict[str, int]:
 
 
 def weights_before(live: Manifest) -> dict[str, int] | None:
-    """The weights from which a run that was cut off has changed those of a live route."""
+    """The weights of a live route before an interrupted run changed them."""
     text = annotations_of(live).get(ANNOTATION_FROM)
     return dict(json.loads(text)) if text else None
 
@@ -157,7 +158,7 @@ def shares(weights: Weights) -> dict[str, float]:
 
 
 def between(before: Weights, after: Weights, percent: int) -> dict[str, int]:
-    """The weights, in thousandths, after so much of the way. Who is in neither gets nothing."""
+    """The weights, in thousandths, at PERCENT of the change. A server that is missing in one of both has weight 0 there."""
     old, new = shares(before), shares(after)
     part = percent / 100
     return {

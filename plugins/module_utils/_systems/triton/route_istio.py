@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The same way by Istio's own objects: a VirtualService with a rule for each protocol.
+"""The routes as Istio's own object: a VirtualService with a rule for each protocol.
 
 Read in istio.io/api 1.32.0 (networking/v1alpha3/virtual_service.proto): weights are relative to each other, 0 gets nothing, and with one
-destination the weight does not count. A prefix is one of the text, so that here a path ends in a slash where those of the Gateway API end
-with an element.
+destination the weight does not count. A prefix matches text, so that paths end in a slash here, where those of the Gateway API match
+path elements.
 
 Private to the collection.
 """
@@ -31,7 +31,7 @@ def refs(route: InferenceRoute) -> list[Ref]:
 
 
 def all_refs(name: str, namespace: str) -> list[Ref]:
-    """The same: there is nothing else."""
+    """The routes of all protocols: the same object."""
     return [Ref(API, KIND, name, namespace)]
 
 
@@ -62,16 +62,16 @@ def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
 
 
 def _uris(route: InferenceRoute, protocol: str) -> list[tuple[str, str]]:
-    """A request of gRPC is one of HTTP for /SERVICE/METHOD."""
+    """The paths of a protocol: a request of gRPC is one of HTTP for /SERVICE/METHOD."""
     if protocol == "grpc":
         return (
             [("prefix", f"/{SERVICE}/")] if route.management else [("exact", f"/{SERVICE}/{name}") for name in METHODS]
         )
-    # The rule of gRPC, which stands behind this one, has to get what is its own.
+    # Requests of gRPC must not match here: their rule comes after this one.
     return [("prefix", "/v2")] if route.management else list(_PATHS)
 
 
 def weights_of(live: Manifest) -> dict[str, int]:
-    """The weights of a live VirtualService; of a destination that is the only one it need not be written."""
+    """The weights of a live VirtualService; a single destination needs none."""
     rows = (row for rule in live["spec"].get("http") or () for row in rule.get("route") or ())
     return {row["destination"]["host"]: int(row.get("weight", 1)) for row in rows}

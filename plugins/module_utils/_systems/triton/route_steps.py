@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Change the weights of a route in steps, and go back if the servers that get more requests do not serve them well.
+"""Change the weights of a route in steps, and roll back if the servers that get more requests exceed the limits.
 
-They are judged by their own statistics, which count each request of each replica. A request that ended before it reached a model is not in
-them, so that a replica which is not ready counts, too.
+The servers are judged by their own statistics, which count each request of each replica. Requests that failed before they reached a model
+are missing there, so a replica that is not ready is a failure, too.
 
 Private to the collection.
 """
@@ -30,12 +30,12 @@ if t.TYPE_CHECKING:
 _PAUSE = 2.0
 _ANSWERS_S = 30.0
 Write = Callable[[Weights, "Weights | None"], None]
-"""Write weights, with those to go back to, and wait until they count."""
+"""Writes weights, with those to roll back to, and waits until they are in effect."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How the weights change. ``steps``: percent of the way; ``interval``: seconds of each."""
+    """The steps of a change of weights, and its limits. ``steps``: percent of the change; ``interval``: seconds of each."""
 
     steps: Sequence[int] = ()
     interval: int = 60
@@ -55,14 +55,14 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Requests that replicas have answered: how many well, in how many nanoseconds, and how many not."""
+    """The requests of replicas: succeeded ones, their nanoseconds, and failed ones."""
 
     good: int = 0
     nanoseconds: int = 0
     failed: int = 0
 
     def since(self, before: Counts) -> Counts:
-        """What came after; a replica that has restarted counts from 0."""
+        """Return the difference to an earlier count; a replica that has restarted counts from 0."""
         if self.good < before.good or self.failed < before.failed:
             return self
         return Counts(self.good - before.good, self.nanoseconds - before.nanoseconds, self.failed - before.failed)
@@ -82,7 +82,7 @@ def counts_of(answer: Mapping[str, t.Any]) -> Counts:
 
 
 def wrong(name: str, seen: Counts, limits: Limits) -> str:
-    """Why a server is not good enough, empty if it is, or if there were too few requests to tell."""
+    """The reason why a server exceeds the limits; empty if it does not, or if there were too few requests."""
     asked = seen.good + seen.failed
     if asked < limits.min_requests:
         return ""
@@ -97,7 +97,7 @@ def wrong(name: str, seen: Counts, limits: Limits) -> str:
 
 
 class Steps:
-    """The way of a route from its weights of BEFORE to those of AFTER."""
+    """The change of a route from the weights BEFORE to the weights AFTER."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Steps:
         self._growing = [name for name, share in new.items() if share > old.get(name, 0)]
 
     def walk(self, live: Weights, write: Write) -> None:
-        """Take each step from the weights of LIVE on; raise, with the weights of before again, if one is not good."""
+        """Take each step that the weights of LIVE have not reached; if one exceeds the limits, restore the former weights and raise."""
         ahead = [step for step in self._limits.steps if not self._is_behind(step, live)]
         self._counts()  # a server that cannot be judged fails before anything changes
         try:
@@ -130,12 +130,12 @@ class Steps:
             raise
 
     def _is_behind(self, step: int, live: Weights) -> bool:
-        """Whether a run that was cut off had taken it."""
+        """Whether an interrupted run had passed the step."""
         then, now = shares(between(self._before, self._after, step)), shares(live)
         return all(then[name] < now.get(name, 0) - 0.001 for name in self._growing)
 
     def _counts(self) -> dict[str, dict[str, Counts]]:
-        """Server -> replica -> what it has counted."""
+        """Read server -> replica -> its counts."""
         found: dict[str, dict[str, Counts]] = {}
         for name in self._growing:
             found[name] = {}
@@ -145,7 +145,7 @@ class Steps:
         return found
 
     def _counts_if_ready(self) -> dict[str, dict[str, Counts]]:
-        """The same, but not to wait for a server without replicas."""
+        """Read the counts, and raise Failed, which ends a wait, for a server without replicas."""
         try:
             return self._counts()
         except Unreachable as error:

@@ -7,7 +7,7 @@
 Seen with 2.51.0 (docs/systems/triton.md):
 
 - No port answers while the models of the start are loaded, and a model that cannot be loaded ends the server (``--exit-on-error``). So a
-  startup probe is what gives loading its time, and a pod that got ready has its models.
+  startup probe allows the time for loading, and a pod that is ready has its models.
 - With ``--strict-readiness`` the server is not ready while one version of one model has failed or is unloading, although it serves the
   others: one broken upload would take every replica out of the Service. So it is off here.
 - After SIGTERM the HTTP port closes at once; what is in flight may end within ``--exit-timeout-secs``. So a pod leaves the Service first
@@ -33,13 +33,13 @@ from .repository import Repository, arguments, checked_repository, credentials
 
 PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
 APP_PROTOCOLS = {"grpc": "kubernetes.io/h2c"}
-"""Without it a Gateway speaks HTTP/1.1 to the port."""
+"""The appProtocol of ports; without it, a Gateway speaks HTTP/1.1 to the gRPC port."""
 DEPLOYMENT = "apps/v1", "Deployment"
 
 _GPU = "nvidia.com/gpu"
 _PERIOD_S = 5
 _SPARE_S = 10
-"""Seconds of the grace period for the server itself, after what was in flight has ended."""
+"""Seconds of the grace period for the server itself, after requests in flight have ended."""
 _PULL_S = 600
 """Seconds that a new pod may need beside loading: published images have many gigabytes."""
 _SPREAD = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
@@ -94,7 +94,7 @@ def manifests(server: TritonServer) -> list[Manifest]:
 
 
 def _monitoring(server: TritonServer, meta: Manifest) -> list[Manifest]:
-    """What collects the metrics, raises alerts on them, and shows them."""
+    """The monitor for the metrics, the alert rules, and the dashboard."""
     found = []
     if server.monitor:
         found.append(monitoring.monitor(server.monitor, meta, server.labels, interval="15s"))
@@ -132,7 +132,7 @@ def _check(server: TritonServer) -> None:
 
 
 def _service_account(server: TritonServer) -> Manifest:
-    """The account that a cloud knows the pods by. It may do nothing in the cluster, so that it has no token either."""
+    """The ServiceAccount to which a cloud grants access. It has no permissions in the cluster, and no token is mounted."""
     made = access.service_account(server.name, server.namespace, server.labels)
     if server.service_account_annotations:
         made["metadata"]["annotations"] = dict(server.service_account_annotations)
@@ -176,7 +176,7 @@ def _settings(server: TritonServer) -> PodSettings:
 
 
 def _folder(server: TritonServer) -> list[Manifest]:
-    """The container that makes the folder of the models on a new claim: without it the server ends, and no model could come later."""
+    """The container that makes the folder of the models on a new claim: without it the server would end, and no model could be uploaded."""
     pod, shared, folder = servers.secured(server.pod), server.repository.storage, server.repository.model_repository
     if shared is None or posixpath.normpath(folder) == posixpath.normpath(shared.mount_path):
         return []
@@ -195,7 +195,7 @@ def _folder(server: TritonServer) -> list[Manifest]:
 
 
 def _spread() -> tuple[Manifest, ...]:
-    """Over zones and nodes, as far as there are some. Each generation of pods for itself, or the old ones would push the new ones away."""
+    """Spread the pods over zones and nodes, each ReplicaSet by itself, or old pods would influence the placement of new ones."""
     common = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "matchLabelKeys": [_OWN_PODS_LABEL]}
     return tuple({**common, "topologyKey": key} for key in _SPREAD)
 
@@ -222,7 +222,7 @@ def deployment(server: TritonServer) -> Manifest:
         env=credentials(server.repository),
     )
     spec = template["spec"]
-    # What a cloud knows the pod by comes from its metadata server or from a volume of its webhook, not from this token.
+    # The cloud's credentials come from its metadata server or from a volume of its webhook, not from this token.
     spec["automountServiceAccountToken"] = False
     drain = {"exec": {"command": ["sleep", str(server.drain_timeout)]}}
     spec["containers"][0]["lifecycle"] = {"preStop": drain}

@@ -39,7 +39,7 @@ def packed(name: str, datatype: str, values: Sequence[t.Any]) -> bytes:
 
 
 def _shortened(value: t.Any) -> int:
-    """The upper half of an FP32, rounded to the nearest, of two that are as near to the even one."""
+    """Return the upper half of an FP32, rounded to the nearest, ties to even."""
     bits = int(struct.unpack("<I", struct.pack("<f", value))[0])
     return (bits + 0x7FFF + (bits >> _HIDDEN & 1)) >> _HIDDEN
 
