@@ -65,10 +65,10 @@ class Home:
         """The role; its output shows no secret at -vvv."""
         given = {
             "amqp_url": self.url, "endpoint": self.world.store.endpoint, "bucket": self.world.store.bucket,
-            "database_bucket": self.METADATA,
             "access_key": S3_ROOT,
             "secret_key": self.world.store.secret, "public_key": self.world.key.public,
             "signing_key": self.world.signer.private.reveal(), **variables,
+            "options": {"database_bucket": self.METADATA, **variables.get("options", {})},
         }  # fmt: skip
         settings = self.folder / "settings.json"
         settings.touch(mode=0o600)
@@ -140,9 +140,9 @@ def test_the_role_writes_merges_refuses_and_removes(home: Home) -> None:
     (home.studioml / "config.yaml").write_text(yaml.safe_dump({**home.config(), "verbose": "crit", "pip": ["numpy"]}))
     assert "changed=0" in home.play()
     assert "config.yaml has other values for verbose, which somebody else has set" in home.play(
-        verbose="error", fails=True
+        options={"verbose": "error"}, fails=True
     )
-    assert "changed=1" in home.play(verbose="error", overwrite=True)
+    assert "changed=1" in home.play(options={"verbose": "error", "overwrite": True})
     assert home.config()["verbose"] == "error"
     assert "changed=1" in home.play(entry="remove")
     assert home.config() == {"pip": ["numpy"]}
@@ -155,7 +155,7 @@ def test_studiomls_own_client_reads_what_was_written(home: Home, client: Path) -
 
 
 def test_an_experiment_of_studiomls_own_client_is_run(home: Home, client: Path, world: World) -> None:
-    home.play(verbose="info")
+    home.play(options={"verbose": "info"})
     work = home.folder / "work"
     work.mkdir()
     (work / "train.py").write_text(TRAINING)
