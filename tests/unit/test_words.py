@@ -53,7 +53,7 @@ NO_SUBJECT = re.compile(
     r"(What|Whose|Whom?|How|Why|Where|When|Which|As|Of|For|To|In|From|With|By|That|Those|These|Also|Nothing|Everything|Found|Its|Without)\b"
 )
 PERSONS = re.compile(r"(?i)\b(?:(?:some|no|any|every)body|(?:some|any|every)one)\b(?! of)|\bwhoever\b")
-NOT_YET = ("_aws", "_cloud", "_edge", "_gcp", "_local", "_pod_programs", "_systems", "_training", "modules")
+NOT_YET = ("_pod_programs", "_systems", "_training", "modules")
 """Folders below plugins and module_utils whose docstrings are still to be rewritten."""
 COMMENTED = ("roles", "playbooks", "inventories", "plugins", "site.yml")
 
