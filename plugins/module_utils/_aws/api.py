@@ -88,7 +88,7 @@ DENIED = {"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
-    """Whose credentials are used, and the partition of AWS that they are for: ``aws``, ``aws-cn``, ``aws-us-gov``."""
+    """The account of the credentials, and its partition of AWS: ``aws``, ``aws-cn``, ``aws-us-gov``."""
 
     account: str
     partition: str
@@ -133,7 +133,7 @@ class Api:
             raise
 
     def pages(self, label: str, service: str, operation: str, key: str, **request: t.Any) -> list[t.Any]:
-        """All items of a listing. Each page is asked for as patiently as a single object."""
+        """All items of a listing. Each page is retried like the read of a single object."""
         client = self._client(service)
         if not client.can_paginate(operation):
             return list((self.read(label, service, operation, **request) or {}).get(key, []))
@@ -155,7 +155,7 @@ class Api:
         return self._send(label, step)
 
     def _send(self, label: str, step: Step) -> Body:
-        """Send a request, again while AWS says that it is too early; then its last refusal is raised."""
+        """Send a request, and retry it while AWS refuses it as too early; then raise its last refusal."""
         backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
 
         def call() -> Body:
@@ -185,7 +185,7 @@ def too_early(step: Step, refused: MusterError) -> bool:
 
 
 def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
-    """AWS's answer as one of our errors; any other exception is raised unchanged."""
+    """Convert a response of AWS to one of our errors; any other exception is raised unchanged."""
     answer = getattr(error, "response", None)
     if answer is None:
         if type(error).__module__.startswith("botocore"):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an EKS cluster will run, and about what that costs by the hour.
+"""The resources that an EKS cluster will run, and their approximate price per hour.
 
 Private to the collection.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-# On-demand list prices in US dollars, written down once and never asked of AWS: they tell the order of magnitude.
+# On-demand list prices in US dollars, written down once and never read from AWS: they show the order of magnitude.
 AS_OF = "June 2025"
 HOURS = 730  # of a month, as AWS counts
 CONTROL_PLANE = {"STANDARD": 0.10, "EXTENDED": 0.60}
@@ -31,7 +31,7 @@ PRICES = {"us-east-1": _US, "us-west-2": _US}
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """Something that runs: what it costs an hour at first and at most, as far as the table knows."""
+    """A resource with its price per hour: at first and at most, as far as the table has one."""
 
     what: str
     least: float | None
@@ -96,7 +96,7 @@ def items(
 
 
 def told(region: str, found: list[Item]) -> list[str]:
-    """The lines for people."""
+    """The lines for the user."""
     known = region in PRICES
     head = (
         f"list prices of {region} in US dollars as of {AS_OF}, look up today's"

@@ -20,7 +20,7 @@ from .resource import Immediate
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """The names of a kind in EC2: for people, in operations, in lists, and the key of its ID."""
+    """The names of a kind in EC2: in messages, in operations, in lists, and the key of its ID."""
 
     label: str
     word: str

@@ -38,7 +38,7 @@ BROKEN = ("error",)
 
 @dataclasses.dataclass(frozen=True)
 class EfsFileSystem(Resource):
-    """Found by its creation token, here the name, of which EFS allows only one."""
+    """A file system, found by its creation token, which is its name here: EFS allows one per token."""
 
     BUSY = (
         "is still in use",
@@ -85,7 +85,7 @@ class EfsFileSystem(Resource):
         }
 
     def _groups(self, api: Api, target: Body) -> list[str]:
-        """None of one that is being deleted: its network interface, which has them, goes first (hashicorp/terraform#12677)."""
+        """The security groups of a mount target; none during its deletion, which begins with its interface (hashicorp/terraform#12677)."""
         if target[STATE] == "deleting":
             return []
         request = {"MountTargetId": target["MountTargetId"]}
@@ -93,7 +93,7 @@ class EfsFileSystem(Resource):
         return sorted((found or {}).get("SecurityGroups", []))
 
     def state(self, live: Body | None) -> State:
-        """The least ready of the file system and its mount targets."""
+        """The state of the file system or mount target that is least ready."""
         if live is None:
             return GONE
         states = [status_state(live, READY, BROKEN, STATE)]
@@ -128,7 +128,7 @@ class EfsFileSystem(Resource):
         return Plan((create,), {}, {**printable_request(create.request), **compare.after}, later)
 
     def plan_absent(self, live: Body | None) -> Plan:
-        """Mount targets first, because EFS deletes no file system that has any."""
+        """Delete the mount targets first, because EFS deletes no file system that has any."""
         if live is None or live[STATE] == "deleting":
             return Plan()
         targets = [self._remove(target) for target in live["MountTargets"]]
@@ -229,7 +229,7 @@ class EfsFileSystem(Resource):
 
 @dataclasses.dataclass(frozen=True)
 class EfsAccessPoint(Resource):
-    """Found by its tag Name within a file system, because EFS chooses the ID of an access point."""
+    """An access point, found by its tag Name within a file system, because EFS chooses its ID."""
 
     IDENTITY = ("AccessPointArn", "AccessPointId")
     TAGGING = EFS_TAGS

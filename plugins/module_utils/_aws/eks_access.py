@@ -179,7 +179,7 @@ class EksPodIdentityAssociation(Immediate):
         return f"EKS pod identity of {self.namespace}/{self.service_account} in cluster {self.cluster_name}"
 
     def read(self, api: Api) -> Body | None:
-        """Found by namespace and service account, of which EKS allows one each, because EKS chooses the ID."""
+        """Find the association by namespace and service account, for which EKS allows only one, because EKS chooses the ID."""
         place = {"namespace": self.namespace, "serviceAccount": self.service_account}
         rows = api.pages(
             self.label, "eks", "list_pod_identity_associations", "associations", clusterName=self.cluster_name, **place

@@ -95,7 +95,7 @@ class EksAddon(Updated):
             return creation_plan(create)
         self._refuse_conflict(live)
         if live["status"] in ("CREATE_FAILED", "DELETE_FAILED"):
-            # Without preserve EKS deletes what is in the cluster, whoever put it there: of vpc-cni the network of all pods.
+            # Without preserve EKS deletes the add-on's objects, also those of other clients: for vpc-cni the network of all pods.
             request = {**self._named, "preserve": True}
             remove = Step("delete_addon", request, f"delete, it is {live['status']}; its objects stay", wait="gone")
             return Plan((remove, create), {"status": live["status"]}, create.request)
@@ -111,7 +111,7 @@ class EksAddon(Updated):
         return deletion_plan(live, Step("delete_addon", request, "remove", wait="gone"))
 
     def _conflicts(self, live: Body) -> bool:
-        """Whether it failed because of what others have in the cluster."""
+        """Whether it failed because of fields that other clients have set in the cluster."""
         issues = live.get("health", {}).get("issues", [])
         return live["status"] in ("CREATE_FAILED", "UPDATE_FAILED") and any(
             one.get("code") == CONFLICT for one in issues

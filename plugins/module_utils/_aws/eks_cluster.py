@@ -53,7 +53,7 @@ NOTICE = 90  # days
 
 
 def support_notice(api: Api, version: str, support_type: str | None, today: dt.date) -> str:
-    """What is to be known about the end of a version's standard support, from 90 days before; EKS knows the dates."""
+    """Return a warning about the end of a version's standard support, from 90 days before. EKS knows the dates."""
     try:
         found = api.read("EKS", "eks", "describe_cluster_versions", clusterVersions=[version]) or {}
     except CallRefused:
@@ -109,7 +109,7 @@ class EksCluster(Updated):
         )
 
     def read(self, api: Api) -> Body | None:
-        """The cluster; where its subnets are to be others, with the zones of both; where its key is an alias, with the key's ARN."""
+        """Read the cluster; with the zones of live and desired subnets if these differ, and the key's ARN if the option is an alias."""
         found = api.read(self.label, "eks", "describe_cluster", name=self.name)
         if not found:
             return None

@@ -27,7 +27,7 @@ PARTS = (
 
 
 def read_cluster(api: Api, name: str, roles: t.Iterable[str] = ()) -> Body:
-    """Everything known about a cluster, and the IAM roles around it; none of them need exist."""
+    """Read a cluster with its parts, and the IAM roles around it; none of them need exist."""
     label = f"EKS cluster {name}"
     caller = api.caller()
     found = api.read(label, "eks", "describe_cluster", name=name)

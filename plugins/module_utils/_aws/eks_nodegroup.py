@@ -84,7 +84,7 @@ class EksNodegroup(Updated):
         return {"clusterName": self.cluster_name, "nodegroupName": self.name}
 
     def read(self, api: Api) -> Body | None:
-        """The node group; where its image is to be the newest, with the name of that."""
+        """Read the node group; with the newest release of its image, if that is desired."""
         found = api.read(self.label, "eks", "describe_nodegroup", **self._named)
         if not found:
             return None
@@ -148,7 +148,10 @@ class EksNodegroup(Updated):
         return deletion_plan(live, Step("delete_nodegroup", self._named, "delete", wait="gone"))
 
     def _refuse_versions(self, live: Body | None) -> None:
-        """What AWS refuses beside the image of a launch template (CreateNodegroupRequest and UpdateNodegroupVersionRequest in botocore)."""
+        """Refuse options that EKS does not accept with the image of a launch template.
+
+        See CreateNodegroupRequest and UpdateNodegroupVersionRequest in botocore.
+        """
         options = {
             "version": self.version,
             "release_version": self.release_version,

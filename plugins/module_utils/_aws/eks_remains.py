@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an account still has of an EKS cluster: what carries our tag, and what AWS or its add-ons made for the cluster.
+"""Resources of an EKS cluster that an account still has: those with our tag, and those that AWS or its add-ons created for it.
 
-Asked of services that nothing else here asks, so that a mistake of a removal shows.
+They are listed by APIs that no other module here uses, so that mistakes of a removal are found.
 
 Private to the collection.
 """
@@ -18,7 +18,7 @@ from .api import Api
 from .eks_info import OWNER
 from .plan import tag_dict
 
-# Tags of those who make something for a cluster, with its name as their value or in their key.
+# Tags of services and controllers that create resources for a cluster, with its name as their value or in their key.
 MAKERS = {
     OWNER: "Muster",
     "eks:cluster-name": "EKS, for a node group",
@@ -31,7 +31,7 @@ LOGS = ("/aws/eks/{name}/", "/aws/containerinsights/{name}/")
 
 
 def read_remains(api: Api, name: str, *, owned_only: bool = False) -> Body:
-    """Everything that was found, each with its ARN or name, its kind and who made it, in order."""
+    """List the resources that were found, each with its ARN or name, its kind and its creator, in order."""
     label = f"EKS cluster {name}"
     rows = [*_tagged(api, label, name, owned_only), *_of_iam(api, label, name)]
     rows += [] if owned_only else _logs(api, label, name)
@@ -41,7 +41,7 @@ def read_remains(api: Api, name: str, *, owned_only: bool = False) -> Body:
 
 
 def _tagged(api: Api, label: str, name: str, owned_only: bool) -> t.Iterator[Body]:
-    """By the service of tags, which knows resources of all other services except IAM."""
+    """List resources by the Resource Groups Tagging API, which knows those of all other services except IAM."""
     for pattern, maker in list(MAKERS.items())[: 1 if owned_only else None]:
         key = pattern.format(name=name)
         wanted = {"Key": key} if key != pattern else {"Key": key, "Values": [name]}

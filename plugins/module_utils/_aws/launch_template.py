@@ -44,9 +44,10 @@ class LaunchTemplate(Immediate):
 
     @property
     def data(self) -> Body:
-        """What EC2 starts an instance with. Tokens are required, and do not get beyond the node: pods cannot use its role.
+        """The data from which EC2 starts an instance.
 
-        None is to be left out, also where the live template has it: EC2 adds no key of its own to a disk.
+        Tokens (IMDSv2) are required; with the default hop limit they stay on the node, so that pods cannot use its role.
+        A value of None must be absent, from the live template as well: EC2 adds no key of its own to a disk.
         """
         disk = {
             "VolumeSize": self.disk_size,

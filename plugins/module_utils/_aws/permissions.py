@@ -15,7 +15,7 @@ import typing as t
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-# As AWS says it, and as our modules do where AWS has no words for it.
+# The messages of AWS, and those of our modules where AWS has none.
 _LACKS = re.compile(
     r"(?:not authorized to perform:|the caller lacks) ((?:[a-z0-9-]+:[A-Za-z]+)(?: (?:or|and) [a-z0-9-]+:[A-Za-z]+)*)"
 )
@@ -29,7 +29,7 @@ def missing_actions(text: str) -> list[str]:
 
 
 def explained(text: str, folder: Path) -> list[str]:
-    """A line for each missing action: where in the policies it is given."""
+    """A line for each missing action, which names the policy that grants it."""
     lines = []
     for action in missing_actions(text):
         places = [place for name in NAMES for place in _places(action, folder / f"{name}.json")]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all resources of AWS have in common: marked by tags, in the account that their ARN names, with updates that EKS records.
+"""The base of all AWS resources: marked by tags, in the account that their ARN names, with updates that EKS records.
 
 Private to the collection.
 """

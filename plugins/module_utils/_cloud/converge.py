@@ -22,7 +22,7 @@ from .resource import A, CloudApi, CloudResource
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What was done, or would be, and the live resource. ``kept`` names what was to be deleted and stays, with the reason."""
+    """The plan that was executed, or would be, and the live resource. ``kept`` names resources that were not deleted, with the reason."""
 
     plan: Plan
     live: Body | None
@@ -48,7 +48,7 @@ class ConvergeOptions:
 
 
 def converge(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions) -> Outcome:
-    """Make the live resource as desired, or say what would be done. An interrupted run is continued by the next one."""
+    """Reconcile the live with the desired resource, or only plan to. The next run continues an interrupted one."""
     deadline = Deadline(wait_options.seconds, api.clock)
     go = _absent if options.absent else _present
     return go(resource, api, options, wait_options, deadline)
@@ -111,7 +111,7 @@ def is_ours(resource: CloudResource[A], options: ConvergeOptions, live: Body) ->
 
 
 def _why_kept(resource: CloudResource[A], api: A, options: ConvergeOptions, live: Body | None) -> str:
-    """Why it may not be deleted, as a sentence; empty if it may be, or does not exist. Every deletion in a cloud is judged here."""
+    """Return why it must not be deleted, as a sentence; empty if it may be, or does not exist. All deletions in clouds are judged here."""
     if live is None:
         return ""
     unknown = live.get("_unknown", "")
@@ -202,9 +202,9 @@ def _run(
 
 
 def _do(resource: CloudResource[A], api: A, step: CloudStep, deadline: Deadline, *, finish: bool) -> None:
-    """Send a step, and again while it is refused because of something that passes, such as what still uses what is to be deleted.
+    """Send a step, and retry it while a refusal passes (see ``passes``), such as one because the resource is still in use.
 
-    ``finish``: also what it starts has to end, which may be where the cloud refuses it.
+    ``finish``: the operation that it starts must end as well, as the cloud may refuse the step only there.
     """
 
     told = ""

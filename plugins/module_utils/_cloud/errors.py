@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a cloud refused.
+"""The error for requests that a cloud refused.
 
 Private to the collection.
 """
@@ -13,7 +13,7 @@ from .._core.errors import Rejected
 
 
 class CallRefused(Rejected):
-    """The cloud refused a request, or could not be asked. ``code`` is its own error code, by which callers decide what it means.
+    """The cloud refused a request, or could not be asked. ``code`` is the cloud's error code, by which callers decide what it means.
 
     Reason and hint are for the user: most often a permission is missing, or a limit of the account or project is reached.
     """

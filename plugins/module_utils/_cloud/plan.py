@@ -20,7 +20,7 @@ Wait = t.Literal["none", "stable", "update", "gone"]
 class CloudStep:
     """One request that changes something.
 
-    ``says`` is for people. ``wait`` is what must have finished before the next step: nothing, a change of the resource's state, an update
+    ``says`` is for messages. ``wait`` is what must have finished before the next step: nothing, a change of the resource's state, an update
     that the cloud keeps a record of, or the deletion of the resource.
     """
 
@@ -118,12 +118,12 @@ def same_members(current: t.Iterable[t.Any] | None, desired: t.Sequence[t.Any] |
 
 
 def found_of(mark: dict[str, str], marks: dict[str, str]) -> dict[str, str]:
-    """What a resource with these tags or labels has in place of the mark."""
+    """Return the tags or labels that a resource has in place of the mark."""
     return {key: marks[key] for key in mark if key in marks}
 
 
 def whose(found: dict[str, str]) -> str:
-    """Whose a resource is that has this in place of our mark, as a clause."""
+    """Return the owner of a resource that has FOUND in place of our mark, as a clause."""
     return f"it has {mark_text(found)}" if found else "somebody else created it"
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every kind of resource implements, whichever cloud it is in, for the one loop of ``converge``.
+"""The interface that every kind of resource implements, in any cloud, for the one loop of ``converge``.
 
 Private to the collection.
 """
@@ -19,7 +19,7 @@ from .plan import Body, CloudStep, Plan, State, mark_text
 
 
 class CloudApi(t.Protocol):
-    """What the loop needs of a cloud's API: its clock, its patience, and one way to send a step."""
+    """The parts of a cloud's API that the loop needs: a clock, the retry timeout, and one way to send a step."""
 
     @property
     def clock(self) -> Clock: ...
@@ -37,11 +37,11 @@ class CloudResource(abc.ABC, t.Generic[A]):
     """One desired resource. Only methods with a ``CloudApi`` send requests; the rest is pure."""
 
     CLOUD: t.ClassVar[str]
-    """Its name in messages."""
+    """The name of the cloud in messages."""
     MARK: t.ClassVar[str]
-    """How messages call what shows its owner: a tag, a label."""
+    """The term for an owner's mark in messages: a tag, a label."""
     BUSY: t.ClassVar[tuple[str, str]] = ("is still in use", "Delete what uses it, or run again later")
-    """What keeps a request from being accepted, and passes (see ``passes``); and what to do when it does not."""
+    """The cause of a refusal that passes (see ``passes``), for messages; and the hint if it does not pass."""
     IDENTITY: t.ClassVar[tuple[str, ...]] = ()
     """Keys by which two live resources of the same name differ."""
     data_option: t.ClassVar[str] = ""
@@ -79,10 +79,10 @@ class CloudResource(abc.ABC, t.Generic[A]):
 
     @abc.abstractmethod
     def under_way(self, api: A, step: CloudStep, answer: Body) -> str | None:
-        """What a step that was answered so has started and not finished, as a clause; None if nothing. Raises if it ended badly."""
+        """The operation that a step with this answer started and that still runs, as a clause, or None. Raises if it failed."""
 
     def taking_over(self, mark: str, theirs: dict[str, str]) -> str:
-        """What makes it a resource of this owner, as an order; ``theirs`` is what it has of another one."""
+        """The instruction to make it a resource of this owner; ``theirs`` is the mark of another one."""
         away = f"take {mark_text(theirs)} away and " if theirs else ""
         return f"{away}run with adopt: true, or give it the {self.MARK} {mark}"
 
@@ -91,7 +91,7 @@ class CloudResource(abc.ABC, t.Generic[A]):
         return True
 
     def data_at_risk(self, api: A, live: Body) -> str:  # noqa: ARG002  # most kinds hold none
-        """What would be lost for ever with it, as a clause; empty for nothing."""
+        """The data that its deletion would destroy, as a clause; empty if there is none."""
         return ""
 
     def used_by(self, live: Body) -> str:  # noqa: ARG002
@@ -103,7 +103,7 @@ class CloudResource(abc.ABC, t.Generic[A]):
         return False
 
     def busy(self, refused: CallRefused) -> str:
-        """What a refusal that passes says is in the way."""
+        """The obstacle that a refusal names, if the refusal passes."""
         return str(refused)
 
     def explain(self, refused: CallRefused) -> MusterError:

@@ -96,7 +96,7 @@ def _session(profile: str | None) -> t.Any:
 
 @functools.cache
 def _descriptions(search_path: str | None) -> t.Any:
-    """What reads AWS's descriptions of its services, and keeps them. No login is in it."""
+    """Return the loader that reads AWS's descriptions of its services, and caches them. It has no credentials."""
     from botocore.loaders import create_loader
 
     return create_loader(search_path)
@@ -104,7 +104,7 @@ def _descriptions(search_path: str | None) -> t.Any:
 
 @functools.cache
 def read_early() -> None:
-    """Read what clients of the usual services are made of, before the process forks; nothing is sent."""
+    """Read the descriptions for clients of the usual services before the process forks; nothing is sent."""
     login = {"region_name": "us-east-1", "aws_access_key_id": "-", "aws_secret_access_key": "-"}
     for service in ("ec2", "efs", "eks", "iam", "s3", "sts"):
         _session(None).create_client(service, **login)
@@ -112,7 +112,7 @@ def read_early() -> None:
 
 @dataclasses.dataclass
 class AwsContext(HostContext):
-    """As HostContext, with the login."""
+    """A HostContext with the login."""
 
     login: Login = dataclasses.field(kw_only=True)
 

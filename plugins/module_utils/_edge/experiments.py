@@ -79,7 +79,7 @@ def _life(ctx: HostContext, api: ManagementApi, wanted: Experiment, storage: Sto
 
 
 def _removed(ctx: HostContext, life: Life, api: ManagementApi) -> Result:
-    """Have nothing of the experiment in its queue. One without a note was not submitted from here, and an output stays."""
+    """Remove the experiment from its queue. One without a note was not submitted by this module; the output stays in the bucket."""
     seen, wanted = life.seen(), life.wanted
     there = seen.note is not None and seen.ended != "finished"
     if there and not ctx.check:
@@ -118,7 +118,7 @@ def _now() -> dt.datetime:
 
 @contextlib.contextmanager
 def reached(params: Params) -> Iterator[tuple[Storage, buckets.Bucket]]:
-    """The bucket, and where it is, for the time of the with block: of a store in a cluster, or of one that has an address."""
+    """Connect to the bucket for the time of the with block: in a store inside a cluster, or in one with an endpoint."""
     where = params["store_kubernetes"]
     if not where:
         storage = storage_of(params)
@@ -203,7 +203,7 @@ def to_submit(seen: Seen, *, resubmit: bool) -> bool:
 
 
 def _submitted(ctx: HostContext, life: Life, seen: Seen, packed: workspace.Packed, storage: Storage) -> list[str]:
-    """Submit; what was done, or would be."""
+    """Submit the experiment. Returns the actions that were done, or would be."""
     wanted, params = life.wanted, ctx.params
     if seen.note and seen.ended != "failed":
         sure = (
@@ -227,7 +227,7 @@ def _submitted(ctx: HostContext, life: Life, seen: Seen, packed: workspace.Packe
 
 
 def _report(life: Life, seen: Seen, *, planned: bool, metric: str | None) -> Result:
-    """What is known of it; an error if it has failed."""
+    """Report the state of the experiment; raise Failed if it has failed."""
     wanted, note = life.wanted, seen.note
     place = {"name": wanted.name, "queue": wanted.queue, "bucket": life.bucket.name, "output": wanted.output}
     times = {"submitted": note.submitted, "submissions": note.count} if note else {"submitted": None, "submissions": 0}
@@ -247,7 +247,7 @@ def _report(life: Life, seen: Seen, *, planned: bool, metric: str | None) -> Res
 
 
 def _fetched(life: Life, dest: pathlib.Path, *, check: bool) -> list[str]:
-    """Have the output in a file."""
+    """Download the output into a file."""
     if not dest.parent.is_dir():
         raise InvalidInput(f"dest: folder {dest.parent} does not exist.", "Create it first.")
     with tempfile.TemporaryFile() as file:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How every module fails: the one place where an error becomes the result of a failed task.
+"""The one place where an error becomes the result of a failed task, for all modules.
 
 Private to the collection.
 """
@@ -29,7 +29,7 @@ LIBRARIES = {
     "nacl": "PyNaCl",
     "yaml": "PyYAML",
 }
-"""What the collection imports that is not part of Python: the top-level name of the import, and the package that brings it."""
+"""The imports that are not part of Python: top-level name of the import -> the package that contains it."""
 
 EXPECTED = (MusterError, ImportError, OSError)
 """Errors that ``failure`` can report; anything else is a bug, and needs its traceback."""

@@ -158,7 +158,7 @@ def together(first: Outcome, then: Outcome) -> Outcome:
 
 
 def surveyor(survey: Survey) -> Execute:
-    """The ``execute`` of a module that only reads. Where an API is not enabled nothing is there."""
+    """The ``execute`` of a module that only reads. An API that is not enabled has no resources."""
     return lambda ctx: {"changed": False, **snake_case_result(survey(api_of(ctx, lenient=True), ctx.params))}
 
 

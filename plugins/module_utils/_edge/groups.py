@@ -76,7 +76,7 @@ PROGRAM_POD: Spec = {
     "shm_size": {"type": "str"},
     "init_containers": {"type": "list", "elements": "dict"},
 }
-"""Of pods that run a program of the user's."""
+"""The options of pods that run a program of the user's."""
 CLAIM: Spec = {
     "storage_class_name": {"type": "str"},
     "access_modes": {"type": "list", "elements": "str", "default": list(Storage.access_modes)},
@@ -109,7 +109,7 @@ def monitor_kind(ctx: Context) -> str | None:
 
 
 def waited(ctx: Context, observe: Observe[T], *, goal: str, every: float) -> T:
-    """What is observed, each EVERY seconds, once nothing is missing; as wait_for, within option wait_timeout."""
+    """Observe each EVERY seconds until nothing is missing, and return the observation. Option wait_timeout limits it; see wait_for."""
     return wait_for(
         observe,
         goal=goal,

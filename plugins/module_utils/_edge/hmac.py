@@ -78,7 +78,7 @@ class Keeper:
         self._apply(data, {ANNOTATION_REPLACED: " ".join(replaced)} if replaced else {})
 
     def clear(self) -> None:
-        """Take the note away."""
+        """Delete the note."""
         self._apply(self._data(), {})
 
     def check(self) -> None:
@@ -106,7 +106,7 @@ class Keeper:
 
 
 class Run:
-    """What is done, or would be, as a list of requests."""
+    """One run of the module, with the requests that it sent, or would send, in ``actions``."""
 
     def __init__(self, keys: HmacKeys, keeper: Keeper, api: Api, *, check: bool) -> None:
         self.keys, self.keeper, self.api, self.check = keys, keeper, api, check
@@ -116,7 +116,7 @@ class Run:
         self.overtaken = ""
 
     def present(self, *, rotate: bool) -> None:
-        """Make what is missing. The key that another run wrote at the same moment is used, and what that one replaced is left to it."""
+        """Create the key if needed. If another run wrote one at the same moment, that is used, and that run deletes the key it replaced."""
         before = self.keeper.note.access_id
         try:
             self._present(rotate=rotate)
@@ -200,7 +200,7 @@ def execute(ctx: Context) -> Result:
 
 
 def _converge(run: Run, *, absent: bool, rotate: bool, warn: t.Callable[[str], None]) -> Result:
-    """Do it; what users should know besides is a warning."""
+    """Create or delete the key, and warn of what was kept or needs the user's attention."""
     keeper, before, existed = run.keeper, run.keeper.note.access_id, run.keeper.exists
     kept = ""
     if not keeper.ours and not absent:
@@ -256,7 +256,7 @@ def _unknown(run: Run) -> str:
 
 
 def _deletion(ids: t.Sequence[str]) -> str:
-    """How a key is deleted that this module does not delete."""
+    """Return the commands that delete keys which this module does not delete."""
     ways = "; ".join(
         f"gcloud storage hmac update {one} --deactivate && gcloud storage hmac delete {one}" for one in ids
     )

@@ -53,7 +53,7 @@ APPLY: Spec = {
 }
 
 REMOVAL: Spec = {"ignore_users_of": {"type": "list", "elements": "str", "default": []}}
-"""Of modules that delete what others may use."""
+"""The options of modules that delete objects which others may use."""
 
 
 def full_spec(own: Spec) -> Spec:

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run in check mode remembers from one task to the next: kinds that a definition which it would apply makes a cluster serve,
-namespaces and ServiceAccounts that it would create.
+"""Promises that a run in check mode keeps from one task to the next: kinds that a cluster would serve because of CRDs that would be
+applied, namespaces and ServiceAccounts that would be created.
 
-Each task has a process of its own. The action plugin keeps the promises of a run in a file, which goes with the run; a module that runs
-elsewhere gets them by an environment variable, and returns its own in its result, from which the action plugin takes them.
+Each task has a process of its own. The action plugin keeps the promises of a run in a file, which is deleted after the run; a module that
+runs elsewhere gets them by an environment variable, and returns its own in its result, from which the action plugin takes them.
 
 Private to the collection.
 """
@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9./-]+")
 
 
 def read(lines: t.Iterable[str]) -> dict[str, Promised]:
-    """By API server, what ``written`` made lines of."""
+    """Read the promises by API server from the lines of ``written``."""
     found: dict[str, Promised] = {}
     for line in lines:
         server, what, *values = json.loads(line)

@@ -36,11 +36,11 @@ if t.TYPE_CHECKING:
 
 @dataclasses.dataclass
 class Context(HostContext):
-    """As HostContext, with the cluster (connected on first use)."""
+    """A HostContext with the cluster (connected on first use)."""
 
     connect: t.Callable[[], Cluster] = dataclasses.field(kw_only=True)
     promises: dict[str, Promised] = dataclasses.field(default_factory=dict, kw_only=True)
-    """By API server, what earlier tasks of this run in check mode would have made it have. Tasks add theirs."""
+    """The promises of earlier tasks of this run in check mode, by API server. Tasks add their own."""
 
     @functools.cached_property
     def cluster(self) -> Cluster:
@@ -53,7 +53,7 @@ class Context(HostContext):
 
     @property
     def promised(self) -> Promised:
-        """What earlier tasks of this run would have made this cluster have."""
+        """The promises of earlier tasks of this run for this cluster."""
         return self.promises.setdefault(self.cluster.server, Promised())
 
     def close(self) -> None:

@@ -24,9 +24,9 @@ if t.TYPE_CHECKING:
 
 _DEEPEST = 100
 _LARGEST = 2**63 - 1
-"""Of int64, which JSON numbers of Kubernetes and of the clouds are."""
+"""The largest int64, the type of JSON numbers of Kubernetes and of the clouds."""
 _LARGEST_OPTION = 2**31 - 1
-"""Of int32, which counts, ports and seconds of Kubernetes are. Python's sockets refuse timeouts beyond some 2**33 seconds."""
+"""The largest int32, the type of counts, ports and seconds of Kubernetes. Python's sockets refuse timeouts beyond some 2**33 seconds."""
 _TEXT_TYPES = ("str", "path")
 
 

@@ -37,7 +37,7 @@ FAILED = (500, 502, 503, 504)
 # If Google has never answered, the network or the proxy is probably wrong.
 _FIRST_CONTACT = 3.0
 EXISTS = "ALREADY_EXISTS"
-# How Cloud Storage says it.
+# The message of Cloud Storage.
 _BUCKET_EXISTS = "you already own it"
 # An API refuses for minutes after it was enabled.
 _ENABLING = 300.0
@@ -53,7 +53,7 @@ class Session(t.Protocol):
 
 
 class Api:
-    """One project, or whatever the paths name. ``lenient``: what would be in an API that is not enabled is not there.
+    """One project, or the one that a path names. ``lenient``: an API that is not enabled has no resources.
 
     That is so for a plan, as the API may be enabled by a task that would run before, and for what is to be deleted.
     """
@@ -103,7 +103,7 @@ class Api:
         return self._look(label, Step("get", body, "read", service, path=path, params=params))
 
     def write(self, label: str, step: Step) -> Body:
-        """Send a step. Empty where Google says that it is so already: an earlier try, or a run that was killed, got through."""
+        """Send a step. The response is empty if Google has already done it: for an earlier attempt, or for a run that was killed."""
         try:
             return self._send(label, step)
         except Refused as refused:
@@ -111,11 +111,11 @@ class Api:
                 return {}
             exists = EXISTS in refused.codes or _BUCKET_EXISTS in refused.said
             if exists and step.operation.rsplit(".", 1)[-1] in CREATING:
-                return {}  # whose it is, ``converge`` asks next
+                return {}  # ``converge`` checks its owner next
             raise
 
     def _send(self, label: str, step: Step) -> Body:
-        """One call, repeated while Google says that it is too early; then its last refusal is raised."""
+        """Send a request, and retry it while Google refuses it as too early; then raise its last refusal."""
         backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
         reads = step.says == "read"
         what = f"{label}: {step.service}:{step.operation}" + ("" if reads else f" ({step.says})")

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What was asked for, beside what Google shows.
+"""Comparison of desired values with those that Google shows.
 
-Google adds fields and defaults, leaves out what is false or empty, writes names as links and numbers as strings. None of that is a
-difference: of an object with fields of Google's, only what was asked for is compared. In a map, whose keys are the user's own, a key that
-was not asked for is a difference, because it was taken out of the option.
+Google adds fields and defaults, omits false and empty values, writes names as links and numbers as strings. None of that is a
+difference: of an object with fields of Google's, only the desired fields are compared. In a map, whose keys are the user's own, an
+additional key is a difference, because it was removed from the option.
 
 Private to the collection.
 """
@@ -57,7 +57,7 @@ def is_map(field: str, value: t.Any) -> bool:
 
 
 def _exactly(live: t.Any, desired: t.Any) -> bool:
-    """For values of a map: they have no defaults of Google's, so that each of their fields counts. Empty ones are not shown."""
+    """Compare values of a map: Google has no defaults for them, so that each of their fields counts. Empty ones are not shown."""
     if isinstance(desired, dict):
         found, asked = _shown(live), _shown(desired)
         return found.keys() == asked.keys() and all(_exactly(found[key], value) for key, value in asked.items())
@@ -74,7 +74,7 @@ def _shown(value: t.Any) -> dict[str, t.Any]:
 
 
 def asked_part(live: t.Any, desired: t.Any, field: str = "") -> t.Any:
-    """Of the live value what is compared with the desired one: a diff shows no more."""
+    """Return the part of the live value that is compared with the desired one: a diff shows no more."""
     if not isinstance(desired, dict) or not isinstance(live, dict) or is_map(field, desired):
         return live
     return {key: asked_part(live.get(key), value, key) for key, value in desired.items()}

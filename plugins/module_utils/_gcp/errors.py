@@ -126,7 +126,7 @@ def word(reason: str) -> str:
 
 
 def problem(error: t.Any) -> Problem:
-    """What an error says: that of an answer (google.rpc.Status with the older ``errors``), of an operation of compute, of a long one."""
+    """Parse an error: of a response (google.rpc.Status with the older ``errors``), or of an operation, compute's or a long-running one."""
     if not isinstance(error, dict):
         return Problem([], without_secrets(str(error)), {})
     rows = [row for row in error.get("errors") or () if isinstance(row, dict)]
@@ -167,7 +167,7 @@ def refusal(what: str, service: str, http: int, answer: t.Any) -> Refused:
 
 
 def hint_of(found: Problem, codes: list[str], service: str, http: int = 0) -> str:
-    """What to do about an answer, or the bad end of an operation, as far as its words tell."""
+    """Return the hint for a refusal, or for a failed operation, as far as its codes and message allow one."""
     if DISABLED in codes:
         api = found.metadata.get("service") or f"{service}.googleapis.com"
         return f"Enable {api}, which role gcp_project does; just after that it may take minutes until Google knows"

@@ -62,7 +62,7 @@ class GcpAddress(Labelled):
         return {**({MARK: owner} if owner else {}), **super().marks(live)}
 
     def taking_over(self, mark: str, theirs: dict[str, str]) -> str:
-        """Without its label another owner's mark is still in the description, which stays."""
+        """Name only the label to set: without its label another owner's mark is still in the description, which stays."""
         return f"give it the label {mark}" if theirs else super().taking_over(mark, theirs)
 
     def creation(self) -> Step:

@@ -18,12 +18,12 @@ from .plan import Step
 from .resource import Resource
 
 MOST = 20
-"""That one request may enable, and one may ask for fewer than 30 (BatchEnableServicesRequest, services.batchGet)."""
+"""The most APIs that one request may enable; one that reads may name fewer than 30 (BatchEnableServicesRequest, services.batchGet)."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GcpServices(Resource):
-    """APIs that are enabled; they are never disabled. A live one is a word by the name of each: ENABLED, DISABLED."""
+    """APIs that are enabled; they are never disabled. A live value has the state of each by its name: ENABLED, DISABLED."""
 
     MARK = "name"
 

@@ -23,7 +23,7 @@ DOMAIN = "iam.gserviceaccount.com"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GcpServiceAccount(Described):
-    """A service account without keys. A deleted one of its name was another: what that was granted, this is not."""
+    """A service account without keys. A deleted account of its name was another one: grants to that do not apply to this."""
 
     NOUN = "service account"
     SERVICE, COLLECTION, METHODS = "iam", "serviceAccounts", "projects.serviceAccounts"

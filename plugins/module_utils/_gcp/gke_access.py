@@ -28,8 +28,10 @@ _OPTION = "master_authorized_networks"
 
 
 def endpoints(private: bool | None, networks: list[Body] | None) -> Body | None:
-    """What is asked for of ControlPlaneEndpointsConfig. A control plane without a public address has authorised networks, even if none is
-    named, and machines of Google Cloud with public addresses do not reach it: GKE wants both said.
+    """Build the desired ControlPlaneEndpointsConfig.
+
+    For a control plane without a public endpoint GKE requires both settings: authorised networks are enabled, even if none is named, and
+    public addresses of Google Cloud have no access.
     """
     asked: Body = {} if private is None else {"enablePublicEndpoint": not private}
     if private or networks is not None:
@@ -48,7 +50,7 @@ def _block(row: Body) -> Body:
 
 
 def refuse_public_networks(label: str, asked: Body | None, live: Body | None) -> None:
-    """Of a control plane that has, or is to have, no public address: ranges that only the internet knows."""
+    """Refuse public ranges for a control plane that has, or is to have, no public address."""
     now, then = _of(live), _of(asked)
     if {**now, **then}.get("enablePublicEndpoint", True):
         return

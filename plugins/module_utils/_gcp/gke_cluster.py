@@ -48,7 +48,7 @@ ADDONS = (
 # Fields of MaintenanceWindow, one of which a cluster with a window has; and one of our own, for those without.
 _WINDOWS, _ANY_TIME = {"dailyMaintenanceWindow", "recurringWindow", "recurringMaintenanceWindow"}, "anyTime"
 _CHANNELS = {True: "CHANNEL_STANDARD", False: "CHANNEL_DISABLED"}
-# Field of a cluster: the one field of ClusterUpdate that changes it, and how a person calls it. GKE takes one of them in a request.
+# Field of a cluster: the one field of ClusterUpdate that changes it, and its name in messages. GKE takes one of them in a request.
 UPDATES = {
     "releaseChannel": ("desiredReleaseChannel", "release channel"),
     "controlPlaneEndpointsConfig": ("desiredControlPlaneEndpointsConfig", "access to the control plane"),
@@ -115,7 +115,7 @@ class GkeCluster(Rest):
         return {**live, "masterAuth": {"clusterCaCertificate": authority}}
 
     def state(self, live: Body | None) -> State:
-        """Not stable either while the first nodes go, which a run that was killed has begun."""
+        """The state of the cluster; not stable while the first pool is being deleted, which a run that was killed may have begun."""
         if any(pool.get("status") == "STOPPING" for pool in _first_pools(live)):
             return State(stable=False, seen=f"node pool {FIRST_POOL} is STOPPING")
         return gke_state(live)
@@ -176,9 +176,9 @@ class GkeCluster(Rest):
         return found or None
 
     def seen(self, live: Body) -> Body:
-        """The network by its full path; no channel by its name; a version that is late enough as the one that was asked for.
+        """The live cluster with the network's full path, a name for no channel, and a version at or above the desired one as that.
 
-        The Gateway API stands beside the network, which has it: another request changes it.
+        The Gateway API is a field beside networkConfig, which contains it, because another request changes it.
         """
         networks = live.get("networkConfig") or {}
         named = {key: networks[key] for key in ("network", "subnetwork") if networks.get(key)}
@@ -197,8 +197,8 @@ class GkeCluster(Rest):
         }
 
     def _policy(self, live: Body) -> Body:
-        """With whether there is no window; without the end that Google itself gives an exclusion that lasts until a version is out of
-        support."""
+        """The live policy, with a field for having no window, and without the end that GKE sets for exclusions that last until the end of
+        a version's support."""
         window = live.get("window") or {}
         asked = (self.maintenance_window or {}).get("exclusions") or {}
         rows = {
@@ -234,7 +234,7 @@ class GkeCluster(Rest):
         return Plan((*plan.steps, self._drop_first_pool()), before, after)
 
     def _again(self, live: Body) -> Plan:
-        """A cluster in ERROR cannot be used any more. One that never had a node pool of its users holds nothing, and is made again."""
+        """Recreate a cluster in state ERROR, which cannot be repaired, if it never had a node pool of its users, and so holds nothing."""
         pools = [pool["name"] for pool in live.get("nodePools") or () if pool["name"] != FIRST_POOL]
         if pools or not self.owner:
             raise InvalidInput(
@@ -355,7 +355,7 @@ def _has_end(row: Body, asked: Body | None) -> bool:
 
 
 def _exclusion(row: Body) -> Body:
-    """Without the scope that Google takes where none is said, which it does not show (flattenMaintenancePolicy of
+    """An exclusion without the scope that is GKE's default, which GKE does not show (flattenMaintenancePolicy of
     terraform-provider-google)."""
     options = row.get("maintenanceExclusionOptions") or {}
     if options.get("scope") != "NO_UPGRADES":

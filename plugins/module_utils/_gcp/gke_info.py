@@ -21,7 +21,7 @@ _CLUSTER, _LOCATION = "goog-k8s-cluster-name", "goog-k8s-cluster-location"
 
 
 def read_cluster(api: Api, project: str, location: str, name: str, owner: str | None) -> Body:
-    """Everything known about a cluster; it need not exist. ``owned``: it has the mark of the owner, or any if none is named."""
+    """Read a cluster with its node pools; it need not exist. ``owned``: it has the mark of the owner, or any if none is named."""
     path = f"projects/{project}/locations/{location}/clusters/{name}"
     cluster = api.read(f"GKE cluster {name}", "container", path) or {}
     mark = (cluster.get("resourceLabels") or {}).get(MARK, "")
@@ -42,7 +42,7 @@ def read_cluster(api: Api, project: str, location: str, name: str, owner: str | 
 
 
 def read_leftovers(api: Api, project: str, location: str, name: str, network: str | None) -> Body:
-    """What workloads of the cluster made in the project and may outlive it.
+    """List resources that workloads of the cluster created in the project and that may outlive it.
 
     Disks of claims and load balancers of Services are known by the labels that GKE gives them, firewall rules by the tag of the cluster's
     nodes. Network endpoint groups have only the uid of their cluster (NegDescription of kubernetes/ingress-gce): those of ``network``.
@@ -64,7 +64,7 @@ def read_leftovers(api: Api, project: str, location: str, name: str, network: st
 
 
 def _everywhere(api: Api, project: str, kind: str, wanted: str) -> t.Iterator[Body]:
-    """Those of all regions and zones."""
+    """List the resources of all regions and zones."""
     path = f"projects/{project}/aggregated/{kind}"
     for page in api.each_page(f"{kind} of project {project}", "compute", path, filter=wanted):
         for place in (page.get("items") or {}).values():

@@ -24,7 +24,7 @@ _WORDS = ("labels", "metadata", "resource_labels")
 
 
 def node_config(options: Body) -> Body:
-    """What is asked for of NodeConfig. ``other`` has fields that have no option; an option wins."""
+    """Build the desired NodeConfig. ``other`` has fields that have no option; an option wins."""
     given = {name: value for name, value in options.items() if value is not None}
     for name in _WORDS:
         if name in given:
@@ -44,7 +44,7 @@ def node_config(options: Body) -> Body:
 
 
 def _with_text(value: t.Any, field: str = "") -> t.Any:
-    """With the values of maps as text, which all maps of NodeConfig have (discovery document of container v1)."""
+    """Convert the values of maps to text, as in all maps of NodeConfig (discovery document of container v1)."""
     if not isinstance(value, dict):
         return value
     if is_map(field, value):

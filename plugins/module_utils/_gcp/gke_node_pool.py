@@ -90,8 +90,10 @@ class GkeNodePool(Rest):
         return f"GKE node pool {self.name} of cluster {self.cluster}"
 
     def read(self, api: Api) -> Body | None:
-        """The pool; where its version is to be one of several, with that of the control plane, and where it is to have a number of nodes,
-        with how many each zone has, which only its instance groups know.
+        """Read the pool.
+
+        If the desired version is a short form, the control plane's version is added; if a number of nodes is desired, the number in each
+        zone, which only the instance groups show.
         """
         live = super().read(api)
         if live is not None and self.version and not is_whole(self.version):
@@ -142,7 +144,7 @@ class GkeNodePool(Rest):
         return int(next(asked, least))
 
     def seen(self, live: Body) -> Body:
-        """Without what GKE itself gave nodes; a version that is late enough as the one that was asked for."""
+        """The live pool without taints, labels and metadata that GKE added; a version at or above the desired one is shown as that."""
         config = dict(live.get("config") or {})
         asked = {row["key"] for row in (self.config or {}).get("taints") or ()}
         config["taints"] = [
@@ -186,7 +188,7 @@ class GkeNodePool(Rest):
             )
 
     def _refuse_totals(self, scaling: Body) -> None:
-        """GKE judges a slice of several machines by maxNodeCount, the number of a zone; the total is not looked at."""
+        """GKE judges a slice of several machines by maxNodeCount, the number of a zone; it ignores the total."""
         topology, machine = (self.placement_policy or {}).get("tpuTopology"), (self.config or {}).get("machineType")
         hosts = hosts_of(str(machine), str(topology))
         totals = [key for key in ("totalMinNodeCount", "totalMaxNodeCount") if scaling.get(key) is not None]
@@ -201,7 +203,7 @@ class GkeNodePool(Rest):
         return self._again(live) if live and status == "ERROR" else super().plan(None if status == "STOPPING" else live)
 
     def _again(self, live: Body) -> Plan:
-        """A pool in ERROR never had the nodes that it was made for; Google neither repairs nor changes it."""
+        """Recreate a pool in state ERROR: it was never provisioned, and GKE can neither repair nor update it."""
         if not self.owner:
             raise InvalidInput(
                 f"{self.label} is in ERROR: {why_so(live) or 'Google gave no reason'}",

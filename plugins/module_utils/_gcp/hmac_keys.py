@@ -26,7 +26,7 @@ ACTIVE = "ACTIVE"
 
 @dataclasses.dataclass(frozen=True)
 class Note:
-    """What is kept: the ID of the key that is used, those that were there before one is made (None: none is), those that it replaced."""
+    """The note in the Secret: the ID of the key in use, the keys before a new one is created (None: none is), the keys that it replaced."""
 
     access_id: str = ""
     before: tuple[str, ...] | None = None
@@ -37,7 +37,7 @@ class Note:
 class Decision:
     """Whether to make a key, which ones to delete, and whether the note of a run that was killed is to go.
 
-    ``unknown`` are the keys that appeared after that note, and of which nothing says who made them.
+    ``unknown`` are the keys that appeared after that note, and whose creator is unknown.
     """
 
     make: bool = False
@@ -86,7 +86,7 @@ class HmacKeys:
 
 
 def decide(states: t.Mapping[str, str], note: Note, *, rotate: bool) -> Decision:
-    """What leads to one key that is used and kept."""
+    """Decide which steps lead to one key that is used and kept."""
     current = note.access_id if note.access_id in states else ""
     make = rotate or not current
     remove = [*_replaced(states, note), *([current] if make and current else [])]

@@ -24,7 +24,7 @@ from .errors import Refused
 from .plan import Step
 
 VERSION = 3
-"""Of policies with conditions. Read as an older version they are shown otherwise, and writing that would lose them."""
+"""The version of policies with conditions. An older version shows conditions differently, and writing it would lose them."""
 STALE = {"ABORTED", "CONDITION_NOT_MET", "CONFLICT"}
 # An account of the member's name was deleted, and IAM does not know everywhere yet that there is another one of it: the policy has to be
 # read again (GoogleCloudPlatform/k8s-config-connector#279).
@@ -38,7 +38,7 @@ TYPES = re.compile(
 REPOSITORY = re.compile(r"projects/[^/]+/locations/[^/]+/repositories/[^/]+")
 ACCOUNT_OF = re.compile(r"@([a-z0-9-]+)\.iam\.gserviceaccount\.com$")
 POOL = re.compile(r"(?i)identity ?pool")
-# Conditions of a bucket that are not met, however often one asks.
+# Conditions of a bucket that no retry can meet.
 LASTING = {
     "public access": "The bucket does not allow public access: name who may read it",
     "uniform bucket-level access": "Turn on uniform bucket-level access of the bucket, or leave out condition",
@@ -47,7 +47,7 @@ LASTING = {
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a policy is. ``params`` ask for its version, in the body where there are none; ``wrapped``: it is sent as ``policy``."""
+    """The place of a policy. ``params`` request its version; if empty, the body does. ``wrapped``: the policy is sent as ``policy``."""
 
     noun: str
     service: str
@@ -159,7 +159,7 @@ class IamMember:
         return _spelled(gone["member"] if gone else member) == _spelled(self.member)
 
     def told(self, policy: Body | None) -> list[str]:
-        """What the user should know of the policy."""
+        """The warnings about the policy: members whose account was deleted."""
         return [
             f"{self.place.label} still has {one} as {self.role}: an account of that name was deleted, and this member of the policy "
             f"gives nobody anything. state: absent removes it"
@@ -172,7 +172,7 @@ class IamMember:
 
 
 def _spelled(member: str) -> str:
-    """Addresses of people and accounts have no case; Google shows them in lower case."""
+    """Addresses of users and service accounts are case-insensitive; Google shows them in lower case."""
     kind, colon, name = member.partition(":")
     return f"{kind}{colon}{name.lower()}" if NO_CASE.match(member) else member
 
@@ -183,7 +183,7 @@ def _same_condition(one: Body | None, other: Body | None) -> bool:
 
 
 def converge_member(wanted: IamMember, api: Api, *, check: bool) -> Outcome:
-    """Write the policy; where another client was faster, read it and try again."""
+    """Write the policy; if another client changed it meanwhile, read it and try again."""
     wanted.validate()
     backoff = Backoff(api.clock, first=0.5, factor=1.7, longest=10.0)
     sent = Plan()

@@ -22,7 +22,7 @@ def camel(option: str) -> str:
 
 
 def camelled(options: t.Mapping[str, t.Any], names: t.Iterable[str]) -> dict[str, t.Any]:
-    """Of the options those that are given, by their names in the API."""
+    """Return the options that are given, by their names in the API."""
     return {camel(name): options[name] for name in names if options.get(name) is not None}
 
 
@@ -32,12 +32,12 @@ def link(place: str, collection: str, name: str) -> str:
 
 
 def network_link(project: str, name: str) -> str:
-    """Of a network, which may be one of another project that shares it."""
+    """The link of a network, which may be a Shared VPC of another project."""
     return link(f"projects/{project}/global", "networks", name)
 
 
 def range_of(option: str, text: str) -> str:
-    """An address or a range as Google shows it. One with host bits is refused, as it may be a slip of the pen."""
+    """An address or a range as Google shows it. One with host bits is refused, as it may be a typing error."""
     try:
         return str(ipaddress.ip_network(text))
     except ValueError as error:
@@ -52,5 +52,5 @@ def _suggestion(text: str) -> str:
 
 
 def ranges_of(option: str, texts: t.Sequence[str] | None) -> list[str] | None:
-    """As Google shows them, each once."""
+    """The ranges as Google shows them, each once."""
     return None if texts is None else list(dict.fromkeys(range_of(option, text) for text in texts))

@@ -17,7 +17,7 @@ from .._core.errors import Failed, Forbidden, MusterError, NotFound, ServerError
 from .errors import library_errors, refusal
 
 _PATIENCE_S = 60.0
-"""For one request with all its repetitions; a large file is many requests."""
+"""The limit for one request with all its retries; a large file is many requests."""
 
 
 def client(credentials: t.Any) -> t.Any:
@@ -28,7 +28,7 @@ def client(credentials: t.Any) -> t.Any:
 
 
 def retries() -> t.Any:
-    """The library's own rule of what is repeated, with an end that a person waits for. A write of a whole object may be repeated."""
+    """The library's own retry rule, with a limit short enough for a waiting user. A write of a whole object may be repeated."""
     from google.cloud.storage.retry import DEFAULT_RETRY
 
     return DEFAULT_RETRY.with_timeout(_PATIENCE_S)

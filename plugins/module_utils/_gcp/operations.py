@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Operations: what a request of Google started, how far it is, and how it ended.
+"""Operations: what a request to Google started, its progress, and its result.
 
 Compute, container and the newer APIs (google.longrunning) each have their own.
 
@@ -45,11 +45,11 @@ def place_of(step: Step, answer: Body) -> str:
 
 
 def look(api: Api, label: str, step: Step, answer: Body) -> str | Ended | None:
-    """How far it is, as a clause; None when it is done, or nothing was started."""
+    """The progress of the operation, as a clause; its end if it failed; None if it succeeded, or none was started."""
     path = place_of(step, answer)
     if not path:
         return None
-    # What is done already need not be asked for: its place may be gone (serviceusage's operations/noop.DONE_OPERATION).
+    # An operation that is done is not read again: it may be deleted (serviceusage's operations/noop.DONE_OPERATION).
     found = answer if _done(answer) else api.read(label, step.service, path)
     name = path.rsplit("/", 1)[-1]
     if found is None:

@@ -57,7 +57,7 @@ from .errors import Refused, hint_of
 from .labels import refuse_labels
 from .plan import Step
 
-# Another operation on the same thing has not ended; in the words of GKE and of Compute Engine.
+# Another operation on the same resource has not ended: the messages of GKE and of Compute Engine.
 _BUSY = re.compile(
     r"incompatible operation|(?i:operation \S+ is currently|has (?:an? )?(?:running|pending|ongoing) operation|please wait and try again)"
 )
@@ -107,7 +107,7 @@ class Resource(resource.CloudResource[Api]):
         return freed or "RESOURCE_NOT_READY" in codes or bool(_BUSY.search(refused.message))
 
     def busy(self, refused: CallRefused) -> str:
-        """With who made what is in the way, which its name shows."""
+        """The message of the refusal, with the creator of the resource that blocks it, if its name shows that."""
         holder = _HOLDER.search(refused.message)
         made = next((who for names, who in _MAKERS if holder and names.fullmatch(holder[1])), "")
         return f"{refused.message}{made}"
@@ -117,16 +117,16 @@ class Resource(resource.CloudResource[Api]):
         return refused.with_hint(told) if told and isinstance(refused, Refused) else refused
 
     def hint(self, codes: t.Sequence[str]) -> str:
-        """What to do about a refusal or a bad end, where this kind knows more than the words of Google."""
+        """The hint for a refusal or a failed operation, if this kind knows more than Google's message."""
         return next((self.HINTS[code] for code in codes if code in self.HINTS), "")
 
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """How fields of the body are changed later: in one request, which ``body_of`` makes.
+    """A method that updates fields of the body in one request, which ``change_step`` builds.
 
     ``suffix`` follows the path of the resource; ``also`` are live fields that the request must repeat, such as a fingerprint;
-    ``masked`` requests name their fields in ``updateMask``, as the newer APIs want it.
+    ``masked`` requests name their fields in ``updateMask``, as the newer APIs require.
     """
 
     fields: tuple[str, ...]
@@ -148,7 +148,7 @@ class Rest(Resource):
     COLLECTION: t.ClassVar[str]
     PARENT: t.ClassVar[str] = "projects/{project}/global"
     METHODS: t.ClassVar[str] = ""
-    """How ids of methods begin, where it is not the collection: ``projects.locations.repositories``."""
+    """The prefix of method ids, if it is not the collection: ``projects.locations.repositories``."""
     CREATE: t.ClassVar[str] = "insert"
     CHANGES: t.ClassVar[tuple[Change, ...]] = ()
     ONCE: t.ClassVar[frozenset[str]] = frozenset()
@@ -170,7 +170,7 @@ class Rest(Resource):
         return f"{self.parent}/{self.COLLECTION}/{quote(self.name, safe='')}"
 
     def body(self) -> Body:
-        """What is asked for, in the API's words, without the mark."""
+        """The desired resource in the API's terms, without the mark."""
         raise NotImplementedError
 
     def marked(self, live: Body) -> Body:
@@ -237,7 +237,7 @@ class Rest(Resource):
         return compare.plan(steps)
 
     def before_deletion(self, live: Body) -> list[Step]:  # noqa: ARG002
-        """What has to be done before it can be deleted."""
+        """The steps before its deletion."""
         return []
 
     def plan_absent(self, live: Body | None) -> Plan:
@@ -260,7 +260,7 @@ class Rest(Resource):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Labelled(Rest):
-    """Its owner's mark is a label. Labels that are given are all that it has, besides the mark and Google's own."""
+    """A resource whose owner's mark is a label. It has the given labels, the mark and Google's own labels, and no others."""
 
     MARK = "label"
 
@@ -277,7 +277,7 @@ class Labelled(Rest):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Described(Rest):
-    """It has no labels; its owner's mark is at the end of its description."""
+    """A resource without labels, whose owner's mark is at the end of its description."""
 
     MARK = "mark"
 

@@ -47,13 +47,13 @@ class Generation:
     machine: str
     """The machine type, without the number of chips."""
     prefix: str
-    """What names of slices begin with, such as v5litepod-16."""
+    """The prefix of the names of slices, such as v5litepod-16."""
     counted: int = 1
-    """What such a name counts for each chip: TensorCores of v4, v5p and TPU7x, chips of the others."""
+    """The units that such a name counts for each chip: TensorCores of v4, v5p and TPU7x, chips of the others."""
     largest: int = 0
     """Chips of the largest slice, where shapes have three sides."""
     workload_policy: bool = False
-    """Whether Compute Engine places its machines by a workload policy, which its user makes, instead of the compact one that GKE makes."""
+    """Whether Compute Engine places its machines by a workload policy of the user's, instead of the compact one that GKE creates."""
 
     @functools.cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -131,11 +131,11 @@ class Slice:
 
     @property
     def autoscaling(self) -> dict[str, t.Any]:
-        """From no machine to all of the slice. GKE makes and removes those of a slice together, and wants their number for each zone."""
+        """The range from no machine to the whole slice. GKE scales the machines of a slice together, and requires their number per zone."""
         return {"enabled": True, "min_node_count": 0, "max_node_count": self.hosts, "location_policy": "ANY"}
 
     def described(self) -> dict[str, t.Any]:
-        """As the filter returns it."""
+        """The slice as the filter returns it."""
         return {
             "type": self.generation.name,
             **{name: getattr(self, name) for name in _DESCRIBED},

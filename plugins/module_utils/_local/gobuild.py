@@ -131,7 +131,7 @@ def required_version(go_mod: str) -> tuple[int, ...]:
 
 
 def version_problem(installed: str, toolchain: str, needed: tuple[int, ...]) -> str | None:
-    """Why this Go cannot build it, or None. Since 1.21 Go fetches a newer toolchain itself unless that is switched off."""
+    """Return why this Go cannot build it, or None. Since 1.21 Go fetches a newer toolchain itself unless that is switched off."""
     have = go_version(installed)
     if have >= needed or (have >= (1, 21) and toolchain not in {"local", "path"}):
         return None

@@ -17,7 +17,7 @@ Object = t.Mapping[str, t.Any]
 
 
 def why_not_ready(desired: t.Sequence[str], nodes: t.Iterable[Object], dns_pods: t.Iterable[Object]) -> str | None:
-    """What is missing until every desired node and one pod of cluster DNS are Ready; None if nothing is."""
+    """Return what is missing until every desired node and one pod of cluster DNS are Ready; None if nothing is."""
     by_name = {node["metadata"]["name"]: node for node in nodes}
     for name in desired:
         if name not in by_name:

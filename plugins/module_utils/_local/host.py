@@ -93,7 +93,7 @@ def cgroup_mounts(mountinfo: str) -> tuple[int, tuple[str, ...]]:
             v1.append(fields[4])
         elif kind == "cgroup2":
             v2.append(fields[4])
-    # A controller can be mounted once more elsewhere; the first mount is the one everybody uses.
+    # A controller can be mounted once more elsewhere; programs use the first mount.
     return (1, tuple(dict.fromkeys(v1))) if v1 else (2, tuple(v2[:1]))
 
 

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What roles create on a host and is no file: packages of Debian, tables of nftables, enabled units. Recorded and removed as files are.
+"""Resources of a host that roles create, other than files: packages of Debian, tables of nftables, enabled units.
+
+They are recorded and removed as files are.
 
 Private to the collection.
 """
@@ -26,12 +28,12 @@ _REMOVED_WITH_IT = re.compile(r"^Remv (\S+)", re.MULTILINE)
 
 
 class Kind(t.NamedTuple):
-    """How things of one kind are found and removed."""
+    """The functions that find and remove resources of one kind."""
 
     noun: str
     exists: Callable[[str], bool]
     why_unknown: Callable[[str], str]
-    """What keeps one from being removed, as a clause; empty if nothing does."""
+    """The reason why its removal cannot be judged, as a clause; empty if there is none."""
     remove: Callable[[str], None]
 
 
@@ -97,14 +99,14 @@ KINDS: dict[str, Kind] = {
 
 
 def claim(record: Record, kind: str, names: Sequence[str]) -> None:
-    """Record things that are about to be created, if there are none."""
+    """Record resources that are about to be created, if they do not exist."""
     known = record.things.get(kind, [])
     if new := [one for one in names if one not in known and not KINDS[kind].exists(one)]:
         record.things[kind] = [*known, *new]
 
 
 def remove(removal: Removal) -> list[str]:
-    """Remove the recorded things; return the packages that stay installed, recorded or not judged."""
+    """Remove the recorded resources; return the packages that stay installed, recorded or not judged."""
     for kind_name, kind in KINDS.items():
         names = removal.record.things.get(kind_name, [])
         for one in list(names):

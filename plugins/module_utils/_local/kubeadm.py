@@ -44,7 +44,7 @@ class AuditSettings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rates:
-    """How fast controllers work: requests a second of each program, and objects of one kind at a time."""
+    """The speed of controllers: requests per second of each program, and objects of one kind at a time."""
 
     api_qps: int
     concurrent_syncs: int
@@ -59,7 +59,7 @@ class Rates:
 def init_documents(
     spec: ClusterSpec, host: HostTraits, release: Release, audit: AuditSettings, rates: Rates
 ) -> list[Document]:
-    """For ``kubeadm init`` on the first node."""
+    """Build the documents for ``kubeadm init`` on the first node."""
     node = spec.control_plane
     init = {
         "apiVersion": API,
@@ -77,7 +77,7 @@ def init_documents(
 
 
 def join_documents(spec: ClusterSpec, node: NodeSpec, *, token: str, ca_hash: str) -> list[Document]:
-    """For ``kubeadm join`` on the other nodes."""
+    """Build the documents for ``kubeadm join`` on the other nodes."""
     discovery = {"bootstrapToken": {"apiServerEndpoint": spec.endpoint, "token": token, "caCertHashes": [ca_hash]}}
     return [
         {
@@ -180,7 +180,7 @@ def kube_proxy_configuration(spec: ClusterSpec) -> Document:
 
 
 def audit_policy() -> Document:
-    """Log the metadata of every request of people and tools, and of the system's writes except its heartbeats."""
+    """Log the metadata of every request of users and tools, and of the system's writes except its heartbeats."""
     groups = ["system:nodes", "system:serviceaccounts:kube-system"]
     reads = ["get", "list", "watch"]
     components = ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler", "system:kube-proxy"]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role local_cluster applies to its cluster: the configuration of DNS, a default StorageClass, simulated nodes. No I/O.
+"""The objects that role local_cluster applies to its cluster: the configuration of DNS, a default StorageClass, simulated nodes. No I/O.
 
 Private to the collection.
 """

@@ -143,10 +143,10 @@ def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -
 
 
 def egress_rules(spec: ClusterSpec) -> str:
-    """Rules by which nodes and pods reach the outside with the host's address, in a separate table beside everybody else's rules.
+    """Rules by which nodes and pods reach the outside with the host's address, in a separate table beside the rules of other programs.
 
-    Forwarding is a setting of the whole host, so the outside would reach nodes and pods, too: of what comes from other interfaces only
-    answers pass. An earlier table is replaced as a whole.
+    Forwarding is a setting of the whole host, so the outside would reach nodes and pods, too: from other interfaces only packets of
+    established connections pass. An earlier table is replaced as a whole.
     """
     ours, table = f"{{ {spec.node_subnet}, {spec.pod_subnet} }}", egress_table(spec)
     return (

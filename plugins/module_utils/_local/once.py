@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What clusters on this machine share is read and changed by one of them at a time.
+"""Locks for the files and settings that clusters on this machine share: one process at a time reads and changes them.
 
 Private to the collection.
 """

@@ -278,7 +278,7 @@ def kernel_gaps(snapshotter: str) -> t.Iterator[str]:
 
 
 def inotify_instances(most: int) -> int:
-    """How many inotify instances this user may still open, counted up to MOST."""
+    """Count the inotify instances that this user may still open, up to MOST."""
     libc = ctypes.CDLL(None)
     opened: list[int] = []
     while len(opened) < most and (one := libc.inotify_init1(os.O_CLOEXEC)) >= 0:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Remove a local cluster without a trace, and nothing of anybody else.
+"""Remove a local cluster without a trace, and nothing of other owners.
 
 First everything is judged (_core/deletion.py), then removed. The record of the cluster decides, whatever the options say now. It is
 removed last, so that an interrupted removal can be repeated.
@@ -38,18 +38,18 @@ Progress = t.Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True)
 class ClusterRemoval:
-    """What a removal will do."""
+    """The plan of a removal."""
 
     cluster: LocalCluster
     """The cluster as it was created."""
     recorded: bool
     """Whether there is a record of its creation."""
     found: list[str]
-    """Everything of it that exists."""
+    """The parts of the cluster that exist."""
     files: list[Path]
     """Files outside of its folders that are removed as well."""
     kept: list[str]
-    """What is kept, each with the reason."""
+    """The files and folders that are kept, each with the reason."""
     differs: list[str]
     """Options that differ from those at creation."""
 
@@ -141,7 +141,7 @@ def _kubeconfigs(asked: LocalCluster, cluster: LocalCluster, made: record.Record
     for one in dict.fromkeys([*recorded, *asked.options["kubeconfigs"]]):
         path = Path(one)
         if path.exists():
-            # A link is not the file that was written; what it leads to may be anybody's.
+            # A link is not the file that was written; its target may belong to another owner.
             ours = not path.is_symlink() and kubeconfigs.is_same_cluster(path, cluster.admin_kubeconfig)
             yield path, Candidate(name=f"kubeconfig {path}", marked=ours, recorded=one in recorded)
 

@@ -21,9 +21,9 @@ Progress = Callable[[str], None]
 
 class Build(t.NamedTuple):
     title: str
-    """What is shown meanwhile, such as ``building kubelet (5 of 14)``."""
+    """The message while it is built, such as ``building kubelet (5 of 14)``."""
     run: Callable[[Progress], object]
-    """Makes it, and says in which step it is."""
+    """The function that builds it, and reports its current step."""
 
 
 def side_by_side(queues: Sequence[Sequence[Build]], progress: Progress) -> None:
@@ -52,7 +52,7 @@ def side_by_side(queues: Sequence[Sequence[Build]], progress: Progress) -> None:
 
 
 class _Display:
-    """What all queues do, in one line; a queue that is done has an empty message."""
+    """A display of the current steps of all queues in one line; a queue that is done has an empty message."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

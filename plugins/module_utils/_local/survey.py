@@ -23,7 +23,7 @@ from .spec import NodeSpec, record_file
 
 Row = dict[str, t.Any]
 BUILD_KEYS = ("name", "module_dir", "package", "ldflags", "tags")
-# Programs that nodes run themselves, and those for people; all others go into images.
+# Programs that nodes run themselves, and those for users; all others go into images.
 NODE_PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kubeadm")
 TOOLS = ("kubectl",)
 
@@ -72,7 +72,7 @@ class Survey:
 
     @property
     def kubectl(self) -> str:
-        """Its path; empty until it is there."""
+        """The path of kubectl; empty until it exists."""
         path = self.cluster.bin_dir / "kubectl"
         return str(path) if path.is_file() else ""
 
@@ -149,7 +149,7 @@ def mark_missing(rows: list[Row], *, all_current: bool) -> None:
 
 
 def programs_to_provide(rows: list[Row]) -> dict[str, t.Any]:
-    """The missing programs, with the task that fetches or builds each, and a summary for people."""
+    """The missing programs, with the task that fetches or builds each, and a summary for the user."""
     missing = [row for row in rows if row["missing"]]
     to_fetch = [
         {"name": row["name"], **row["release"], "member": row["release"].get("member") or ""}
@@ -206,7 +206,7 @@ def surplus_nodes(cluster: LocalCluster) -> list[int]:
 def _problems(
     cluster: LocalCluster, facts: preflight.HostFacts, rows: list[Row], *, made: bool
 ) -> list[preflight.Problem]:
-    """Problems that a person must solve. An existing cluster already has its space and its ranges."""
+    """Problems that the user must solve. An existing cluster already has its space and its ranges."""
     taken = preflight.foreign_kubeconfigs(cluster)
     if made and facts.root:
         return [*preflight.changed_immutable(cluster, known_clusters().get(cluster.spec.name, {})), *taken]
