@@ -55,7 +55,7 @@ mount --bind "$1/account" "$0/var/run/secrets/kubernetes.io/serviceaccount"
 shift
 exec chroot "$0" "$@"
 """
-WITHIN_S = 30
+WITHIN_S = 120.0
 PASSWORD, PHRASE = (f"canary-{secrets.token_hex(12)}" for _name in range(2))
 SECRETS = {"password": PASSWORD, "passphrase": PHRASE}
 EXCHANGE = "StudioML.topic"
