@@ -69,7 +69,9 @@ class Maker:
         )["LaunchTemplate"]["LaunchTemplateId"]
         self.aws.client("eks").create_nodegroup(
             clusterName=self.name, nodegroupName=group, nodeRole=self.role("ec2", "AmazonEKSWorkerNodePolicy"), subnets=self.subnets,
-            launchTemplate={"id": made, "version": "1"}, labels=tags, tags=tags,
+            launchTemplate={"id": made, "version": "1"}, tags=tags,
+            # EKS takes no label of k8s.io, which eksctl has among its tags only.
+            labels={key: value for key, value in tags.items() if "k8s.io/" not in key},
             scalingConfig={"minSize": 1, "maxSize": 2, "desiredSize": 1},
         )  # fmt: skip
 

@@ -87,7 +87,7 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     # The release cannot be reached from here.
     jobset = released.manifest("jobset", {"jobsets.jobset.x-k8s.io/v1alpha2": "JobSet"})
     file = released.written(tmp_path_factory.mktemp("released"), jobset)
-    settings |= {f"jobset_{name}": value for name, value in file.items()}
+    settings |= {"jobset_manifest": file.pop("manifest"), "jobset_options": file}
     with playground(tmp_path_factory.mktemp("gke"), settings) as ground:
         yield ground
 

@@ -162,8 +162,9 @@ class _Comparison:
         self._show(label, {field: found[field] for field in (*kind.key, *kind.new) if field in found}, None)
         guarded = not self.wanted.delete_data
         query = {"if-empty": "true"} if guarded and found.get("type") == "classic" and name == "queues" else {}
-        self._add(ApiRequest("DELETE", _path(name, kind, found), f"delete {label}", query=query, label=label if guarded else "",
-                       locks_out=name == "users" and found["name"] == self.user))  # fmt: skip
+        locks_out = name == "users" and found["name"] == self.user
+        self._add(ApiRequest("DELETE", _path(name, kind, found), f"delete {label}", query=query,
+                             label=label if guarded else "", locks_out=locks_out))  # fmt: skip
 
     def purge(self) -> None:
         """Plan the removal of permissions that the document's users have and the document does not name."""

@@ -15,7 +15,7 @@ import typing as t
 from ..._core.errors import InvalidInput
 from .api import ManagementApi
 
-Release = tuple[int, int, int | None]
+Release: t.TypeAlias = "tuple[int, int, int | None]"
 """Major, minor and patch; None where a tag names a series."""
 
 _RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
