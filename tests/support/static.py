@@ -223,7 +223,7 @@ CHECKS = [
     Check("inventories", inventories, reads=(*PLAYS, "tests/inventories/*", "tests/unit/fakes/*")),
     Check("rabbitmq", rabbitmq, reads=("plugins/*", "tests/rabbitmq/*")),
     Check("studioml", studioml, reads=("plugins/*", "roles/local_images/*", "roles/studioml*", "roles/elastic/files/*",
-                                                       "tests/studioml/*", "tests/rabbitmq/*", "tests/unit/fakes/*")),
+                                       "tests/studioml/*", "tests/rabbitmq/*", "tests/unit/fakes/*")),
     Check("yaml", yaml),
     Check("shell", shell_scripts),
     Check("licences", licences),
