@@ -48,9 +48,6 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.muster.ml.plugins.plugin_utils._origins import given
-from ansible_collections.muster.ml.plugins.plugin_utils._variables import problems
-
 
 class LookupModule(LookupBase):
     def run(
@@ -62,6 +59,10 @@ class LookupModule(LookupBase):
     def _judged(self, name: str, value: t.Any) -> dict[str, t.Any]:
         if not value:
             return {}
+        # Each task with such options looks its variable up in a process of its own, and nearly all of these variables are empty.
+        from ansible_collections.muster.ml.plugins.plugin_utils._origins import given
+        from ansible_collections.muster.ml.plugins.plugin_utils._variables import problems
+
         found = self._templar.template(value)
         # Places are those of the variable as it was set; only then have templates values that can be judged.
         wrong = problems([given(name, value, self._templar)]) or problems([given(name, found, self._templar)])

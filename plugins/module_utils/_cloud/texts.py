@@ -10,15 +10,10 @@ Private to the collection.
 from __future__ import annotations
 
 import datetime as dt
-import re
 import typing as t
 
+from .._core import labels
 from .._core.errors import InvalidInput
-
-# Kubernetes, "Labels and Selectors": a name, before which the name of a domain may stand.
-_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_VALUE = re.compile(rf"(?:{_NAME})?")
-_KEY = re.compile(rf"(?:(?=.{{1,253}}/)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?{_NAME}")
 
 
 def texts(option: str, given: t.Mapping[t.Any, t.Any], of_bool: t.Callable[[bool], str] = str) -> dict[str, str]:
@@ -39,7 +34,7 @@ def texts(option: str, given: t.Mapping[t.Any, t.Any], of_bool: t.Callable[[bool
 
 def refuse_node_label(label: str, key: str, value: str) -> None:
     """Refuse a label or taint that Kubernetes refuses for nodes. LABEL: the resource, for messages."""
-    if not (_KEY.fullmatch(key) and _VALUE.fullmatch(value)):
+    if not (labels.KEY.fullmatch(key) and labels.VALUE.fullmatch(value)):
         raise InvalidInput(
             f"{label}: nodes cannot have the label or taint {key}={value}",
             hint="Kubernetes takes letters, digits, '-', '_' and '.', at most 63, that begin and end with a letter or digit; before the key"

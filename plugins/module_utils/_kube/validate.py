@@ -14,7 +14,7 @@ import math
 import re
 import typing as t
 
-from .._core import quantity, shapes
+from .._core import labels, quantity, shapes
 from .._core.errors import InvalidInput
 from .._core.sensitive import revealed
 from . import redact
@@ -22,10 +22,9 @@ from .objects import CONFIG_MAP, NAMESPACE, SECRET, SERVICE, FromFile, GroupKind
 from .order import BUILT_IN_GROUPS
 from .quantities import quantities
 
-# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _API_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?|[a-z0-9][-a-z0-9.]*/[a-z]([-a-z0-9]*[a-z0-9])?")
 _LABEL_NAMED = (NAMESPACE, SERVICE)
 # system:node:a is a role, example.com:signer:a a trust bundle, 2001:db8::1 an IPAddress; an aggregated API has its own rules.
@@ -63,7 +62,7 @@ def _raise(problems: list[str], verb: str) -> None:
 
 def check_owner(owner: str) -> None:
     """Check an owner, which is stored as a label value."""
-    if not owner or not _LABEL_VALUE.fullmatch(owner):
+    if not owner or not labels.VALUE.fullmatch(owner):
         raise InvalidInput(f"owner {owner!r} is not a label value (letters, digits, '-', '_' and '.', at most 63).")
 
 
@@ -158,7 +157,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
                 yield f"{path}.{key} is null; give it a value, '' for an empty one"
             elif not isinstance(revealed(item), str) and not (item is None and path != "metadata.labels"):
                 yield f"{path}.{key} is not a string but {type(item).__name__}; put it in quotes"
-            elif path == "metadata.labels" and not _LABEL_VALUE.fullmatch(str(item)):
+            elif path == "metadata.labels" and not labels.VALUE.fullmatch(str(item)):
                 yield f"{path}.{key}: {item!r} is not a label value (letters, digits, '-', '_' and '.', at most 63)"
 
 

@@ -11,7 +11,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from . import storage
-from .meta import Manifest
+from .meta import Manifest, metadata
 from .network_policy import EVERY_POD, Flow, labelled, network_policy
 from .pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings
 
@@ -47,7 +47,7 @@ class Server:
 
     def metadata(self, name: str = "") -> Manifest:
         """The metadata of an object. NAME: that of the servers if it is empty."""
-        return {"name": name or self.name, "namespace": self.namespace, "labels": self.labels}
+        return metadata(name or self.name, self.namespace, self.labels)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
