@@ -148,9 +148,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         if now - last >= _PACE:
             self._tried[result._task._uuid, host] = now
             self._print_pending()
-            self._display.display(
-                f"    {host}: {result._task.get_name()}: tried {found['attempts']} of {found['retries']} times"
-            )
+            self._display.display(f"    {host}: {result._task.get_name()}: tried {found['attempts']} of {found['retries']} times")
 
     def v2_runner_item_on_ok(self, result: t.Any) -> None:
         if result._task.action in _MESSAGES and not self._is_verbose:

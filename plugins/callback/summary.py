@@ -244,18 +244,12 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             return
         summary = self._summary(cluster, stats, told)
         writes = summary["write_requests"]
-        counted = (
-            ", write requests not counted (no audit log of the cluster)"
-            if writes is None
-            else f", {writes} write requests"
-        )
+        counted = ", write requests not counted (no audit log of the cluster)" if writes is None else f", {writes} write requests"
         asked = self.get_option("path")
         path = cluster.path(asked or DEFAULT_PATH)
         where = f"; {self._write(summary, path)}" if asked or not summary["check"] else ""
         title = f"muster, {cluster.name}" if cluster.name else "muster"
-        self._display.display(
-            f"{title}: {summary['wall_s']} s, changed={summary['changed']}, failed={summary['failed']}{counted}{where}"
-        )
+        self._display.display(f"{title}: {summary['wall_s']} s, changed={summary['changed']}, failed={summary['failed']}{counted}{where}")
 
     def _writes(self, cluster: Cluster, told: str | None) -> tuple[int, int] | None:
         """Count the write requests and dry runs on a cluster; None without an audit log of it."""

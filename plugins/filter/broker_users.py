@@ -46,15 +46,11 @@ _value:
 """
 
 
-def broker_users(
-    users: t.Mapping[str, t.Mapping[str, t.Any]], secrets: t.Iterable[t.Mapping[str, t.Any]]
-) -> list[dict[str, t.Any]]:
+def broker_users(users: t.Mapping[str, t.Mapping[str, t.Any]], secrets: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
     stored = {secret["metadata"]["name"]: secret.get("data") or {} for secret in secrets}
     missing = [name for name in users if not stored.get(name, {}).get("password")]
     if missing:
-        raise AnsibleFilterError(
-            f"Without a password: {', '.join(missing)}. Its Secret was deleted meanwhile; run again."
-        )
+        raise AnsibleFilterError(f"Without a password: {', '.join(missing)}. Its Secret was deleted meanwhile; run again.")
     return [{**user, "password": base64.b64decode(stored[name]["password"]).decode()} for name, user in users.items()]
 
 

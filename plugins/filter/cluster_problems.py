@@ -67,9 +67,7 @@ def _missing(host: Host) -> str:
     name = _name(host)
     try:
         given = host.get("muster_kubeconfig")
-        unread = (
-            given if isinstance(given, str) and "{{" in given else ""
-        )  # ansible-core 2.18 leaves the template as it is
+        unread = given if isinstance(given, str) and "{{" in given else ""  # ansible-core 2.18 leaves the template as it is
         is_set = bool(given)
     except (AnsibleError, UndefinedError) as exc:
         unread, is_set = str(exc), True

@@ -44,9 +44,7 @@ _value:
 """
 
 
-def efs_mount_targets(
-    subnets: t.Iterable[t.Mapping[str, t.Any]], security_groups: t.Sequence[str]
-) -> list[dict[str, t.Any]]:
+def efs_mount_targets(subnets: t.Iterable[t.Mapping[str, t.Any]], security_groups: t.Sequence[str]) -> list[dict[str, t.Any]]:
     first: dict[str, str] = {}
     for subnet in sorted(subnets, key=lambda one: (one["availability_zone"], one["id"])):
         first.setdefault(subnet["availability_zone"], subnet["id"])

@@ -68,15 +68,11 @@ MOST_PODS = 256
 SMALLEST_RANGE = 16  # /28
 
 
-def gke_ranges(
-    cidr: str, nodes: int, max_pods_per_node: int = 110, services: int = 4096, others: int = 16
-) -> dict[str, str]:
+def gke_ranges(cidr: str, nodes: int, max_pods_per_node: int = 110, services: int = 4096, others: int = 16) -> dict[str, str]:
     try:
         network = ipaddress.IPv4Network(cidr)
     except ValueError as error:
-        raise AnsibleFilterError(
-            f"{cidr!r} is no range of IPv4 addresses: {error}. Write it as 10.40.0.0/16."
-        ) from error
+        raise AnsibleFilterError(f"{cidr!r} is no range of IPv4 addresses: {error}. Write it as 10.40.0.0/16.") from error
     if not FEWEST_PODS <= max_pods_per_node <= MOST_PODS:
         raise AnsibleFilterError(f"GKE allows {FEWEST_PODS} to {MOST_PODS} pods on a node, not {max_pods_per_node}.")
     if min(nodes, services) < 1 or others < 0:

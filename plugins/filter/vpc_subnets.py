@@ -56,15 +56,11 @@ SMALLEST = 20
 MOST_ZONES = 8
 
 
-def vpc_subnets(
-    cidr: str, zones: list[str], existing: t.Sequence[t.Mapping[str, t.Any]] = ()
-) -> list[dict[str, t.Any]]:
+def vpc_subnets(cidr: str, zones: list[str], existing: t.Sequence[t.Mapping[str, t.Any]] = ()) -> list[dict[str, t.Any]]:
     try:
         network = ipaddress.IPv4Network(cidr)
     except ValueError as error:
-        raise AnsibleFilterError(
-            f"{cidr!r} is no range of IPv4 addresses: {error}. Write it as 10.40.0.0/16."
-        ) from error
+        raise AnsibleFilterError(f"{cidr!r} is no range of IPv4 addresses: {error}. Write it as 10.40.0.0/16.") from error
     if not LARGEST <= network.prefixlen <= SMALLEST:
         raise AnsibleFilterError(f"{cidr} has to be between /{LARGEST} (the largest VPC) and /{SMALLEST}.")
     if not 2 <= len(zones) <= MOST_ZONES or len(set(zones)) < len(zones):

@@ -49,17 +49,13 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.shared import
 
 
 class LookupModule(LookupBase):
-    def run(
-        self, terms: list[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any
-    ) -> list[dict[str, t.Any]]:
+    def run(self, terms: list[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any) -> list[dict[str, t.Any]]:
         self.set_options(var_options=variables, direct=kwargs)
         found: dict[str, pathlib.Path] = {}
         for term in terms:
             for name, path in self.named(term, variables):
                 if found.setdefault(name, path) != path:
-                    raise AnsibleError(
-                        f"{path} and {found[name]} would both be '{name}' in the pods. Rename one of them."
-                    )
+                    raise AnsibleError(f"{path} and {found[name]} would both be '{name}' in the pods. Rename one of them.")
         sizes = {name: path.stat().st_size for name, path in found.items()}
         if sum(sizes.values()) > CONFIG_MAP_MAX:
             largest = max(sizes, key=sizes.__getitem__)

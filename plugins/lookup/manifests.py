@@ -330,9 +330,7 @@ FOLDERS = ("_systems/*", "_manifests", "_local")
 
 
 class LookupModule(LookupBase):
-    def run(
-        self, terms: list[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any
-    ) -> list[list[dict[str, t.Any]]]:
+    def run(self, terms: list[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any) -> list[list[dict[str, t.Any]]]:
         self.set_options(var_options=variables, direct=kwargs)
         # A misspelt option has no type; build() refuses it, whatever its value.
         given = {name: self.get_option(name) if self.has_option(name) else kwargs[name] for name in kwargs}

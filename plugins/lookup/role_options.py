@@ -50,9 +50,7 @@ from ansible.plugins.lookup import LookupBase
 
 
 class LookupModule(LookupBase):
-    def run(
-        self, terms: list[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any
-    ) -> list[dict[str, t.Any]]:
+    def run(self, terms: list[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any) -> list[dict[str, t.Any]]:
         self.set_options(var_options=variables, direct=kwargs)
         return [self._judged(name, (variables or {}).get(name) or {}) for name in terms]
 

@@ -252,9 +252,7 @@ def execute(ctx: Context) -> Result:
     params = ctx.params
     check_owner(params["owner"])
     if params["prune"] and params["owner"] == DEFAULT_OWNER:
-        raise InvalidInput(
-            "prune needs an owner of its own, because it would delete what other tasks applied.", hint="Set owner."
-        )
+        raise InvalidInput("prune needs an owner of its own, because it would delete what other tasks applied.", hint="Set owner.")
     objects = read_objects(params)
     if params["state"] == "absent":
         return _absent(ctx, objects)
@@ -318,17 +316,13 @@ def read_objects(params: dict[str, t.Any]) -> list[t.Any] | None:
 def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
     params = ctx.params
     if objects is None and params["owner"] == DEFAULT_OWNER:
-        raise InvalidInput(
-            "state=absent needs objects to delete, or an owner whose objects are all deleted.", hint="Set owner."
-        )
+        raise InvalidInput("state=absent needs objects to delete, or an owner whose objects are all deleted.", hint="Set owner.")
     named = None if objects is None else flatten(objects)
     if named is not None:
         check_deletion(named)
         refuse_misspelt_kinds(ctx.cluster, named, _promised(ctx) if ctx.check else Promised())
     owner = owner_of_task(ctx, named or [])
-    reached = (
-        None if _EVERYWHERE in params["namespaces"] else frozenset([*params["namespaces"], _home(ctx, named or [])])
-    )
+    reached = None if _EVERYWHERE in params["namespaces"] else frozenset([*params["namespaces"], _home(ctx, named or [])])
     report = delete_objects(
         ctx.cluster,
         named,

@@ -319,9 +319,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "replicas": {"type": "int"},
     "min_replicas": {"type": "int"},
     "max_replicas": {"type": "int"},
-    **with_defaults(
-        ElasticJob, nproc_per_node="str", files_path="str", backoff_limit="int", unreachable_toleration_seconds="int"
-    ),
+    **with_defaults(ElasticJob, nproc_per_node="str", files_path="str", backoff_limit="int", unreachable_toleration_seconds="int"),
     "script": {"type": "str"},
     "script_endpoint_url": {"type": "str"},
     "script_credentials_secret": {"type": "str", "no_log": False},

@@ -184,9 +184,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         params["definition"],
         params["namespace"] or ctx.cluster.namespace,
         rows=params["groups"],
-        kinds={
-            kind: made for one in KINDS.values() for backend in one.backends for kind, made in backend.pod_sets.items()
-        },
+        kinds={kind: made for one in KINDS.values() for backend in one.backends for kind, made in backend.pod_sets.items()},
         leaving=params["leaving"],
     )
     return {"changed": False, **preflight(ctx.cluster, asked).result()}

@@ -323,11 +323,7 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_pool impor
 
 def suboptions(kind: str, **options: dict[str, t.Any]) -> dict[str, t.Any]:
     """An option with options of its own."""
-    return (
-        {"type": "dict", "options": options}
-        if kind == "dict"
-        else {"type": "list", "elements": "dict", "options": options}
-    )
+    return {"type": "dict", "options": options} if kind == "dict" else {"type": "list", "elements": "dict", "options": options}
 
 
 def text(*choices: str, **more: t.Any) -> dict[str, t.Any]:
@@ -350,9 +346,7 @@ TAINTS = suboptions(
     effect=text("NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE", required=True),
 )  # fmt: skip
 RESERVATIONS = ("NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION", "ANY_RESERVATION_THEN_FAIL")
-RESERVATION = suboptions(
-    "dict", consume_reservation_type=text(*RESERVATIONS, required=True), key=text(no_log=False), values=STRINGS
-)
+RESERVATION = suboptions("dict", consume_reservation_type=text(*RESERVATIONS, required=True), key=text(no_log=False), values=STRINGS)
 CONFIG = suboptions(
     "dict",
     machine_type=text(), disk_size_gb=NUMBER, disk_type=text(), image_type=text(), accelerators=ACCELERATORS, labels=WORDS, taints=TAINTS,

@@ -294,12 +294,7 @@ def desired(params: dict[str, t.Any]) -> Inference:
         check_count(params[name], name, minimum=1)
     if params["from_pod"] and params["protocol"] != "http":
         raise InvalidInput("from_pod: the pod asks by HTTP only.", "Leave out protocol, or from_pod.")
-    return Inference(
-        **{
-            key: params[key]
-            for key in ("model", "model_version", "inputs", "expected", "parameters", "stream", "tolerance")
-        }
-    )
+    return Inference(**{key: params[key] for key in ("model", "model_version", "inputs", "expected", "parameters", "stream", "tolerance")})
 
 
 def authorities(params: dict[str, t.Any]) -> str | None:
@@ -315,9 +310,7 @@ def places(ctx: Context) -> dict[str, Opened]:
         more = {"hostname": params["hostname"], "authorities": authorities(params)}
         return {url: lambda: speaking(url, f"Triton at {url}", **more)}
     pods = replicas.ready_pods(ctx.cluster, params["name"], ctx.namespace)
-    return {
-        pod.name: lambda pod=pod: replicas.reached_by(ctx.cluster, pod, params["protocol"], speaking) for pod in pods
-    }
+    return {pod.name: lambda pod=pod: replicas.reached_by(ctx.cluster, pod, params["protocol"], speaking) for pod in pods}
 
 
 def addresses(ctx: Context) -> dict[str, str]:

@@ -265,9 +265,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         )  # fmt: skip
         return ctx.result(report)
     limits = Limits(**{key: params[key] for key in _LIMITS})
-    APIS[params["kind"]].manifests(
-        desired(params, params["namespace"] or "default")
-    )  # invalid input fails before any request
+    APIS[params["kind"]].manifests(desired(params, params["namespace"] or "default"))  # invalid input fails before any request
     wanted = desired(params, ctx.namespace)
     routes = _Routes(ctx, wanted)
     routes.require_kinds()

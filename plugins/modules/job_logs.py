@@ -144,9 +144,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     if not desired:
         return _read(ctx, pattern)
     if pattern is None:
-        raise InvalidInput(
-            f"matches: {desired} has nothing to count.", hint="Set search to the regular expression to wait for."
-        )
+        raise InvalidInput(f"matches: {desired} has nothing to count.", hint="Set search to the regular expression to wait for.")
 
     def observe() -> tuple[dict[str, t.Any], str | None]:
         try:
@@ -187,9 +185,7 @@ def _read(ctx: Context, pattern: re.Pattern[str] | None) -> dict[str, t.Any]:
         result["ranks"].append({"group": group, "rank": rank.rank, "pod": rank.pod, "text": "\n".join(lines)})
     if pattern:
         result["found"] = [
-            {"group": group, "rank": rank.rank, **match.groupdict()}
-            for group, rank, text in found
-            for match in pattern.finditer(text)
+            {"group": group, "rank": rank.rank, **match.groupdict()} for group, rank, text in found for match in pattern.finditer(text)
         ]
     return result
 
@@ -210,9 +206,7 @@ def _chosen(status: JobStatus, names: list[str], *, previous: bool) -> list[tupl
             near = suggest(name, known)
             hint = f"Did you mean '{near}'?" if near else ""
             # It may not exist yet: a training's groups are not created in one request.
-            raise NotFound(
-                f"groups: training {status.name} has no group '{name}', it has {', '.join(known)}.", hint=hint
-            )
+            raise NotFound(f"groups: training {status.name} has no group '{name}', it has {', '.join(known)}.", hint=hint)
     return [
         (group.name, rank)
         for group in status.groups

@@ -261,9 +261,7 @@ def kustomize_program(ctx: HostContext) -> Path:
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     started = SYSTEM_CLOCK.monotonic()
     if ctx.params["images"] and not ctx.params["builder"]:
-        raise InvalidInput(
-            "images are given without a builder.", hint="Give the folder with umoci's go.mod and go.sum."
-        )
+        raise InvalidInput("images are given without a builder.", hint="Give the folder with umoci's go.mod and go.sum.")
     cache, processor = Path(ctx.params["cache_dir"]), gobuild.architecture()
     programs = [go_build(row, cache, processor) for row in ctx.params["programs"]]
     images = [

@@ -241,9 +241,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         for row in params["programs"]
         if purposes.get(row.get("needed_for"), True)
     ]
-    survey = Survey.make(
-        cluster, table, Path(params["cache_dir"]), params["source"], install_packages=params["install_packages"]
-    )
+    survey = Survey.make(cluster, table, Path(params["cache_dir"]), params["source"], install_packages=params["install_packages"])
     current = survey.kubeconfig_current(params["kubeconfig"])
     return {"changed": False, **survey.result(gap or "", kubeconfig_current=current)}
 

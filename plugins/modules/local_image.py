@@ -331,9 +331,7 @@ def desired_registry(params: dict[str, t.Any], image: OciImage) -> Registry | No
 
 def digest_in(ctx: HostContext, registry: Registry, image: OciImage) -> str:
     if ctx.check and not registry.oras.path.is_file():
-        ctx.warn(
-            f"{registry.address} was not asked whether it has {image.name}: ORAS, which asks it, is not built yet."
-        )
+        ctx.warn(f"{registry.address} was not asked whether it has {image.name}: ORAS, which asks it, is not built yet.")
         return ""
     ensure(registry.oras, "building ORAS, which pushes images", ctx.progress)
     return registry.digest(image)

@@ -170,9 +170,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         "names": [str(item.ref) for item in found],
         "owners": list(_owners(found)),
         "written": {str(item.ref): item.written for item in found},
-        "trainings": [
-            {"name": name, "namespace": space, "kind": kind} for space, name, kind in managed.trainings_of(found)
-        ],
+        "trainings": [{"name": name, "namespace": space, "kind": kind} for space, name, kind in managed.trainings_of(found)],
     }
     if ctx.params["others"]:
         result["others"] = managed.unmanaged_objects(ctx.cluster, namespace)

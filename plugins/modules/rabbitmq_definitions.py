@@ -396,9 +396,7 @@ def desired(ctx: HostContext) -> Wanted:
     document.check_runners(present, params["studioml_runners"])
     unknown = params["absent"].keys() - document.KINDS.keys()
     if unknown:
-        raise InvalidInput(
-            f"absent: {', '.join(sorted(unknown))} is no kind of object.", f"Kinds are {', '.join(document.KINDS)}."
-        )
+        raise InvalidInput(f"absent: {', '.join(sorted(unknown))} is no kind of object.", f"Kinds are {', '.join(document.KINDS)}.")
     return Wanted(
         present=present,
         absent=document.parse(params["absent"], params["vhost"], keys_only=True),
@@ -425,15 +423,11 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Check the document, then apply it to the broker."""
     wanted = desired(ctx)
     if ctx.params["ensure_login"] and ctx.params["login_kubernetes"]:
-        raise InvalidInput(
-            "ensure_login is for a broker on the host of the task, and login_kubernetes names one in a cluster."
-        )
+        raise InvalidInput("ensure_login is for a broker on the host of the task, and login_kubernetes names one in a cluster.")
     with api.connect(ctx.params) as broker:
         first = control.ensure_login(broker, control.run, check=ctx.check) if ctx.params["ensure_login"] else []
         if first and ctx.check:
-            ctx.warn(
-                f"What the broker at {broker.address} has cannot be compared before user {broker.user} can log in."
-            )
+            ctx.warn(f"What the broker at {broker.address} has cannot be compared before user {broker.user} can log in.")
             return {"changed": True, "actions": first, "kept": []}
         result = converge(wanted, broker, check=ctx.check, warn=ctx.warn)
     if not ctx.diff:

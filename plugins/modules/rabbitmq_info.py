@@ -143,9 +143,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         if params["probe"] and not ctx.check:
             if found["problems"]:
                 # A broker with an alarm blocks publishers without an error.
-                raise Failed(
-                    f"The broker at {broker.address} is not healthy: {'; '.join(found['problems'])}.", details=found
-                )
+                raise Failed(f"The broker at {broker.address} is not healthy: {'; '.join(found['problems'])}.", details=found)
             found["probe"] = health.probe(broker, params["vhost"] or "/")
     return {"changed": False, **found}
 

@@ -294,13 +294,8 @@ _PLACEMENT = (
 )
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **with_defaults(
-        Runner, replicas="int", gpus="int", max_cores="int", allow_env_secrets="bool", network_policy="bool"
-    ),
-    **{
-        name: {**option, "no_log": False}
-        for name, option in with_defaults(Runner, **dict.fromkeys(_STRINGS, "str")).items()
-    },
+    **with_defaults(Runner, replicas="int", gpus="int", max_cores="int", allow_env_secrets="bool", network_policy="bool"),
+    **{name: {**option, "no_log": False} for name, option in with_defaults(Runner, **dict.fromkeys(_STRINGS, "str")).items()},
     **{name: {"type": "str"} for name in _NO_DEFAULT},
     "used_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "namespace": {"type": "str"},

@@ -299,9 +299,7 @@ READERS = {"signing_public_keys": _public, "response_public_keys": _public, "bro
 def _refuse_others(params: dict[str, t.Any], *known: str) -> None:
     for option in ("private_key", "public_key", "passphrase", "broker_password", "public_keys", "public_key_secrets"):
         if params[option] and option not in known:
-            raise InvalidInput(
-                f"{option} does not belong to content {params['content']}.", f"It has {', '.join(known)}."
-            )
+            raise InvalidInput(f"{option} does not belong to content {params['content']}.", f"It has {', '.join(known)}.")
 
 
 def main() -> None:

@@ -374,9 +374,7 @@ class Life(servers.Life[TritonServer]):
         scaled, gone, overwrite = self._scaled()
         wait = self.params["wait"]
         try:
-            report = groups.apply_group(
-                self.ctx, manifests(scaled), self.owner, wait=wait, overwrite=overwrite, predicates=_WITHOUT_MODELS
-            )
+            report = groups.apply_group(self.ctx, manifests(scaled), self.owner, wait=wait, overwrite=overwrite, predicates=_WITHOUT_MODELS)
         except WaitTimeout as exc:
             exc.message += failing.explained(self.ctx.cluster, self.server)
             raise

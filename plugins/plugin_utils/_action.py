@@ -49,9 +49,7 @@ class MusterAction(ControllerAction):
 
     def _promises(self) -> list[str]:
         """Return the lines of what earlier tasks of this run in check mode would have made clusters have."""
-        return (
-            _PROMISES.read_text(encoding="utf-8").splitlines() if self._task.check_mode and _PROMISES.exists() else []
-        )
+        return _PROMISES.read_text(encoding="utf-8").splitlines() if self._task.check_mode and _PROMISES.exists() else []
 
     def _promise(self, lines: list[str], known: list[str]) -> None:
         """Keep what this task promises for later ones. Tasks for several hosts run at once, and each appends with one write."""

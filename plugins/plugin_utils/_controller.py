@@ -62,9 +62,7 @@ class ControllerAction(ActionBase, abc.ABC):
         """Run the ordinary module where the task runs. It needs the identifier of the run for its requests to the API server."""
         if run := os.environ.get("MUSTER_RUN"):
             self._task.environment = [*(self._task.environment or []), {"MUSTER_RUN": run}]
-        return t.cast(
-            "dict[str, t.Any]", self._execute_module(task_vars=task_vars, wrap_async=bool(self._task.async_val))
-        )
+        return t.cast("dict[str, t.Any]", self._execute_module(task_vars=task_vars, wrap_async=bool(self._task.async_val)))
 
     def _argument_spec(self) -> dict[str, t.Any]:
         """Return the options of the module for validation."""

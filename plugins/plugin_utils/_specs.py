@@ -48,11 +48,7 @@ def options(role: str) -> dict[str, dict[str, t.Any]]:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name within two edits, and within one for each four letters after the first word; else nothing."""
-    rows = [
-        (distance, other)
-        for other in known
-        if _alike(name, other) and (distance := _edits(name, other)) <= _allowed(other)
-    ]
+    rows = [(distance, other) for other in known if _alike(name, other) and (distance := _edits(name, other)) <= _allowed(other)]
     return min(rows)[1] if rows else ""
 
 

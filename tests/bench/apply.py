@@ -216,8 +216,7 @@ def phases(bench: Bench, tool: str, namespace: str, count: int, kubeconfig: path
         ("prune 1 %", kept, gone),
     ]
     return {
-        phase: measure(bench, command_for(tool, bench, namespace, file, removed), namespace, kubeconfig)
-        for phase, file, removed in steps
+        phase: measure(bench, command_for(tool, bench, namespace, file, removed), namespace, kubeconfig) for phase, file, removed in steps
     }
 
 
@@ -246,8 +245,7 @@ def summarise(tool: str, phase: str, count: int, latency_ms: int, runs: list[Run
         "cpu_s": round(statistics.median(run.cpu_s for run in runs), 3),
         "machine_cpu_s": round(statistics.median(run.machine_cpu_s for run in runs), 2),
         "others_cpu_s": {
-            program: round(statistics.median(run.others_cpu_s.get(program, 0.0) for run in runs), 2)
-            for program in sorted(programs)
+            program: round(statistics.median(run.others_cpu_s.get(program, 0.0) for run in runs), 2) for program in sorted(programs)
         },
         "requests": {verb: runs[-1].requests.get(verb, 0) for verb in ("LIST", "GET", "PATCH", "POST", "DELETE")},
         "rss_mib": round(max(run.rss_mib for run in runs), 1),
@@ -275,9 +273,7 @@ def print_table(rows: list[dict[str, t.Any]]) -> None:
         )
 
 
-def measure_setting(
-    bench: Bench, count: int, latency_ms: int, repeats: int, only: list[str] | None
-) -> list[dict[str, t.Any]]:
+def measure_setting(bench: Bench, count: int, latency_ms: int, repeats: int, only: list[str] | None) -> list[dict[str, t.Any]]:
     """Run all tools of one setting in turn, as often as asked or as their budget allows; return their rows."""
     runs: dict[tuple[str, str], list[Run]] = collections.defaultdict(list)
     used: collections.Counter[str] = collections.Counter()
@@ -321,9 +317,7 @@ def main() -> None:
     """Measure every tool in every setting and report; what is done is kept if a later setting fails."""
     options = parse_arguments()
     if not options.kubeconfig.exists():
-        raise SystemExit(
-            f"{options.kubeconfig} does not exist: start a cluster by `make run`, or name one by --kubeconfig."
-        )
+        raise SystemExit(f"{options.kubeconfig} does not exist: start a cluster by `make run`, or name one by --kubeconfig.")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, t.Any]] = []
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:

@@ -28,9 +28,7 @@ def draw(rows: list[dict[str, t.Any]], path: pathlib.Path) -> None:
             panel = panels[line][column]
             panel.set(xscale="log", yscale="log", title=f"{phase}, {latency} ms", xlabel="objects", ylabel="seconds")
             for tool in tools:
-                _line(
-                    panel, tool, [r for r in rows if (r["tool"], r["phase"], r["latency_ms"]) == (tool, phase, latency)]
-                )
+                _line(panel, tool, [r for r in rows if (r["tool"], r["phase"], r["latency_ms"]) == (tool, phase, latency)])
             panel.set_xlim(0.6 * counts[0], 1.7 * counts[-1])
             panel.set_xticks(counts, [f"{count:,}" for count in counts], minor=False)
             panel.set_xticks([], minor=True)

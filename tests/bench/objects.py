@@ -131,8 +131,4 @@ def manifests(count: int, *, changed: range = range(0), dropped: range = range(0
     changed: indexes that carry another annotation than in the first version.
     dropped: indexes left out, for pruning.
     """
-    return [
-        BUILDERS[index % len(BUILDERS)](index, 1 if index in changed else 0)
-        for index in range(count)
-        if index not in dropped
-    ]
+    return [BUILDERS[index % len(BUILDERS)](index, 1 if index in changed else 0) for index in range(count) if index not in dropped]

@@ -19,9 +19,7 @@ from objects import manifests
 def main() -> None:
     """Apply and apply again at each size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--kubeconfig", type=pathlib.Path, default=pathlib.Path.home() / ".kube/muster-muster.kubeconfig"
-    )
+    parser.add_argument("--kubeconfig", type=pathlib.Path, default=pathlib.Path.home() / ".kube/muster-muster.kubeconfig")
     parser.add_argument("--audit-log", type=pathlib.Path, default=pathlib.Path("/var/log/muster/audit.log"))
     parser.add_argument("--kubectl", help="kubectl that makes and removes the namespace (default: built)")
     parser.add_argument("--objects", type=int, nargs="+", default=[1000, 5000, 20000])

@@ -99,9 +99,7 @@ def pid_in_pod(name: str) -> int:
     of_the_cluster = re.compile(rf"/muster-{name}/")
     for place in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # a process that has just ended
-            if (place / "comm").read_text().strip() == "tritonserver" and of_the_cluster.search(
-                (place / "cgroup").read_text()
-            ):
+            if (place / "comm").read_text().strip() == "tritonserver" and of_the_cluster.search((place / "cgroup").read_text()):
                 return int(place.name)
     raise SystemExit(f"No tritonserver runs in cluster {name}.")
 
@@ -218,9 +216,7 @@ def summarise(rows: list[Row]) -> list[Row]:
 
 def print_table(rows: list[Row]) -> None:
     """Print what summarise made; each ratio is to the server without Kubernetes."""
-    print(
-        f"{'clients':>7} {'way':<14} {'req/s':>8} {'min-max':>15} {'ratio':>6} {'p50 ms':>8} {'ratio':>6} {'p99 ms':>8} {'ratio':>6}"
-    )
+    print(f"{'clients':>7} {'way':<14} {'req/s':>8} {'min-max':>15} {'ratio':>6} {'p50 ms':>8} {'ratio':>6} {'p99 ms':>8} {'ratio':>6}")
     for row in rows:
         spread = f"{row['per_second_min']:.0f}-{row['per_second_max']:.0f}"
         print(

@@ -39,9 +39,7 @@ SETTINGS = {
 # asked; those are the files of the local inventory, which the page's command for it writes.
 READERS_SETTINGS = {
     **{
-        name: value
-        for name, value in load(ROOT / "inventories" / "local" / "group_vars" / "all.yml").items()
-        if name.endswith("_manifest")
+        name: value for name, value in load(ROOT / "inventories" / "local" / "group_vars" / "all.yml").items() if name.endswith("_manifest")
     },
     "persia_image": "registry.example.com/persia-cpu:0.1.dev251",
     "triton_model_repository": "gs://example-models/production",

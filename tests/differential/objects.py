@@ -44,9 +44,7 @@ def meta(kind: str, index: int) -> Manifest:
 
 def resources(index: int) -> Manifest:
     amounts = {"cpu": CPU[index], "memory": MEMORY[index]}
-    return ({"requests": amounts}, {"limits": amounts}, {"requests": amounts, "limits": amounts}, {}, {"limits": {}})[
-        index % 5
-    ]
+    return ({"requests": amounts}, {"limits": amounts}, {"requests": amounts, "limits": amounts}, {}, {"limits": {}})[index % 5]
 
 
 def container(index: int) -> Manifest:
@@ -172,9 +170,7 @@ def job(i: int) -> Manifest:
 
 def cron_job(i: int) -> Manifest:
     inner = {"spec": {"template": template(i, restartPolicy="Never")}}
-    return {
-        "spec": {"schedule": ("@daily", "0 0 * * *", "*/5 1-3 * * 1")[i % 3], "suspend": True, "jobTemplate": inner}
-    }
+    return {"spec": {"schedule": ("@daily", "0 0 * * *", "*/5 1-3 * * 1")[i % 3], "suspend": True, "jobTemplate": inner}}
 
 
 def network_policy(i: int) -> Manifest:
@@ -228,11 +224,7 @@ def quota(i: int) -> Manifest:
 
 
 def limit_range(i: int) -> Manifest:
-    return {
-        "spec": {
-            "limits": [{"type": "PersistentVolumeClaim", "max": {"storage": f"{i + 2}Ti"}, "min": {"storage": "1"}}]
-        }
-    }
+    return {"spec": {"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": f"{i + 2}Ti"}, "min": {"storage": "1"}}]}}
 
 
 def claim(i: int) -> Manifest:
@@ -288,9 +280,7 @@ NAMESPACED: dict[tuple[str, str], Callable[[int], Manifest]] = {
     )[i % 3],
     ("v1", "Pod"): lambda i: {"spec": {**pod_spec(i), "schedulingGates": [{"name": "example.com/never"}]}},
     ("v1", "PodTemplate"): lambda i: {"template": template(i)},
-    ("v1", "ReplicationController"): lambda i: {
-        "spec": {"replicas": 0, "selector": {"app": f"a{i}"}, "template": template(i)}
-    },
+    ("v1", "ReplicationController"): lambda i: {"spec": {"replicas": 0, "selector": {"app": f"a{i}"}, "template": template(i)}},
     ("v1", "PersistentVolumeClaim"): claim,
     ("v1", "ResourceQuota"): quota,
     ("v1", "LimitRange"): limit_range,

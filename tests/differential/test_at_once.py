@@ -121,22 +121,13 @@ def test_pairs_of_first_runs_make_one_set(
         assert any(one["changed"] for one in both)
         found = secrets_of(cluster, space)
         check_fit(found)
-        creators = [
-            one
-            for one in both
-            for entry in one["objects"]
-            if entry["kind"] == "Secret" and entry["action"] == "created"
-        ]
+        creators = [one for one in both for entry in one["objects"] if entry["kind"] == "Secret" and entry["action"] == "created"]
         adopted += any("by another run at the same moment" in line for one in both for line in one["told"])
-        assert len(creators) == len(
-            {entry["name"] for one in both for entry in one["objects"] if entry["kind"] == "Secret"}
-        )
+        assert len(creators) == len({entry["name"] for one in both for entry in one["objects"] if entry["kind"] == "Secret"})
         again = run(module, params)
         assert not again["changed"], again
         versions = {name: item["metadata"]["resourceVersion"] for name, item in found.items()}
-        assert {
-            name: item["metadata"]["resourceVersion"] for name, item in secrets_of(cluster, space).items()
-        } == versions
+        assert {name: item["metadata"]["resourceVersion"] for name, item in secrets_of(cluster, space).items()} == versions
     record_property("adopted", f"{adopted} of {PAIRS}")
 
 

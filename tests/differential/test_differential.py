@@ -128,11 +128,7 @@ def fields_of(item: Manifest, manager: str) -> t.Any:
 def plain(value: t.Any) -> t.Any:
     """Without what an allocator gave."""
     if isinstance(value, dict):
-        return {
-            key: plain(item)
-            for key, item in value.items()
-            if key not in ALLOCATED or item == "None" or item == ["None"]
-        }
+        return {key: plain(item) for key, item in value.items() if key not in ALLOCATED or item == "None" or item == ["None"]}
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 
@@ -140,21 +136,13 @@ def normal(item: Manifest, mark: str) -> Manifest:
     """An object without its identity: what two objects of one wish have in common."""
     metadata = {key: value for key, value in item["metadata"].items() if key not in IDENTITY}
     for part in ("labels", "annotations"):
-        kept = {
-            key: value
-            for key, value in (metadata.get(part) or {}).items()
-            if key not in (*BOOKKEEPING, *BY_CONTROLLERS)
-        }
+        kept = {key: value for key, value in (metadata.get(part) or {}).items() if key not in (*BOOKKEEPING, *BY_CONTROLLERS)}
         metadata.pop(part, None)
         if kept:
             metadata[part] = kept
     rest = {key: value for key, value in item.items() if key != "status"}
     text = json.dumps(plain({**rest, "metadata": metadata}), sort_keys=True)
-    text = (
-        text.replace(item["metadata"]["uid"], "UID")
-        .replace(namespace_of(mark), "NAMESPACE")
-        .replace(f"differential-{mark}-", "")
-    )
+    text = text.replace(item["metadata"]["uid"], "UID").replace(namespace_of(mark), "NAMESPACE").replace(f"differential-{mark}-", "")
     return t.cast(Manifest, json.loads(re.sub(r"kube-api-access-\w{5}", "kube-api-access", text)))
 
 
@@ -189,8 +177,7 @@ def test_the_same_is_stored(both: tuple[dict[tuple[str, str, str], Manifest], ..
 def test_the_same_is_owned(both: tuple[dict[tuple[str, str, str], Manifest], ...]) -> None:
     ours, theirs = both
     pairs = {
-        key: (fields_of(ours[key], manager_of(owner_at(OWNER, namespace_of(OURS)))), fields_of(theirs[key], "kubectl"))
-        for key in ours
+        key: (fields_of(ours[key], manager_of(owner_at(OWNER, namespace_of(OURS)))), fields_of(theirs[key], "kubectl")) for key in ours
     }
     assert {key: pair for key, pair in pairs.items() if pair[0] != pair[1]} == {}
 

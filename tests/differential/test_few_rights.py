@@ -36,12 +36,8 @@ def restricted(kubectl: str, cluster: HttpCluster, tmp_path_factory: pytest.Temp
     result = run_apply(KUBECONFIG, ground, owner=f"{OWNER}.ground", limits=Limits())
     assert not result.get("failed"), result["msg"]
     config = yaml.safe_load(KUBECONFIG.read_text())
-    config["users"] = [
-        {"name": "team", "user": {"token": ask(kubectl, "create", "token", "team", "-n", SPACE).strip()}}
-    ]
-    config["contexts"] = [
-        {"name": "team", "context": {"cluster": config["clusters"][0]["name"], "user": "team", "namespace": SPACE}}
-    ]
+    config["users"] = [{"name": "team", "user": {"token": ask(kubectl, "create", "token", "team", "-n", SPACE).strip()}}]
+    config["contexts"] = [{"name": "team", "context": {"cluster": config["clusters"][0]["name"], "user": "team", "namespace": SPACE}}]
     path = tmp_path_factory.mktemp("rights") / "kubeconfig"
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump({**config, "current-context": "team"}))
@@ -70,9 +66,7 @@ def test_such_a_user_applies_reruns_prunes_and_removes(restricted: Path, cluster
     removed = apply(restricted, [], definition=None, state="absent", wait=True)
     assert not removed.get("failed"), removed["msg"]
     assert cluster.get(Ref("v1", "ConfigMap", "a", SPACE)) is None
-    assert [
-        item for item in cluster.list("coordination.k8s.io/v1", "Lease", SPACE) if "muster" in item["metadata"]["name"]
-    ] == []
+    assert [item for item in cluster.list("coordination.k8s.io/v1", "Lease", SPACE) if "muster" in item["metadata"]["name"]] == []
 
 
 def test_a_claim_that_waits_is_told_as_far_as_such_a_user_may_see(restricted: Path) -> None:
@@ -88,8 +82,6 @@ def test_a_claim_that_waits_is_told_as_far_as_such_a_user_may_see(restricted: Pa
 
 
 def test_what_such_a_user_may_not_do_is_named(restricted: Path) -> None:
-    refused = apply(
-        restricted, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "differential-rights-other"}}]
-    )
+    refused = apply(restricted, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "differential-rights-other"}}])
     assert refused["failed"]
     assert f"system:serviceaccount:{SPACE}:team may not" in refused["msg"]

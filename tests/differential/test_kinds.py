@@ -67,17 +67,13 @@ def ground(cluster: HttpCluster) -> Iterator[None]:
     def observe() -> tuple[None, str | None]:
         return None, "the namespace is there" if cluster.get(Ref("v1", "Namespace", SPACE)) else None
 
-    wait_for(
-        observe, goal="namespace gone", deadline=Deadline(60, SYSTEM_CLOCK), pause=fixed_interval(0.5, SYSTEM_CLOCK)
-    )
+    wait_for(observe, goal="namespace gone", deadline=Deadline(60, SYSTEM_CLOCK), pause=fixed_interval(0.5, SYSTEM_CLOCK))
 
 
 def test_no_token_is_lost_for_want_of_its_account(cluster: HttpCluster) -> None:
     """helm#7159, kapp#514: of 40 pairs in this order, sent at once, the controller deleted 30 tokens that were reported as created."""
     notes = {"kubernetes.io/service-account.name": "a{}"}
-    tokens = [
-        thing("v1", "Secret", f"t{number}", type="kubernetes.io/service-account-token") for number in range(PAIRS)
-    ]
+    tokens = [thing("v1", "Secret", f"t{number}", type="kubernetes.io/service-account-token") for number in range(PAIRS)]
     for number, token in enumerate(tokens):
         token["metadata"]["annotations"] = {key: value.format(number) for key, value in notes.items()}
     accounts = [thing("v1", "ServiceAccount", f"a{number}") for number in range(PAIRS)]
@@ -94,9 +90,7 @@ def test_no_token_is_lost_for_want_of_its_account(cluster: HttpCluster) -> None:
 
 
 def test_a_claim_gets_the_volume_and_the_limits_of_its_list(cluster: HttpCluster) -> None:
-    limits = thing(
-        "v1", "LimitRange", "l", spec={"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]}
-    )
+    limits = thing("v1", "LimitRange", "l", spec={"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]})
     claim = thing("v1", "PersistentVolumeClaim", "c", spec={
         "accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "2Gi"}},
     })  # fmt: skip

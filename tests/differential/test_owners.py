@@ -73,9 +73,7 @@ def test_what_kubectl_applied_is_used_then_refused_then_adopted_whole(kubectl: s
     text = json.dumps(config("made", kept="1", dropped="2"))
     ask(kubectl, "apply", "-f", "-", input=text)
     used = apply(ONE, config("made", kept="1"))
-    assert [(item["action"], "stays somebody else's" in item["reason"]) for item in used["objects"]] == [
-        ("unchanged", True)
-    ]
+    assert [(item["action"], "stays somebody else's" in item["reason"]) for item in used["objects"]] == [("unchanged", True)]
     refused = apply(ONE, config("made", kept="9"))
     assert refused["failed"]
     assert "differs in data.kept" in refused["msg"]
@@ -102,10 +100,7 @@ def test_two_runs_of_one_owner_at_once_end_as_one_of_them(cluster: HttpCluster) 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda objects: apply(ONE, space(level="restricted"), *objects, prune=True), sets))
     assert not [result["msg"] for result in results if result.get("failed")]
-    left = {
-        item["data"]["x"]
-        for item in cluster.list("v1", "ConfigMap", SPACE, f"muster.ml/owner={ONE},!muster.ml/settled")
-    }
+    left = {item["data"]["x"] for item in cluster.list("v1", "ConfigMap", SPACE, f"muster.ml/owner={ONE},!muster.ml/settled")}
     assert len(left) == 1
     assert cluster.get(Ref("coordination.k8s.io/v1", "Lease", name_of("muster", owner_at(ONE, SPACE)), HOME)) is None
     again = apply(ONE, space(level="restricted"), *sets[0 if left == {"first"} else 1], prune=True)

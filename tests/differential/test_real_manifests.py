@@ -45,9 +45,7 @@ def text_of(value: t.Any) -> str:
 
 
 def is_object(item: t.Any) -> bool:
-    return isinstance(item, dict) and bool(
-        item.get("kind") and item.get("apiVersion") and item.get("metadata", {}).get("name")
-    )
+    return isinstance(item, dict) and bool(item.get("kind") and item.get("apiVersion") and item.get("metadata", {}).get("name"))
 
 
 def test_every_manifest_is_read_as_kubectl_reads_it(kubectl: str, tmp_path: Path) -> None:
@@ -181,8 +179,7 @@ def test_all_were_made(outcome: dict[str, t.Any], desired: dict[Ref, Manifest]) 
 
 def test_what_is_stored_is_what_kubectl_stores(outcome: dict[str, t.Any], desired: dict[Ref, Manifest]) -> None:
     pairs = {
-        str(ref): (comparable(outcome["ours"][ref], asked), comparable(outcome["theirs"][ref], asked))
-        for ref, asked in desired.items()
+        str(ref): (comparable(outcome["ours"][ref], asked), comparable(outcome["theirs"][ref], asked)) for ref, asked in desired.items()
     }
     assert {name: pair for name, pair in pairs.items() if pair[0] != pair[1]} == {}
 

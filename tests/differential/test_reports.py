@@ -190,9 +190,7 @@ def test_a_mutation_is_undone_once_its_policy_is_gone(cluster: HttpCluster) -> N
         """Whether the policy works, which takes it some moments."""
         return bool(cluster.apply(item, dry_run=True, manager="probe")["data"]["a"] == "meddled")
 
-    match = {
-        "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}]
-    }
+    match = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}]}
     patch = {
         "patchType": "JSONPatch",
         "jsonPatch": {"expression": "[JSONPatch{op: 'replace', path: '/data/a', value: 'meddled'}]"},
@@ -253,16 +251,12 @@ def test_a_label_of_the_maker_is_left_and_bookkeeping_taken(kubectl: str, cluste
 
 @pytest.mark.parametrize("manager", ["kubectl-create", "helm", "OpenAPI-Generator", "a-tool-of-theirs"])
 @pytest.mark.parametrize("again", [False, True])
-def test_what_is_adopted_loses_what_its_maker_set(
-    kubectl: str, cluster: HttpCluster, manager: str, again: bool
-) -> None:
+def test_what_is_adopted_loses_what_its_maker_set(kubectl: str, cluster: HttpCluster, manager: str, again: bool) -> None:
     by_kubectl(kubectl, config(keep="1", drop="1"), "create", f"--field-manager={manager}", "-f", "-")
     if again and manager != "a-tool-of-theirs":  # the time of its entry is then a later one
         time.sleep(1.1)
         patched_by(kubectl, manager, {"data": {"drop": "2"}})
-    patched_by(
-        kubectl, "kubectl-edit" if manager == "helm" else "somebody", {"metadata": {"annotations": {"note": "x"}}}
-    )
+    patched_by(kubectl, "kubectl-edit" if manager == "helm" else "somebody", {"metadata": {"annotations": {"note": "x"}}})
     drop = live(cluster, config())["data"]["drop"]
     assert applied(config(keep="1", drop=drop), adopt=True) == ["updated"]
     assert applied(config(keep="1")) == ["updated"]
@@ -343,9 +337,7 @@ def test_what_cannot_be_changed_is_recreated(cluster: HttpCluster, case: str) ->
     assert "recreate" in refused["msg"]
     assert [applied(after, recreate=True, check=True), applied(after, recreate=True)] == [["recreated"], ["recreated"]]
     assert applied(after) == ["unchanged"]
-    wrong = apply(
-        config(a="1"), {**after, "metadata": {**after["metadata"], "labels": {"app": "-" * 9}}}, recreate=True
-    )
+    wrong = apply(config(a="1"), {**after, "metadata": {**after["metadata"], "labels": {"app": "-" * 9}}}, recreate=True)
     assert wrong["failed"]
     assert live(cluster, after)
 
@@ -369,12 +361,8 @@ def without_list(kubectl: str, cluster: HttpCluster, tmp_path: Path) -> Path:
                  made(RBAC, "RoleBinding", roleRef=role, subjects=[subject])):  # fmt: skip
         cluster.apply(item, dry_run=False, manager="ground")
     content = yaml.safe_load(KUBECONFIG.read_text())
-    content["users"] = [
-        {"name": "team", "user": {"token": ask(kubectl, "create", "token", "team", "-n", SPACE).strip()}}
-    ]
-    content["contexts"] = [
-        {"name": "team", "context": {"cluster": content["clusters"][0]["name"], "user": "team", "namespace": SPACE}}
-    ]
+    content["users"] = [{"name": "team", "user": {"token": ask(kubectl, "create", "token", "team", "-n", SPACE).strip()}}]
+    content["contexts"] = [{"name": "team", "context": {"cluster": content["clusters"][0]["name"], "user": "team", "namespace": SPACE}}]
     path = tmp_path / "kubeconfig"
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump({**content, "current-context": "team"}))
@@ -392,9 +380,7 @@ def test_without_the_right_to_list_each_object_is_read(without_list: Path, kind:
     assert applied(*numbered("1"), **given) == ["unchanged"] * 6
     assert applied(*numbered("2"), **given) == ["updated"] * 6
     # Whether pods use a ConfigMap cannot be known without the right to list pods.
-    assert (
-        applied(*numbered("2"), **given, state="absent") == [{"ConfigMap": "kept", "Deployment": "deleted"}[kind]] * 6
-    )
+    assert applied(*numbered("2"), **given, state="absent") == [{"ConfigMap": "kept", "Deployment": "deleted"}[kind]] * 6
 
 
 def test_by_products_of_known_controllers_keep_no_namespace(cluster: HttpCluster) -> None:

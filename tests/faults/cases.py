@@ -17,8 +17,7 @@ ONE = r"^(?!.*dryRun).*/configmaps/c3\?"
 WRITES = r"^(?!.*dryRun)"
 WATCH = r"watch=true"
 UNREACHABLE = (
-    "The API server https://127.0.0.1:6443 (~/.kube/config) does not answer: {}. "
-    "Check the address, and that the cluster is running."
+    "The API server https://127.0.0.1:6443 (~/.kube/config) does not answer: {}. Check the address, and that the cluster is running."
 )
 SERVER_ERROR = "The API server failed to apply ConfigMap ml/c3 (status {}): {}."
 
@@ -290,12 +289,8 @@ PLUGIN_WATCH = Row(
     "a watch",
     "asks the plugin once, watches on and succeeds",
 )
-STRANGER = Row(
-    "stranger", "certificate of another authority", "the connection", "fails at once; no request is sent", UNTRUSTED
-)
-RESTART = Row(
-    "restart", "API server killed (`kill -9`)", "in the middle of 60 writes", "waits until it is back, and succeeds"
-)
+STRANGER = Row("stranger", "certificate of another authority", "the connection", "fails at once; no request is sent", UNTRUSTED)
+RESTART = Row("restart", "API server killed (`kill -9`)", "in the middle of 60 writes", "waits until it is back, and succeeds")
 
 ROWS = (
     *(Row(case.name, case.fault, case.where, case.does, case.message) for case in CASES),

@@ -95,9 +95,7 @@ class Ground:
         return {
             (kind, item["metadata"]["name"]): item
             for api_version, kind in kinds
-            for item in self.cluster.list(
-                api_version, kind, self.namespace, f"muster.ml/owner={OWNER},!muster.ml/settled"
-            )
+            for item in self.cluster.list(api_version, kind, self.namespace, f"muster.ml/owner={OWNER},!muster.ml/settled")
         }
 
     def told(self, result: dict[str, t.Any]) -> str:
@@ -117,9 +115,7 @@ def cluster() -> Iterator[HttpCluster]:
 @pytest.fixture
 def ground(cluster: HttpCluster, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Ground]:
     """A proxy, and a namespace that goes with the test."""
-    short = (
-        "".join(char if char.isalnum() else "-" for char in request.node.name.removeprefix("test_")).strip("-").lower()
-    )
+    short = "".join(char if char.isalnum() else "-" for char in request.node.name.removeprefix("test_")).strip("-").lower()
     namespace = f"faults-{short}"[:60].strip("-")
     ref = Ref("v1", "Namespace", namespace)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}, dry_run=False)

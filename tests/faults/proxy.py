@@ -252,9 +252,7 @@ def certificates(folder: pathlib.Path, address: str = "127.0.0.1") -> tuple[path
         )
 
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority = certificate(
-        "faults", authority_key, "faults", authority_key, x509.BasicConstraints(ca=True, path_length=None)
-    )
+    authority = certificate("faults", authority_key, "faults", authority_key, x509.BasicConstraints(ca=True, path_length=None))
     names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
     own = certificate("proxy", key, "faults", authority_key, names)
     encoding, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8

@@ -60,9 +60,7 @@ class World(FakeCluster):
         self.budget: int | None = None
         self.hidden: set[str] = set()
         self.met: dict[str, tuple[Ref, Manifest]] = {}
-        self.controllers["CustomResourceDefinition"] = lambda _item: {
-            "conditions": [{"type": "Established", "status": "True"}]
-        }
+        self.controllers["CustomResourceDefinition"] = lambda _item: {"conditions": [{"type": "Established", "status": "True"}]}
 
     # What goes wrong
 
@@ -76,9 +74,7 @@ class World(FakeCluster):
     def kinds(self) -> Kinds:
         found = super().kinds()
         seen = [one for one in found if one[0].partition("/")[0] not in self.hidden]
-        stale = [
-            f"{group}/v1" for group in sorted(self.hidden) if group != "x.io"
-        ]  # of x.io nobody says that it is missing
+        stale = [f"{group}/v1" for group in sorted(self.hidden) if group != "x.io"]  # of x.io nobody says that it is missing
         return Kinds([*seen, (*MIRROR, ServedKind("projects", False))], stale)
 
     # The mirror: Projects are the Namespaces
@@ -146,10 +142,7 @@ class World(FakeCluster):
             if killed or now is None or now["metadata"]["uid"] != uid:
                 continue
             changed = {"resourceVersion", "managedFields", "generation"}
-            told = [
-                {key: value for key, value in item["metadata"].items() if value and key not in changed}
-                for item in (before, now)
-            ]
+            told = [{key: value for key, value in item["metadata"].items() if value and key not in changed} for item in (before, now)]
             assert told[0] == told[1], f"{self.actor} changed {ref} of a stranger"
             assert before.get("spec") == now.get("spec"), f"{self.actor} changed {ref} of a stranger"
         self.met.clear()
@@ -176,9 +169,7 @@ THINGS = st.builds(
 SPACES = st.sampled_from(["", "restricted", "privileged"]).map(
     lambda level: {**SPACE, "metadata": {"name": "ml", "labels": {"enforce": level} if level else {}}}
 )
-WISHES = st.lists(
-    st.one_of(THINGS, SPACES, st.just(DEFINITION)), min_size=1, max_size=5, unique_by=lambda item: ref_of(item).identity
-)
+WISHES = st.lists(st.one_of(THINGS, SPACES, st.just(DEFINITION)), min_size=1, max_size=5, unique_by=lambda item: ref_of(item).identity)
 WHO = st.sampled_from(OWNERS)
 WHEN = st.none() | st.integers(0, 40)
 
@@ -211,9 +202,7 @@ class Remove:
     def do(self, world: World) -> None:
         named = copy.deepcopy(self.wish)
         data = "delete data" in self.words
-        delete_objects(
-            world, named, self.who, check=False, delete_data=data, clock=world.clock, parallel=1, wait_timeout=30
-        )
+        delete_objects(world, named, self.who, check=False, delete_data=data, clock=world.clock, parallel=1, wait_timeout=30)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,12 +220,7 @@ class Meddle:
         live = world.objects.get(key)
         space = self.item["metadata"].get("namespace")
         served = self.item["kind"] != FOO[1] or ref_of(DEFINITION).identity in world.objects
-        if (
-            self.what == "create"
-            and live is None
-            and served
-            and (space != "ml" or ("", "Namespace", "", "ml") in world.objects)
-        ):
+        if self.what == "create" and live is None and served and (space != "ml" or ("", "Namespace", "", "ml") in world.objects):
             world.add(self.item, manager="kubectl")
         elif self.what == "copy" and live and live["kind"] == "ConfigMap":
             twin = copy.deepcopy(live)
@@ -286,16 +270,12 @@ def perform(world: World, act: Act) -> None:
     WHO,
     st.lists(THINGS, min_size=1, max_size=3, unique_by=lambda item: ref_of(item).identity),
 )
-def test_nothing_is_lost_and_what_is_ours_and_unwanted_goes_in_the_end(
-    acts: list[Act], who: str, last: list[Manifest]
-) -> None:
+def test_nothing_is_lost_and_what_is_ours_and_unwanted_goes_in_the_end(acts: list[Act], who: str, last: list[Manifest]) -> None:
     world = World()
     for act in acts:
         perform(world, act)
     world.hidden.clear()
-    before = {
-        key for key, item in world.objects.items() if is_ours(world, item, who) and not key[3].startswith(BOOKKEEPING)
-    }
+    before = {key for key, item in world.objects.items() if is_ours(world, item, who) and not key[3].startswith(BOOKKEEPING)}
     finally_desired = [item for item in last if item["metadata"]["namespace"] == "default" and item["kind"] != "Foo"]
     finally_desired.append(thing(KINDS[0], "own", "default", "1"))
     end = Apply(who, finally_desired, frozenset({"prune", "delete data", "adopt", "force"}), None)
@@ -328,9 +308,7 @@ def others_stand_on(world: World, key: tuple[str, str, str, str], who: str) -> b
 
 @settings(max_examples=max(HISTORIES // 5, 50), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.builds(Apply, WHO, WISHES, APPLY_WORDS, st.none()), ACTS, st.integers(0, 30), st.lists(ACTS, max_size=3))
-def test_a_run_in_the_middle_of_another_one_takes_nothing(
-    first: Apply, second: Act, at: int, before: list[Act]
-) -> None:
+def test_a_run_in_the_middle_of_another_one_takes_nothing(first: Apply, second: Act, at: int, before: list[Act]) -> None:
     """A second run, of the same owner or of another one, comes between two requests of the first."""
     world = World()
     for act in before:
@@ -356,11 +334,7 @@ def test_a_run_in_the_middle_of_another_one_takes_nothing(
     alone = thing(KINDS[0], "own", "default", "2")
     words = frozenset({"prune", "delete data", "adopt", "force"})
     perform(world, Apply(first.who, [alone], words, None))
-    left = {
-        key
-        for key, item in world.objects.items()
-        if is_ours(world, item, first.who) and not key[3].startswith(BOOKKEEPING)
-    }
+    left = {key for key, item in world.objects.items() if is_ours(world, item, first.who) and not key[3].startswith(BOOKKEEPING)}
     assert {key for key in left if not others_stand_on(world, key, first.who)} == {ref_of(alone).identity}
 
 
@@ -425,9 +399,7 @@ class Shared(FakeCluster):
 
     def in_use(self, part: str) -> bool:
         """An operator is needed by what has ended, too, for it alone takes its finalizer off."""
-        return any(
-            used == part and (part == "operator" or ref not in self.over) for ref, (_kind, used) in self.users.items()
-        )
+        return any(used == part and (part == "operator" or ref not in self.over) for ref, (_kind, used) in self.users.items())
 
     def remove(self, ref: Ref) -> None:
         if self.judging:
@@ -491,9 +463,7 @@ class Part:
         world.judging = self.name
         before = copy.deepcopy(world.objects)
         owner = f"part.{self.name}"
-        report = delete_objects(
-            world, None, owner, check=self.check, delete_data=True, clock=world.clock, parallel=1, wait_timeout=30
-        )
+        report = delete_objects(world, None, owner, check=self.check, delete_data=True, clock=world.clock, parallel=1, wait_timeout=30)
         world.judging = ""
         assert not self.check or world.objects == before
         deleted = {change.ref.kind for change in report.changes if change.action == "deleted"}

@@ -61,9 +61,7 @@ def test_clusters_beside_other_hosts(theirs: Theirs, servers: tuple[Server, Serv
     inventory = shape(0)
     of_group(inventory)["hosts"]["research"]["muster_kubeconfig"] = str(theirs.write("research", one.kubeconfig()))
     theirs.write("inventory/hosts.yml", inventory)
-    vault = theirs.write(
-        "inventory/group_vars/muster_clusters/vault.yml", {"vault_production_kubeconfig": two.kubeconfig()}
-    )
+    vault = theirs.write("inventory/group_vars/muster_clusters/vault.yml", {"vault_production_kubeconfig": two.kubeconfig()})
     theirs.write("password", "correct horse")
     encrypt = [BIN / "ansible-vault", "encrypt", "--vault-password-file", theirs.folder / "password", vault]
     subprocess.run(encrypt, check=True, capture_output=True)
@@ -81,9 +79,7 @@ def test_clusters_beside_other_hosts(theirs: Theirs, servers: tuple[Server, Serv
     assert one.requests == []
     assert "nothing of Muster is on this cluster" in theirs.told
     # The kubeconfig of a local cluster is looked for by a module of Ansible's own.
-    assert theirs.play("muster.ml.status", *with_vault, "--limit", "research", muster_platform="local") == 0, (
-        theirs.output
-    )
+    assert theirs.play("muster.ml.status", *with_vault, "--limit", "research", muster_platform="local") == 0, theirs.output
     assert theirs.log("sudo") == ""
 
 
@@ -172,9 +168,7 @@ def test_the_failure_of_one_does_not_stop_the_others(dead: str, theirs: Theirs, 
 
 
 @pytest.mark.parametrize("playbook", ["site", "persia", "teardown", "local", "eks", "gke", "status"])
-def test_a_cluster_without_a_kubeconfig_stops_all(
-    playbook: str, theirs: Theirs, servers: tuple[Server, Server]
-) -> None:
+def test_a_cluster_without_a_kubeconfig_stops_all(playbook: str, theirs: Theirs, servers: tuple[Server, Server]) -> None:
     hosts = fleet(theirs, servers, muster_systems=["persia"])
     del hosts["b"]["muster_kubeconfig"]
     write_fleet(theirs, hosts)
@@ -203,10 +197,7 @@ def test_a_variable_that_does_not_exist_stops_all(theirs: Theirs, servers: tuple
     path = theirs.write("inventory/group_vars/muster_clusters.yml", settings)
     assert theirs.play(SITE) == 2
     for name, line, meant in (("elastic_replica", 1, "elastic_replicas"), ("elastic_verfy", 2, "elastic_verify")):
-        assert (
-            f"{name} ({path.relative_to(theirs.folder)}:{line}) is not a variable of Muster. Did you mean {meant}?"
-            in theirs.told
-        )
+        assert f"{name} ({path.relative_to(theirs.folder)}:{line}) is not a variable of Muster. Did you mean {meant}?" in theirs.told
     assert "etcd_data_dir" not in theirs.told
     assert [server.requests for server in servers] == [[], []]
     assert theirs.play("muster.ml.status", muster_ignored_variables=["elastic_*"]) == 0, theirs.output

@@ -123,9 +123,7 @@ class Team:
         words = [BIN / "ansible-playbook", *where, "tests/rabbitmq/site.yml", *options]
         own = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
         with canary.ProcessWatch(SECRETS) as watch:
-            done = subprocess.run(
-                words, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False
-            )
+            done = subprocess.run(words, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False)
         output = done.stdout + done.stderr
         assert not watch.found
         assert not canary.in_text(SECRETS, output.encode())
@@ -204,10 +202,7 @@ def test_the_first_user_cannot_log_in_any_more(team: Team) -> None:
 
 
 def test_a_changed_password_is_set_once_and_the_old_one_refused(team: Team) -> None:
-    first, other = (
-        {"users": [{"name": "rotated", "tags": ["management"], "password": SECRETS[name]}]}
-        for name in ("runner", "other")
-    )
+    first, other = ({"users": [{"name": "rotated", "tags": ["management"], "password": SECRETS[name]}]} for name in ("runner", "other"))
     team.run(**first)
     with nothing_written(team):
         assert team.run(check=True, **other)["changed"]
@@ -294,8 +289,7 @@ def test_permissions_elsewhere_stay_unless_they_are_purged(team: Team) -> None:
     def rights() -> list[tuple[str, str]]:
         rows = team.ask("users", "many", "topic-permissions")
         return sorted(
-            [(r["vhost"], r["configure"]) for r in team.ask("users", "many", "permissions")]
-            + [(r["vhost"], r["exchange"]) for r in rows]
+            [(r["vhost"], r["configure"]) for r in team.ask("users", "many", "permissions")] + [(r["vhost"], r["exchange"]) for r in rows]
         )
 
     topic = {"user": "many", "vhost": VHOST, "exchange": "amq.topic", "write": "t", "read": "t"}
@@ -398,9 +392,7 @@ def test_a_policy_changes_and_goes(team: Team) -> None:
     team.run(policies=[policy])
     changed = team.run(policies=[{**policy, "definition": {"max-length": 2}}])
     label = f"policy mine in vhost {VHOST}"
-    assert changed["diff"] == {
-        side: {label: {"definition": {"max-length": most}}} for side, most in (("before", 1), ("after", 2))
-    }
+    assert changed["diff"] == {side: {label: {"definition": {"max-length": most}}} for side, most in (("before", 1), ("after", 2))}
     assert team.run(absent={"policies": [{"name": "mine", "vhost": VHOST}]})["changed"]
     assert [row["name"] for row in team.ask("policies", VHOST)] == ["experiments"]
     with pytest.raises(Rejected, match="nosuch"):
@@ -435,13 +427,9 @@ def test_what_the_broker_exports_is_a_document_for_it_and_for_another_vhost(team
     team.again(src=str(path), vhost="copy")
 
 
-def test_a_run_that_was_killed_between_two_requests_is_finished_by_the_next(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_killed_between_two_requests_is_finished_by_the_next(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {
-        "users": [
-            {"name": "killed", "password": SECRETS["runner"], "tags": ["management"], "limits": {"max-channels": 5}}
-        ],
+        "users": [{"name": "killed", "password": SECRETS["runner"], "tags": ["management"], "limits": {"max-channels": 5}}],
         "vhosts": [{"name": "killed"}],
         "permissions": [{**ALL, "user": "killed"}],
         "topic_permissions": [{"user": "killed", "vhost": VHOST, "exchange": "amq.topic"}],

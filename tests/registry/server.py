@@ -88,9 +88,7 @@ def running(folder: Path, host: str) -> Iterator[Registry]:
     log = folder / "log"
     quiet = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            [program(), "serve", folder / "config.yml"], stdout=out, stderr=out, env={**os.environ, **quiet}
-        )
+        process = subprocess.Popen([program(), "serve", folder / "config.yml"], stdout=out, stderr=out, env={**os.environ, **quiet})
     try:
         wait_until(lambda: unanswered(process, log, host, port), timeout=30, what="the registry", interval=0.1)
         yield Registry(f"{host}:{port}", folder / "ca.crt", log)

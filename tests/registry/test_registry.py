@@ -75,9 +75,7 @@ class Images:
             "DOCKER_CONFIG": "/nowhere",
         }
         with canary.ProcessWatch(SECRETS) as watch:
-            done = subprocess.run(
-                words, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False
-            )
+            done = subprocess.run(words, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False)
         assert not watch.found
         assert not canary.in_text(SECRETS, (done.stdout + done.stderr).encode())
         return done
@@ -119,9 +117,7 @@ def test_a_plan_uploads_nothing(images: Images) -> None:
     ],
     ids=["no registry", "wrong password", "no login", "unknown authority", "nobody there"],
 )
-def test_what_cannot_be_pushed_is_said_before_anything_is_built(
-    images: Images, cache: Path, settings: dict[str, str], told: str
-) -> None:
+def test_what_cannot_be_pushed_is_said_before_anything_is_built(images: Images, cache: Path, settings: dict[str, str], told: str) -> None:
     assert told in images.refused(**settings)
     assert not (cache / "images").exists()
 

@@ -122,8 +122,7 @@ class Stage:
             left = [
                 node["metadata"]["name"]
                 for node in self.cluster.list("v1", "Node", None, CASE)
-                if node["metadata"]["name"] in ready
-                and any(taint["key"] == NOT_READY for taint in node["spec"].get("taints") or ())
+                if node["metadata"]["name"] in ready and any(taint["key"] == NOT_READY for taint in node["spec"].get("taints") or ())
             ]
             return f"{len(left)} have the taint {NOT_READY}" if left else None
 
@@ -161,9 +160,7 @@ class Stage:
         seen: list[tuple[str, ...]] = []
 
         def missing() -> str | None:
-            pods = [
-                pod for pod in self.cluster.list("v1", "Pod", None, "gang=asked") if labels_of(pod)[CASE] in by_name
-            ]
+            pods = [pod for pod in self.cluster.list("v1", "Pod", None, "gang=asked") if labels_of(pod)[CASE] in by_name]
             undecided = [pod for pod in pods if not pod["spec"].get("nodeName") and not _waits(pod)]
             placed = tuple(pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName"))
             seen.append(placed)
@@ -187,9 +184,7 @@ class Stage:
         for one in outcomes:
             if one.said.nearest and not any(item["kind"] == "ResourceQuota" for item in one.case.others):
                 size = one.said.nearest[0]
-                groups = [
-                    {**g, "replicas": size["replicas"]} if g["name"] == size["name"] else g for g in one.case.groups
-                ]
+                groups = [{**g, "replicas": size["replicas"]} if g["name"] == size["name"] else g for g in one.case.groups]
                 one.nearest = Outcome(dataclasses.replace(one.case, groups=groups), one.said)
                 again.append(one.nearest)
         names = {one.case.name for one in again}
@@ -235,9 +230,7 @@ def _bare(node: Manifest) -> Manifest:
 def _waits(pod: Manifest) -> str:
     """Why the scheduler found no node for a pod."""
     rows = (pod.get("status") or {}).get("conditions") or ()
-    return next(
-        (row.get("message", "") for row in rows if row["type"] == "PodScheduled" and row["status"] == "False"), ""
-    )
+    return next((row.get("message", "") for row in rows if row["type"] == "PodScheduled" and row["status"] == "False"), "")
 
 
 @pytest.fixture(scope="module")
@@ -349,9 +342,7 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
     }
 
     def run(**more: t.Any) -> dict[str, t.Any]:
-        checked = ArgumentSpecValidator(elastic_job.ARGUMENT_SPEC, **elastic_job.CONSTRAINTS).validate(
-            {**options, **more}
-        )
+        checked = ArgumentSpecValidator(elastic_job.ARGUMENT_SPEC, **elastic_job.CONSTRAINTS).validate({**options, **more})
         assert not checked.error_messages
         return elastic_job.execute(Context(checked.validated_parameters, False, connect=lambda: stage.cluster))
 

@@ -189,9 +189,7 @@ def _reviewed(pods: dict[str, tuple[str, str]], spec: Body) -> Body:
     return {"status": {"authenticated": True, "user": user, "audiences": [audience]}}
 
 
-def _served(
-    cluster: FakeCluster, verb: str, path: str, query: dict[str, str], body: Body, accept: str
-) -> tuple[int, Any]:
+def _served(cluster: FakeCluster, verb: str, path: str, query: dict[str, str], body: Body, accept: str) -> tuple[int, Any]:
     parts = [unquote(part) for part in path.strip("/").split("/")]
     if verb == "GET" and (found := _discovery(cluster, parts, accept)) is not None:
         return 200, found
@@ -199,15 +197,11 @@ def _served(
     namespace = None
     if rest[:1] == ["namespaces"] and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
-    kinds = {
-        resource.plural: kind for (version, kind), resource in cluster.kinds_served.items() if version == api_version
-    }
+    kinds = {resource.plural: kind for (version, kind), resource in cluster.kinds_served.items() if version == api_version}
     if not rest or rest[0] not in kinds:
         return 404, _status(404, f"the server could not find the requested resource {path}")
     try:
-        return 200, _asked(
-            cluster, verb, Ref(api_version, kinds[rest[0]], rest[1] if len(rest) > 1 else "", namespace), query, body
-        )
+        return 200, _asked(cluster, verb, Ref(api_version, kinds[rest[0]], rest[1] if len(rest) > 1 else "", namespace), query, body)
     except NotFound as error:
         return 404, _status(404, str(error))
     except Conflict as error:
@@ -225,18 +219,14 @@ def _asked(cluster: FakeCluster, verb: str, ref: Ref, query: dict[str, str], bod
             "metadata": {"resourceVersion": found.resource_version}, "items": list(found),
         }  # fmt: skip
     if verb == "PATCH" and "fieldManager" in query and "force" in query:
-        return cluster.apply(
-            body, dry_run=dry_run, force_conflicts=query["force"] == "true", manager=query["fieldManager"]
-        )
+        return cluster.apply(body, dry_run=dry_run, force_conflicts=query["force"] == "true", manager=query["fieldManager"])
     if verb == "POST":
         return cluster.create(body, dry_run=dry_run, manager=query["fieldManager"])
     if verb == "PATCH":
         return cluster.patch(ref, body, dry_run=dry_run)
     if verb == "DELETE":
         wanted = body.get("preconditions") or {}
-        if not cluster.delete(
-            ref, dry_run=dry_run, uid=wanted.get("uid"), resource_version=wanted.get("resourceVersion")
-        ):
+        if not cluster.delete(ref, dry_run=dry_run, uid=wanted.get("uid"), resource_version=wanted.get("resourceVersion")):
             raise NotFound(f"{ref.kind} {ref.name} not found", ref=ref)
         return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
     live = cluster.get(ref)

@@ -28,9 +28,7 @@ class Hasty:
         time.sleep(seconds / 50)
 
 
-def runner(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, api: ModuleType, secret: str, **connection: str
-) -> Run:
+def runner(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, api: ModuleType, secret: str, **connection: str) -> Run:
     """``api`` has the clock of the modules. No result may show the secret."""
     # A test that imported a filter would make this process a controller, where a module's warnings go to the screen.
     monkeypatch.setattr(_internal, "is_controller", False)

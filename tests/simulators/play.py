@@ -70,7 +70,5 @@ def write_login(folder: Path, program: str, patterns: str, token: str) -> None:
     path = folder / "bin" / program
     path.parent.mkdir()
     credential = json.dumps(credential_of(token))
-    path.write_text(
-        f"#!/bin/sh\ncase \"$*\" in {patterns}) echo '{credential}' ;; *) exit 64 ;; esac\n", encoding="utf-8"
-    )
+    path.write_text(f"#!/bin/sh\ncase \"$*\" in {patterns}) echo '{credential}' ;; *) exit 64 ;; esac\n", encoding="utf-8")
     path.chmod(0o755)

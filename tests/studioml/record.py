@@ -113,9 +113,7 @@ class Recorder:
         self.program, self.world = program, world
         self.scenes: dict[str, dict[str, Any]] = {}
 
-    def scene(
-        self, name: str, until: str, *, more: Callable[[Real], dict[str, Any]] | None = None, **settings: str
-    ) -> None:
+    def scene(self, name: str, until: str, *, more: Callable[[Real], dict[str, Any]] | None = None, **settings: str) -> None:
         """Run until a line has UNTIL, or the metrics have it, and keep what was said."""
         runner = Real(self.program, self.world, name, **settings)
         try:
@@ -151,9 +149,7 @@ class Recorder:
         world.send("rmq_test", world.message(name, **more))
 
         def kept(runner: Real) -> dict[str, Any]:
-            stored = world.store.client().list_objects_v2(
-                Bucket=world.store.bucket, Prefix=f"experiments/{name}/output"
-            )
+            stored = world.store.client().list_objects_v2(Bucket=world.store.bucket, Prefix=f"experiments/{name}/output")
             lines = world.result(name).splitlines() if stored.get("Contents") else None
             return {"output": lines and shortened([self._plain(line, runner) for line in lines])}
 

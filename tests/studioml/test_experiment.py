@@ -73,13 +73,9 @@ class Experimenter:
 
     def run(self, name: str, *, check: bool = False, password: str = USER_PASSWORD, **more: Any) -> dict[str, Any]:
         options = {**self.world.broker.login(USER, password), **self.options(name, **more)}
-        given = ArgumentSpecValidator(studioml_experiment.ARGUMENT_SPEC, **studioml_experiment.CONSTRAINTS).validate(
-            options
-        )
+        given = ArgumentSpecValidator(studioml_experiment.ARGUMENT_SPEC, **studioml_experiment.CONSTRAINTS).validate(options)
         assert not given.error_messages
-        context = HostContext(
-            given.validated_parameters, check=check, warn=self.warnings.append, progress=self.progress.append, diff=True
-        )
+        context = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, progress=self.progress.append, diff=True)
         try:
             found: dict[str, Any] = studioml_experiment.execute(context)
         except MusterError as error:
@@ -97,9 +93,7 @@ class Experimenter:
         return [row["Key"] for row in listed.get("Contents", [])]
 
     def note(self, name: str) -> dict[str, Any]:
-        found = self.world.store.client().get_object(
-            Bucket=self.world.store.bucket, Key=f"experiments/{name}/muster.json"
-        )
+        found = self.world.store.client().get_object(Bucket=self.world.store.bucket, Key=f"experiments/{name}/muster.json")
         body = found["Body"].read()
         assert canary.in_text(self.secrets, body) == set()
         return dict(json.loads(body))
@@ -176,9 +170,7 @@ def test_as_a_playbook_it_shows_no_secret(someone: Experimenter, world: World, *
 
 def test_a_queue_that_is_not_bound_is_bound_as_the_client_does(someone: Experimenter, world: World) -> None:
     world.queue("rmq_unbound", bound=False)
-    with pytest.raises(
-        Failed, match=r"No queue is bound to StudioML.topic in vhost / with routing key StudioML.rmq_unbound"
-    ):
+    with pytest.raises(Failed, match=r"No queue is bound to StudioML.topic in vhost / with routing key StudioML.rmq_unbound"):
         someone.run("unbound", queue="rmq_unbound", bind=False)
     assert "experiments/unbound/muster.json" not in someone.stored()
     world.started_runner("binding")
@@ -257,17 +249,13 @@ def test_a_signing_key_of_another_prefix_has_its_reason(someone: Experimenter, w
     with pytest.raises(InvalidInput, match=r"queue rmq_other is checked with .*, the key of rmq_other"):
         someone.run("signed", queue="rmq_other", signing_public_keys=known)
     runner = world.started_runner("signed")
-    with pytest.raises(
-        WaitTimeout, match=r"queue rmq_other has .* messages.*were given back \d+ times.*backing off, receive failed"
-    ):
+    with pytest.raises(WaitTimeout, match=r"queue rmq_other has .* messages.*were given back \d+ times.*backing off, receive failed"):
         someone.run("signed", queue="rmq_other", wait_timeout=20)
     assert "is not by the key of rmq_other" in runner.log
 
 
 @ON_ONE
-def test_a_request_that_a_runner_drops_is_noticed(
-    someone: Experimenter, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_a_runner_drops_is_noticed(someone: Experimenter, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submission, "GONE_S", 8.0)
     runner = world.started_runner("dropping")
     with pytest.raises(Failed, match=r"neither in queue rmq_test nor in bucket leaf-store"):
@@ -298,9 +286,7 @@ def test_each_refusal_has_one_reason(someone: Experimenter, world: World, what: 
 
 def test_a_user_who_may_not_publish_is_refused(someone: Experimenter, world: World) -> None:
     world.call("PUT", "permissions", "/", USER, **{**RIGHTS, "write": "^nothing$"})
-    with pytest.raises(
-        Rejected, match=r"ACCESS_REFUSED - .*access to exchange 'StudioML\.topic' in vhost '/' refused for user"
-    ):
+    with pytest.raises(Rejected, match=r"ACCESS_REFUSED - .*access to exchange 'StudioML\.topic' in vhost '/' refused for user"):
         someone.run("unpublished", wait=False)
     assert "experiments/unpublished/muster.json" not in someone.stored()
 

@@ -52,9 +52,7 @@ def plan(cluster: ApiServer, folder: Path, secrets: dict[str, str], **options: A
     words = ["playbooks/studioml.yml", "-i", "inventories/existing", "-e", f"@{settings}", "--check", "--diff", "-vvv"]
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
     with canary.ProcessWatch(secrets) as watch:
-        done = subprocess.run(
-            [BIN / "ansible-playbook", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([BIN / "ansible-playbook", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     output = done.stdout + done.stderr
     assert done.returncode == 0, output[-4000:]
     assert watch.found == set()

@@ -62,9 +62,7 @@ def rotate(cluster: ApiServer, folder: Path, *more: str, **settings: Any) -> sub
     return done
 
 
-def test_it_waits_until_no_request_is_left_and_only_where_a_key_is_replaced(
-    cluster: ApiServer, broker: FakeBroker, tmp_path: Path
-) -> None:
+def test_it_waits_until_no_request_is_left_and_only_where_a_key_is_replaced(cluster: ApiServer, broker: FakeBroker, tmp_path: Path) -> None:
     broker.messages[QUEUE].append("a request")
     broker.messages["queues", "/", "other"].append("of somebody else")
     settings = {"studioml_runner_management": broker.login(), "studioml_runner_drain_timeout": 3}
@@ -85,9 +83,7 @@ def test_it_waits_until_no_request_is_left_and_only_where_a_key_is_replaced(
     assert passed.returncode == 0, passed.stdout
 
 
-def test_a_queue_that_the_runners_leave_out_is_not_waited_for(
-    cluster: ApiServer, broker: FakeBroker, tmp_path: Path
-) -> None:
+def test_a_queue_that_the_runners_leave_out_is_not_waited_for(cluster: ApiServer, broker: FakeBroker, tmp_path: Path) -> None:
     broker.messages[QUEUE].append("a request")
     settings = {"studioml_runner_management": broker.login(), "studioml_runner_queue_mismatch": "_test$"}
     passed = rotate(cluster, tmp_path, studioml_runner_key_generation=2, studioml_runner_drain_timeout=20, **settings)

@@ -60,9 +60,7 @@ class PodCluster(FakeCluster):
         assert not given.error_messages
         told: list[str] = []
         options = given.validated_parameters
-        context = Context(
-            params=options, check=False, connect=lambda: self, warn=told.append, diff=True, progress=told.append
-        )
+        context = Context(params=options, check=False, connect=lambda: self, warn=told.append, diff=True, progress=told.append)
         found: dict[str, Any] = module.execute(context)
         self.shown |= canary.in_text(self.world.secrets(), json.dumps([found, told]).encode())
         return found
@@ -166,8 +164,7 @@ def test_an_experiment_that_fails_is_answered_and_begun_again(world: World) -> N
     world.send("rmq_test", world.message("failing", filename="missing.py"))
     until("the answers of two tries", lambda: world.waiting("rmq_test_response") >= 4)
     assert (
-        'fields { key: "success" value: "False" } fields { key: "error" value: "exit status 2" }'
-        in world.received("rmq_test_response")[1]
+        'fields { key: "success" value: "False" } fields { key: "error" value: "exit status 2" }' in world.received("rmq_test_response")[1]
     )
     assert "No such file" in world.result("failing")
 
@@ -238,9 +235,7 @@ def test_the_longest_prefix_of_a_queue_checks_its_signatures(world: World) -> No
 def test_a_passphrase_that_does_not_fit_is_told_and_nothing_is_taken(world: World) -> None:
     runner = world.started_runner("phrase", passphrase="wrong")
     world.send("rmq_test", world.message("phrase"))
-    runner.says(
-        "unable to load message encryption secrets _: [error ssh-privatekey cannot be decrypted with ssh-passphrase"
-    )
+    runner.says("unable to load message encryption secrets _: [error ssh-privatekey cannot be decrypted with ssh-passphrase")
     assert runner.view.trouble == "it could not read its keys, and refuses every request"
     assert world.waiting("rmq_test") == 1
 

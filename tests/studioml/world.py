@@ -300,9 +300,7 @@ class World:
             "payload_encoding": "base64",
             "properties": {"delivery_mode": 2},
         }
-        assert self.call("POST", "exchanges", "/", EXCHANGE, "publish", routing_key=f"StudioML.{queue}", **payload)[
-            "routed"
-        ]
+        assert self.call("POST", "exchanges", "/", EXCHANGE, "publish", routing_key=f"StudioML.{queue}", **payload)["routed"]
 
     def received(self, queue: str) -> list[str]:
         rows = self.call("POST", "queues", "/", queue, "get", count=20, ackmode="ack_requeue_false", encoding="auto")
@@ -310,9 +308,7 @@ class World:
 
     def waiting(self, queue: str) -> int:
         """Messages that somebody could get now."""
-        return len(
-            self.call("POST", "queues", "/", queue, "get", count=20, ackmode="ack_requeue_true", encoding="auto")
-        )
+        return len(self.call("POST", "queues", "/", queue, "get", count=20, ackmode="ack_requeue_true", encoding="auto"))
 
     def request(self, name: str, **more: Any) -> dict[str, Any]:
         """As the client sends it; the workspace is in the store."""
@@ -322,9 +318,7 @@ class World:
             info = tarfile.TarInfo("train.py")
             info.size = len(TRAINING)
             tar.addfile(info, io.BytesIO(TRAINING.encode()))
-        self.store.client().put_object(
-            Bucket=self.store.bucket, Key=f"experiments/{name}/workspace.tar", Body=workspace.getvalue()
-        )
+        self.store.client().put_object(Bucket=self.store.bucket, Key=f"experiments/{name}/workspace.tar", Body=workspace.getvalue())
         artifacts = {
             "workspace": {
                 "qualified": f"s3://{HOST}:{self.store.port}/{self.store.bucket}/experiments/{name}/workspace.tar",
@@ -378,11 +372,7 @@ class World:
 
     def result(self, name: str) -> str:
         """The output of an experiment, as its experimenter gets it."""
-        body = (
-            self.store.client()
-            .get_object(Bucket=self.store.bucket, Key=f"experiments/{name}/output.tar")["Body"]
-            .read()
-        )
+        body = self.store.client().get_object(Bucket=self.store.bucket, Key=f"experiments/{name}/output.tar")["Body"].read()
         with tarfile.open(fileobj=io.BytesIO(body)) as tar:
             file = tar.extractfile("output")
             assert file

@@ -22,9 +22,7 @@ _LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
 class Run(Protocol):
     """Runs a program to its end; a status other than 0 is an error."""
 
-    def __call__(
-        self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> object: ...
+    def __call__(self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> object: ...
 
 
 def build(run: Run, source: Path, out: Path) -> Path:

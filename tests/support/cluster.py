@@ -160,9 +160,7 @@ def down(ground: Ground, shell: Shell) -> None:
 def refuse_leftovers(shell: Shell, ground: Ground) -> None:
     """Nothing of the cluster may stay on the machine: the kernel is asked, not the role."""
     found = [f"process {line}" for line in processes_of(ground.name)]
-    found += [
-        f"mount {line.split()[1]}" for line in Path("/proc/mounts").read_text().splitlines() if ground.name in line
-    ]
+    found += [f"mount {line.split()[1]}" for line in Path("/proc/mounts").read_text().splitlines() if ground.name in line]
     for folder in ("/var/lib/muster", "/run/muster", "/sys/fs/cgroup", "/run/netns", "/var/run/netns"):
         found += [f"folder {path}" for path in Path(folder).glob(f"**/*{ground.name}*") if path.exists()]
     found += [f"interface {path.name}" for path in Path("/sys/class/net").iterdir() if ground.name[:10] in path.name]
@@ -229,9 +227,7 @@ def no_writes(shell: Shell, ground: Ground, what: str, work: Callable[[], None])
         raise CheckFailed(f"{what} sent {len(found)} write requests, the first: {found[0]}")
 
 
-def nothing_to_do(
-    shell: Shell, ground: Ground, what: str, work: Callable[[], None], again: re.Pattern[str] | None = None
-) -> None:
+def nothing_to_do(shell: Shell, ground: Ground, what: str, work: Callable[[], None], again: re.Pattern[str] | None = None) -> None:
     """Do work again that was done: it must not write, and must not ask twice for one list, unless it fits ``again``."""
     began = datetime.now(UTC)
     no_writes(shell, ground, what, work)

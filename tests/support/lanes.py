@@ -225,9 +225,7 @@ def run_check(board: Board, check: Check) -> Result:
     if reason and log.exists() and (said := last_error(log)):
         reason += f"; {said}"
     result = Result(check.name, not reason, time.monotonic() - began, shell.cpu_s, reason)
-    board.say(
-        f"  {'ok  ' if result.ok else 'FAIL'} {check.name} ({result.seconds:.0f} s){': ' + reason if reason else ''}"
-    )
+    board.say(f"  {'ok  ' if result.ok else 'FAIL'} {check.name} ({result.seconds:.0f} s){': ' + reason if reason else ''}")
     if reason and log.exists():
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
         board.say("\n".join([f"------ errors in {log}", *errors(log), "------ its end", *tail, "------"]))
@@ -261,9 +259,7 @@ def table(results: Sequence[Result]) -> str:
     """
     width = max((len(r.name) for r in results), default=0)
     lines = [f"          {'':<{width}}      wall      CPU"]
-    lines += [
-        f"  {word(r)}  {r.name:<{width}}  {r.seconds:6.1f} s {r.cpu_s:6.1f} s  {r.reason}".rstrip() for r in results
-    ]
+    lines += [f"  {word(r)}  {r.name:<{width}}  {r.seconds:6.1f} s {r.cpu_s:6.1f} s  {r.reason}".rstrip() for r in results]
     total = sum(r.cpu_s for r in results)
     return "\n".join([*lines, f"          {'all':<{width}}           {total:8.1f} s"])
 

@@ -61,9 +61,7 @@ def logs(read: Any, pods: list[Body]) -> Iterator[tuple[str, str]]:
 
 def leaks(secrets: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     """Which is where; lines of one value count once."""
-    seen = {
-        (name.split(", line ")[0], place) for place, text in found.items() for name in in_text(secrets, text.encode())
-    }
+    seen = {(name.split(", line ")[0], place) for place, text in found.items() for name in in_text(secrets, text.encode())}
     return sorted(f"{name} in {place}" for name, place in seen)
 
 

@@ -68,8 +68,7 @@ def objects(get: Get) -> dict[str, Body]:
             **({"deleting": True} if "deletionTimestamp" in meta else {}),
         }
         for kind, meta in found
-        if "uid" in meta
-        and ((wrote := writes(meta)) or not any(owner["uid"] in uids for owner in meta.get("ownerReferences", [])))
+        if "uid" in meta and ((wrote := writes(meta)) or not any(owner["uid"] in uids for owner in meta.get("ownerReferences", [])))
     }
 
 

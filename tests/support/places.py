@@ -75,9 +75,7 @@ def tree() -> Path:
     for neighbour in ("amazon", "ansible", "community", "google", "kubernetes"):
         # ansible-core finds these in site-packages; the sanity tests look beside us only.
         installed = next(
-            Path(p) / "ansible_collections" / neighbour
-            for p in sys.path
-            if (Path(p) / "ansible_collections" / neighbour).is_dir()
+            Path(p) / "ansible_collections" / neighbour for p in sys.path if (Path(p) / "ansible_collections" / neighbour).is_dir()
         )
         (collections / neighbour).symlink_to(installed)
     return ours

@@ -18,11 +18,7 @@ def manifest(name: str, crds: dict[str, str], webhooks: dict[str, str] | None = 
     home = f"{name}-system"
     service = {"name": f"{name}-webhook-service", "namespace": home, "path": "/convert"}
     account = {"kind": "ServiceAccount", "name": f"{name}-controller-manager", "namespace": home}
-    only = {
-        "matchExpressions": [
-            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", home]}
-        ]
-    }
+    only = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", home]}]}
     container = {
         "name": "manager", "image": f"example.com/{name}:v1", "args": ["--config=/controller_manager_config.yaml"],
         "resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": "2", "memory": "512Mi"}}, "imagePullPolicy": "Always",

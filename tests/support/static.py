@@ -26,11 +26,7 @@ def yaml(shell: Shell) -> None:
 
 def shell_scripts(shell: Shell) -> None:
     """Everything that says it is a shell script, whatever its name."""
-    scripts = [
-        n
-        for n in sources()
-        if (ROOT / n).read_bytes()[:20].startswith((b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash"))
-    ]
+    scripts = [n for n in sources() if (ROOT / n).read_bytes()[:20].startswith((b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash"))]
     shell.run(BIN / "shellcheck", *scripts, cwd=ROOT)
 
 
@@ -94,9 +90,7 @@ def documentation(shell: Shell) -> None:
 
 def ansible_lint(words: tuple[str, ...], shell: Shell) -> None:
     """Two checks, because each playbook of a scenario costs a syntax check, and few changes touch one."""
-    shell.run(
-        BIN / "ansible-lint", "--offline", "--profile", "production", "--strict", *words, cwd=tree(), env=tool_env()
-    )
+    shell.run(BIN / "ansible-lint", "--offline", "--profile", "production", "--strict", *words, cwd=tree(), env=tool_env())
 
 
 def sanity(shell: Shell) -> None:
@@ -236,6 +230,4 @@ CHECKS = [
     *(of_cloud(name) for name in simulators()),
 ]  # fmt: skip
 # They give way to the checks on clusters, so that little processor time is theirs until those have ended. Brokers have time limits.
-CHECKS = [
-    replace(check, nice=0 if check.name in ("unit", "rabbitmq", "studioml") else 5, timeout_s=3600) for check in CHECKS
-]
+CHECKS = [replace(check, nice=0 if check.name in ("unit", "rabbitmq", "studioml") else 5, timeout_s=3600) for check in CHECKS]

@@ -22,17 +22,13 @@ GROUP = "muster-checks"
 def write_kubeconfig(admin: Path, user: str, path: Path) -> None:
     """Write a kubeconfig of USER, an administrator of the cluster, whose certificate the cluster signs (CertificateSigningRequest)."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name(
-        [x509.NameAttribute(NameOID.ORGANIZATION_NAME, GROUP), x509.NameAttribute(NameOID.COMMON_NAME, user)]
-    )
+    subject = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, GROUP), x509.NameAttribute(NameOID.COMMON_NAME, user)])
     asked = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
     with config.new_client_from_config(str(admin)) as api:
         _bind_group(client.RbacAuthorizationV1Api(api))
         certificate = _signed(client.CertificatesV1Api(api), user, asked.public_bytes(serialization.Encoding.PEM))
     settings: dict[str, Any] = yaml.safe_load(admin.read_text(encoding="utf-8"))
-    plain = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    plain = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     login = {"client-certificate-data": certificate, "client-key-data": base64.b64encode(plain).decode()}
     settings["users"] = [{**entry, "user": login} for entry in settings["users"]]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,9 +54,7 @@ def _signed(api: Any, user: str, request: bytes) -> str:
         "usages": ["client auth"],
     }
     made = api.create_certificate_signing_request({"metadata": {"generateName": f"{user}-"}, "spec": spec})
-    condition = client.V1CertificateSigningRequestCondition(
-        type="Approved", status="True", reason="Check", message=user
-    )
+    condition = client.V1CertificateSigningRequestCondition(type="Approved", status="True", reason="Check", message=user)
     made.status = client.V1CertificateSigningRequestStatus(conditions=[condition])
     api.replace_certificate_signing_request_approval(made.metadata.name, made)
     deadline = time.monotonic() + 60

@@ -111,9 +111,7 @@ def test_a_name_that_no_system_has_is_refused_with_those_there_are(collection: C
 
 
 def test_its_images_are_those_of_the_local_cluster(collection: Collection) -> None:
-    shown = collection.run(
-        "ansible", "localhost", "-m", "ansible.builtin.debug", "-a", "var=muster_images", "-e", f"@{LIST}"
-    )
+    shown = collection.run("ansible", "localhost", "-m", "ansible.builtin.debug", "-a", "var=muster_images", "-e", f"@{LIST}")
     assert "- tools" in shown.stdout
 
 
@@ -156,16 +154,11 @@ class Fleet:
     def __init__(self, collection: Collection, folder: Path) -> None:
         self._collection, self._path = collection, folder / "fleet.json"
         here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        self.hosts = {
-            name: {**here, **CLUSTER, "muster_platform": "existing", "muster_namespace": f"sample-{name}"}
-            for name in "ab"
-        }
+        self.hosts = {name: {**here, **CLUSTER, "muster_platform": "existing", "muster_namespace": f"sample-{name}"} for name in "ab"}
 
     def play(self, playbook: str, *options: str) -> subprocess.CompletedProcess[str]:
         self._path.write_text(json.dumps({"muster_clusters": {"hosts": self.hosts}}), encoding="utf-8")
-        return self._collection.ansible(
-            "ansible-playbook", "-i", str(self._path), f"playbooks/{playbook}.yml", *options
-        )
+        return self._collection.ansible("ansible-playbook", "-i", str(self._path), f"playbooks/{playbook}.yml", *options)
 
     def summary(self, name: str) -> dict[str, Any]:
         path = self._collection.summary

@@ -224,9 +224,7 @@ BEFORE = {"Node a": {"uid": "1", "writes": []}, "Job.batch ml/fair": {"uid": "2"
         ({"Node a": BEFORE["Node a"]}, ["deleted Job.batch ml/fair"], ["gone: Job.batch ml/fair"]),
     ],
 )
-def test_what_a_run_wrote_is_read_from_two_listings(
-    after: dict[str, Any], written: list[str], differing: list[str]
-) -> None:
+def test_what_a_run_wrote_is_read_from_two_listings(after: dict[str, Any], written: list[str], differing: list[str]) -> None:
     assert listed.written_objects(BEFORE, after) == written
     assert listed.differing_objects(BEFORE, after) == differing
 

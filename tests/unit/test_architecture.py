@@ -25,9 +25,7 @@ MODULE_LINES = 150
 FUNCTION_LINES = 40
 MAIN_LINES = 25
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
-HTTP_LIBRARIES = re.compile(
-    r"(aiohttp|http\.client|httpx|kr8s|kubernetes|lightkube|requests|urllib\.request|urllib3)(\.|$)"
-)
+HTTP_LIBRARIES = re.compile(r"(aiohttp|http\.client|httpx|kr8s|kubernetes|lightkube|requests|urllib\.request|urllib3)(\.|$)")
 SPDX = "GPL-3.0-or-later"
 # What Ansible's sanity tests want in plugins; for all other files REUSE.toml names the holder.
 NOTICE = ("Copyright: (c) 2026, Muster contributors", "GNU General Public License v3.0+")
@@ -195,9 +193,7 @@ def test_a_kind_is_never_judged_without_its_api_group() -> None:
 def test_a_bare_kind_is_seen(text: str) -> None:
     sides = [one for node in ast.walk(ast.parse(text)) for one in compared(node)]
     assert any(map(reads_kind, sides))
-    assert not any(
-        reads_kind(one) for node in ast.walk(ast.parse("(ref.group, ref.kind) == NAMESPACE")) for one in compared(node)
-    )
+    assert not any(reads_kind(one) for node in ast.walk(ast.parse("(ref.group, ref.kind) == NAMESPACE")) for one in compared(node))
 
 
 RANDOM = {
@@ -412,9 +408,7 @@ def test_files_are_deleted_in_few_places() -> None:
     """Every deletion of a file goes by a record, or is one of the program's own drafts; a new place has to be judged."""
     verbs = {"unlink", "rmdir", "rmtree", "remove_tree", "removedirs"}
     found = {
-        path.relative_to(ROOT / "plugins" / "module_utils").as_posix()
-        if "module_utils" in path.parts
-        else name_of(path)
+        path.relative_to(ROOT / "plugins" / "module_utils").as_posix() if "module_utils" in path.parts else name_of(path)
         for path in ALL_CODE
         if "_pod_programs" not in path.parts and verbs & {one.attr for one in attributes(path)}
     }

@@ -40,9 +40,7 @@ def test_every_page_begins_with_what_it_is_about() -> None:
     """A sentence that begins with its subject comes between the title and the first part."""
     begun = {p.name: [line for line in p.prose() if line.strip()][:2] for p in all_pages()}
     wrong = [
-        name
-        for name, (title, first) in begun.items()
-        if not title.startswith("# ") or first.startswith(("#", "|", "!", "To ", "For "))
+        name for name, (title, first) in begun.items() if not title.startswith("# ") or first.startswith(("#", "|", "!", "To ", "For "))
     ]
     assert wrong == []
 
@@ -50,19 +48,12 @@ def test_every_page_begins_with_what_it_is_about() -> None:
 def test_every_fence_says_what_it_holds() -> None:
     """Commands are in `console`, where they are checked."""
     unnamed = [str(f) for p in written() for f in p.fences() if f.language not in LANGUAGES]
-    hidden = [
-        str(f)
-        for p in written()
-        for f in p.fences()
-        if f.language == "text" and re.search(r"^\$ ", f.text, re.MULTILINE)
-    ]
+    hidden = [str(f) for p in written() for f in p.fences() if f.language == "text" and re.search(r"^\$ ", f.text, re.MULTILINE)]
     assert unnamed + hidden == []
 
 
 def test_every_yaml_example_would_work() -> None:
-    wrong = [
-        f"{f}: {c}" for p in written() for f in p.fences() if f.language == "yaml" for c in fences.complaints(f.text)
-    ]
+    wrong = [f"{f}: {c}" for p in written() for f in p.fences() if f.language == "yaml" for c in fences.complaints(f.text)]
     assert wrong == []
 
 
@@ -104,9 +95,7 @@ def test_every_page_that_the_code_names_exists() -> None:
     """Also in messages and descriptions."""
     files = [ROOT / name for name in sorted(collection.files()) if not name.endswith(".md") and (ROOT / name).is_file()]
     texts = {p: p.read_text(encoding="utf-8") for p in files if p.suffix in CODE and p.name != "test_docs.py"}
-    assert [
-        (str(p), c) for p, text in texts.items() for c in words.PAGE.findall(text) if c not in collection.files()
-    ] == []
+    assert [(str(p), c) for p, text in texts.items() for c in words.PAGE.findall(text) if c not in collection.files()] == []
 
 
 def test_nothing_is_said_on_two_pages() -> None:
@@ -119,11 +108,7 @@ def test_nothing_is_counted_that_changes() -> None:
 
 
 def test_the_reference_is_that_of_the_code() -> None:
-    wrong = [
-        n
-        for n, text in reference().items()
-        if not (ROOT / n).is_file() or (ROOT / n).read_text(encoding="utf-8") != text
-    ]
+    wrong = [n for n, text in reference().items() if not (ROOT / n).is_file() or (ROOT / n).read_text(encoding="utf-8") != text]
     left = {p.name for p in all_pages() if p.generated} - reference().keys()
     assert (wrong, left) == ([], set()), "run scripts/docs (and delete what it no longer writes)"
 
@@ -140,9 +125,7 @@ def test_the_picture_is_that_of_the_code() -> None:
 def test_the_recording_shows_tasks_that_exist() -> None:
     """So a renamed task is seen in README, too."""
     known = [like(str(name)) for name in collection.task_names()]
-    shown = [
-        line.split(None, 1)[1].split(" : ", 1)[-1] for line in recording.in_picture() if line.startswith("changed ")
-    ]
+    shown = [line.split(None, 1)[1].split(" : ", 1)[-1] for line in recording.in_picture() if line.startswith("changed ")]
     assert shown
     unknown = [name for name in shown if not any(known.match(name) for known in known)]
     assert unknown == [], "make run 2>&1 | tee build/run.log; scripts/record build/run.log"
@@ -246,9 +229,7 @@ NAMED_TESTS = re.compile(r"`([\w/]+\.py)`(?:: ((?:`\w+`(?:, )?)+))?")
 
 
 def test_every_finding_on_eks_names_tests_that_exist() -> None:
-    rows = re.findall(
-        r"^\| (\d+) \|.*\| ([^|]+) \|$", (ROOT / "docs/platforms/eks-findings.md").read_text(), re.MULTILINE
-    )
+    rows = re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", (ROOT / "docs/platforms/eks-findings.md").read_text(), re.MULTILINE)
     assert [int(number) for number, _tests in rows] == list(range(1, 23))
     for number, tests in rows:
         named = NAMED_TESTS.findall(tests)

@@ -15,9 +15,7 @@ from support.reading import load
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py") if path.stem != "__init__")
 PAGES = sorted(
-    path
-    for pattern in ("roles/*/defaults/*.yml", "roles/*/vars/*.yml", "roles/*/meta/argument_specs.yml")
-    for path in ROOT.glob(pattern)
+    path for pattern in ("roles/*/defaults/*.yml", "roles/*/vars/*.yml", "roles/*/meta/argument_specs.yml") for path in ROOT.glob(pattern)
 ) + sorted(path for folder in ("inventories", "playbooks") for path in (ROOT / folder).rglob("*.yml"))
 SOURCES = [
     path

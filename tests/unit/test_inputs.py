@@ -52,9 +52,7 @@ def test_a_scenario_reads_the_roles_that_it_names_and_what_these_name(read: dict
         ("tests/scheduler/cases.py", ["unit", "scheduler"], ["molecule-persia", "differential"]),
     ],
 )  # fmt: skip
-def test_a_change_runs_what_reads_it(
-    read: dict[str, set[str]], file: str, again: list[str], not_again: list[str]
-) -> None:
+def test_a_change_runs_what_reads_it(read: dict[str, set[str]], file: str, again: list[str], not_again: list[str]) -> None:
     assert file in inputs.contents()
     assert [name for name in again if file not in read[name]] == []
     assert [name for name in not_again if file in read.get(name, ())] == []

@@ -70,9 +70,7 @@ def test_no_part_of_a_fragment_has_the_name_of_another_fragment() -> None:
 def test_no_option_is_a_way_to_the_cluster_besides() -> None:
     """An own option C(username) of a module would be the login at the API server, too, and refused there by everything but certificates."""
     ways = fragment("muster.ml.auth").keys()
-    ours = {
-        module.name: module.own.keys() & ways for module in modules().values() if "muster.ml.auth" in module.fragments
-    }
+    ours = {module.name: module.own.keys() & ways for module in modules().values() if "muster.ml.auth" in module.fragments}
     assert ours
     assert {name: options for name, options in ours.items() if options} == {}
 
@@ -80,9 +78,7 @@ def test_no_option_is_a_way_to_the_cluster_besides() -> None:
 def test_short_descriptions_say_what_a_plugin_does() -> None:
     short = {name_of(p): b["short_description"] for p in PAGES for b in blocks(p) if "short_description" in b}
     assert short, "no plugin found: this would hold for nothing"
-    assert {
-        name: text for name, text in short.items() if text.split()[0].rstrip(",") not in VERBS or text.endswith(".")
-    } == {}
+    assert {name: text for name, text in short.items() if text.split()[0].rstrip(",") not in VERBS or text.endswith(".")} == {}
     assert len(set(short.values())) == len(short)
 
 

@@ -19,13 +19,9 @@ import pytest
 from support.places import ROOT
 
 Version = tuple[int, int]
-TARGETS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"][
-    "per-file-target-version"
-]
+TARGETS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["per-file-target-version"]
 OLDEST: dict[Path, Version] = {
-    path: (int(name[2]), int(name[3:]))
-    for pattern, name in TARGETS.items()
-    for path in ROOT.glob(pattern.replace("/**", "/*.py"))
+    path: (int(name[2]), int(name[3:])) for pattern, name in TARGETS.items() for path in ROOT.glob(pattern.replace("/**", "/*.py"))
 }
 # Imports each program; what is not of Python itself is only in its image, and is anything here.
 IMPORT = """
@@ -88,9 +84,7 @@ def ids(version: Version) -> str:
 
 def run(version: Version, *words: str) -> str:
     """What a command of one interpreter prints."""
-    done = subprocess.run(
-        [PYTHONS[version], "-W", "error::SyntaxWarning", *words], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([PYTHONS[version], "-W", "error::SyntaxWarning", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -113,9 +107,7 @@ def test_programs_are_imported_by_every_python_of_their_images(version: Version)
 @pytest.mark.parametrize("version", [version for version in PYTHONS if version >= (3, 7)], ids=ids)
 def test_the_example_of_studioml_trains(version: Version) -> None:
     """Upstream's image has 3.7.9, 3.8.10 and 3.9.5, and takes the first of them for ``pythonver: "3"``."""
-    example, data = (
-        ROOT / "roles" / name for name in ("studioml/files/example/train.py", "elastic/files/example/digits.csv.gz")
-    )
+    example, data = (ROOT / "roles" / name for name in ("studioml/files/example/train.py", "elastic/files/example/digits.csv.gz"))
     last = run(version, str(example), "--data", str(data), "--epochs", "1").splitlines()[-1]
     assert json.loads(last)["experiment"]["accuracy"] == pytest.approx(0.908333)
 

@@ -87,9 +87,7 @@ def documented(path: Path) -> set[str]:
     parts = [own]
     for name in own["extends_documentation_fragment"]:
         namespace, collection, fragment, *section = name.split(".")
-        module = importlib.import_module(
-            f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}"
-        )
+        module = importlib.import_module(f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}")
         parts.append(parse(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
     return {str(line).split()[0].rstrip(",") for part in parts for line in part.get("requirements") or []}
 
@@ -109,9 +107,7 @@ def plugins() -> list[Path]:
 
 @pytest.mark.parametrize("package", CLOUDS.values())
 def test_some_plugins_need_something(package: str) -> None:
-    assert any(package in needs(path) for path in MODULES), (
-        "no such module found: the checks below would hold for nothing"
-    )
+    assert any(package in needs(path) for path in MODULES), "no such module found: the checks below would hold for nothing"
 
 
 def test_requirements_are_what_plugins_import_and_roles_use() -> None:
@@ -132,9 +128,7 @@ def test_requirements_of_models_are_what_their_modules_need_besides() -> None:
 
 def test_the_check_oldest_ansible_runs_with_every_lower_bound() -> None:
     files = ("requirements.txt", MODELS, *CLOUDS)
-    lines = [
-        line for file in files for line in (ROOT / file).read_text(encoding="utf-8").splitlines() if line[:1].isalnum()
-    ]
+    lines = [line for file in files for line in (ROOT / file).read_text(encoding="utf-8").splitlines() if line[:1].isalnum()]
     bounds = {re.split(r"[>\[]", line)[0]: line.rpartition(">=")[2] for line in lines}
     bounds["ansible-core"] = load(ROOT / "meta" / "runtime.yml")["requires_ansible"].removeprefix(">=")
     pins = (ROOT / "tests" / "requirements-oldest.txt").read_text(encoding="utf-8").splitlines()

@@ -38,9 +38,7 @@ ON_HOSTS = "file copy apt apt_repository dnf package pip user group cron systemd
 # Where files may be that roles, playbooks and plugins read: the inclusion rules of the Ansible package allow no other folders.
 RUN_TIME_FOLDERS = {"meta", "playbooks", "plugins", "roles"}
 FOLDER_VARIABLE = re.compile(r"\b(role_path|playbook_dir)[ ~}']*(/[\w./*-]+)")
-DELETING_PROGRAMS = (
-    "rm rmdir unlink find shred mv userdel groupdel dpkg apt apt-get dnf yum rpm systemctl service umount iptables"
-)
+DELETING_PROGRAMS = "rm rmdir unlink find shred mv userdel groupdel dpkg apt apt-get dnf yum rpm systemctl service umount iptables"
 
 
 def deletes(task: dict[str, Any]) -> bool:
@@ -58,9 +56,7 @@ def deletes(task: dict[str, Any]) -> bool:
         given = task[name]
         words = given.get("argv", given.get("cmd", "")) if isinstance(given, dict) else given
         words = words if isinstance(words, list) else str(words).split()
-        if words and (
-            str(words[0]).rpartition("/")[2] in DELETING_PROGRAMS.split() or {"delete", "flush"} & set(map(str, words))
-        ):
+        if words and (str(words[0]).rpartition("/")[2] in DELETING_PROGRAMS.split() or {"delete", "flush"} & set(map(str, words))):
             return True
     return False
 
@@ -203,11 +199,7 @@ def used(text: str, variables: dict[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize("folder", TASK_FOLDERS, ids=folder_name)
 def test_no_error_is_hidden(folder: Path) -> None:
-    hiding = [
-        place
-        for place, task in tasks(folder)
-        if task.get("ignore_errors") or task.get("failed_when") in (False, "false")
-    ]
+    hiding = [place for place, task in tasks(folder) if task.get("ignore_errors") or task.get("failed_when") in (False, "false")]
     assert hiding == []
 
 
@@ -223,17 +215,13 @@ def test_check_mode_knows_who_creates_namespaces_and_kinds(folder: Path) -> None
     """A plan from nothing counts those that earlier tasks of muster.ml.apply would have brought, and sees none of another module."""
     reading_only = ("kubernetes.core.k8s_info",)
     assert [
-        place
-        for place, task in tasks(folder)
-        if any(key.startswith("kubernetes.core.") and key not in reading_only for key in task)
+        place for place, task in tasks(folder) if any(key.startswith("kubernetes.core.") and key not in reading_only for key in task)
     ] == []
 
 
 def test_no_other_module_of_ours_creates_namespaces() -> None:
     builders = {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "plugins").rglob("*.py")
-        if '"kind": "Namespace"' in path.read_text("utf-8")
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "plugins").rglob("*.py") if '"kind": "Namespace"' in path.read_text("utf-8")
     }
     applied_by_roles = {"plugins/module_utils/_manifests/namespace.py", "plugins/module_utils/_local/local_cluster.py"}
     assert builders == applied_by_roles
@@ -305,12 +293,7 @@ def files_read(path: Path) -> Iterator[Path]:
 
 
 def test_roles_and_playbooks_read_files_of_allowed_folders_only() -> None:
-    found = {
-        file
-        for folder in ("roles", "playbooks")
-        for path in (ROOT / folder).rglob("*.yml")
-        for file in files_read(path)
-    }
+    found = {file for folder in ("roles", "playbooks") for path in (ROOT / folder).rglob("*.yml") for file in files_read(path)}
     assert len(found) > 5
     assert sorted(file for file in found if not list(ROOT.glob(str(file.relative_to(ROOT))))) == []
     assert sorted(file for file in found if file.relative_to(ROOT).parts[0] not in RUN_TIME_FOLDERS) == []
@@ -331,9 +314,7 @@ def test_internal_variables_that_a_role_reads_are_set_in_it(name: str) -> None:
 
 def test_what_stands_beside_a_role_is_an_option_of_it() -> None:
     """Ansible checks that, and not the role's vars, against its argument spec, and fails the run."""
-    names = [
-        name for name in sources() if name.endswith(".yml") and name.startswith(("playbooks/", "extensions/", "tests/"))
-    ]
+    names = [name for name in sources() if name.endswith(".yml") and name.startswith(("playbooks/", "extensions/", "tests/"))]
     plays = [(name, play) for name in names for play in reading.load(ROOT / name) or () if isinstance(play, dict)]
     roles = [(name, role) for name, play in plays for role in play.get("roles") or () if isinstance(role, dict)]
     assert len(roles) > 25

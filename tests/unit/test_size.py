@@ -18,11 +18,7 @@ def tracked_lines() -> int:
 @cache
 def code() -> dict[str, int]:
     """Lines of code of each Python file below plugins."""
-    files = [
-        name
-        for name in sources()
-        if name.startswith("plugins/") and name.endswith(".py") and "/doc_fragments/" not in name
-    ]
+    files = [name for name in sources() if name.startswith("plugins/") and name.endswith(".py") and "/doc_fragments/" not in name]
     return {name: len(measure.code_lines((ROOT / name).read_text(encoding="utf-8"))) for name in files}
 
 
@@ -41,9 +37,9 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 210_500),
-        ("lines of code in plugins", plugin_code, 38_200),
-        ("lines of code behind a module", code_behind_a_module, 485),
+        ("tracked lines", tracked_lines, 207_500),
+        ("lines of code in plugins", plugin_code, 37_300),
+        ("lines of code behind a module", code_behind_a_module, 466),
         ("role variables", role_variables, 480),
     ],
 )

@@ -103,9 +103,7 @@ def test_only_files_that_others_may_read_are_findings(tmp_path: Path) -> None:
 
 def test_an_argument_of_a_process_is_a_finding() -> None:
     waiting = "import sys; print(flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", waiting, "s3cr3t-argument"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", waiting, "s3cr3t-argument"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
         found = canary.in_processes({"password": "s3cr3t-argument"})
@@ -194,9 +192,7 @@ def test_a_program_that_fails_is_a_failed_check(tmp_path: Path) -> None:
 
 def test_the_reason_contains_the_newest_error_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def fails(shell: Shell) -> None:
-        shell.say(
-            "[ERROR]: Task failed: older\n[ERROR]: Task failed: the disk is full\nPLAY RECAP [ERROR]: in the middle"
-        )
+        shell.say("[ERROR]: Task failed: older\n[ERROR]: Task failed: the disk is full\nPLAY RECAP [ERROR]: in the middle")
         failing(shell)
 
     assert lanes_status(tmp_path, Check("bad", fails)) == 1
@@ -262,9 +258,7 @@ def test_what_secrets_hold_is_looked_for_line_by_line_but_not_what_is_public() -
         "ssh-privatekey of key, line 2": "first-line-of-key",
         "ssh-privatekey of key, line 3": "second-line-of-key",
     }
-    assert found.keys() - {"ssh-privatekey of key, line 2", "ssh-privatekey of key, line 3"} == {
-        "ssh-privatekey of key"
-    }
+    assert found.keys() - {"ssh-privatekey of key, line 2", "ssh-privatekey of key, line 3"} == {"ssh-privatekey of key"}
     places = {
         "output": json.dumps({"diff": PEM}),
         "ConfigMap a": "nothing",

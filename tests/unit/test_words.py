@@ -59,11 +59,7 @@ COMMENTED = ("roles", "playbooks", "inventories", "plugins", "site.yml")
 
 
 def pages() -> list[Path]:
-    found = [
-        path
-        for place in PLACES
-        for path in ((ROOT / place).rglob("*.yml") if (ROOT / place).is_dir() else [ROOT / place])
-    ]
+    found = [path for place in PLACES for path in ((ROOT / place).rglob("*.yml") if (ROOT / place).is_dir() else [ROOT / place])]
     paths = [path for path in found if not NO_TASKS & set(path.relative_to(ROOT).parts)]
     return sorted(paths)
 
@@ -93,9 +89,7 @@ def summaries() -> list[tuple[str, str]]:
 
 
 def examples() -> dict[str, Any]:
-    paths = [
-        path for kind in ("modules", "lookup", "filter") for path in sorted((ROOT / "plugins" / kind).glob("*.py"))
-    ]
+    paths = [path for kind in ("modules", "lookup", "filter") for path in sorted((ROOT / "plugins" / kind).glob("*.py"))]
     return {path.stem: found for path in paths if (found := collection.documented(path, "EXAMPLES"))}
 
 
@@ -131,9 +125,7 @@ def test_a_role_or_plugin_says_what_it_does() -> None:
 
 def test_a_role_says_the_same_to_galaxy_and_to_ansible_doc() -> None:
     galaxy = {name: load(ROOT / "roles" / name / "meta" / "main.yml")["galaxy_info"] for name in collection.roles()}
-    assert {name: info["description"] for name, info in galaxy.items()} == {
-        name: role.summary for name, role in collection.roles().items()
-    }
+    assert {name: info["description"] for name, info in galaxy.items()} == {name: role.summary for name, role in collection.roles().items()}
 
 
 @pytest.mark.parametrize(("name", "tasks"), examples().items(), ids=examples())
@@ -141,27 +133,17 @@ def test_a_task_of_an_example_is_a_verb_and_an_object(name: str, tasks: Any) -> 
     assert bad_names(tasks) == [], name
 
 
-@pytest.mark.parametrize(
-    "text", ["A real Kubernetes cluster on one machine", "Makes a cluster", "Install", "create it at once", ""]
-)
+@pytest.mark.parametrize("text", ["A real Kubernetes cluster on one machine", "Makes a cluster", "Install", "create it at once", ""])
 def test_what_does_not_begin_with_a_verb_is_refused(text: str) -> None:
     assert bad_summary(text)
 
 
 def stilted(text: str) -> list[str]:
-    return [
-        f"{found[0]}: better {plain}"
-        for bad, plain in PLAIN.items()
-        for found in re.finditer(rf"(?i)\b({bad})\b", text)
-    ]
+    return [f"{found[0]}: better {plain}" for bad, plain in PLAIN.items() for found in re.finditer(rf"(?i)\b({bad})\b", text)]
 
 
 def commented() -> list[Path]:
-    found = [
-        path
-        for place in COMMENTED
-        for path in ((ROOT / place).rglob("*") if (ROOT / place).is_dir() else [ROOT / place])
-    ]
+    found = [path for place in COMMENTED for path in ((ROOT / place).rglob("*") if (ROOT / place).is_dir() else [ROOT / place])]
     # Programs of pods are also in golden files, and in the pods of running trainings.
     return sorted(p for p in found if p.suffix in (".py", ".yml", ".j2", ".md") and "_pod_programs" not in p.parts)
 
@@ -172,9 +154,7 @@ def test_comments_and_messages_are_in_plain_words() -> None:
     assert {str(path.relative_to(ROOT)): bad for path in paths if (bad := stilted(path.read_text("utf-8")))} == {}
 
 
-@pytest.mark.parametrize(
-    "text", ["# It is not as wanted.", "The Pods are made anew", "torch asks nobody who he is", "Let only"]
-)
+@pytest.mark.parametrize("text", ["# It is not as wanted.", "The Pods are made anew", "torch asks nobody who he is", "Let only"])
 def test_a_stilted_phrase_is_found(text: str) -> None:
     assert stilted(text)
 
@@ -192,11 +172,7 @@ def without_subject(text: str) -> list[str]:
 
 def test_pages_name_clients_users_and_controllers() -> None:
     """The texts that programs print, and names of tests, are in backticks or in a table of their own."""
-    pages = [
-        p
-        for p in (ROOT / "docs").rglob("*.md")
-        if p.parent.name != "reference" and p.name not in ("faults.md", "images.md")
-    ]
+    pages = [p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "reference" and p.name not in ("faults.md", "images.md")]
     said = {str(p.relative_to(ROOT)): PERSONS.findall(re.sub(r"`[^`]*`", "", p.read_text("utf-8"))) for p in pages}
     assert {page: found for page, found in said.items() if found} == {}
 
@@ -204,9 +180,7 @@ def test_pages_name_clients_users_and_controllers() -> None:
 def test_docstrings_name_their_subject() -> None:
     paths = [path for path in sorted((ROOT / "plugins").rglob("*.py")) if not set(NOT_YET) & set(path.parts)]
     assert len(paths) > 100
-    assert {
-        str(path.relative_to(ROOT)): bad for path in paths if (bad := without_subject(path.read_text("utf-8")))
-    } == {}
+    assert {str(path.relative_to(ROOT)): bad for path in paths if (bad := without_subject(path.read_text("utf-8")))} == {}
 
 
 @pytest.mark.parametrize(

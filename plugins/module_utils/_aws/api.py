@@ -97,9 +97,7 @@ class Caller:
 class Api:
     """One account and region."""
 
-    def __init__(
-        self, connect: t.Callable[[str], t.Any], clock: Clock | None = None, retry_timeout: float = 90.0
-    ) -> None:
+    def __init__(self, connect: t.Callable[[str], t.Any], clock: Clock | None = None, retry_timeout: float = 90.0) -> None:
         self._connect = connect
         self._clients: dict[str, t.Any] = {}
         self.clock = clock or SYSTEM_CLOCK
@@ -164,9 +162,7 @@ class Api:
             except Exception as error:
                 raise _refusal(label, step, error) from error
 
-        return with_retries(
-            call, lambda refused: too_early(step, refused) and backoff.wait_for_retry(limit=self.retry_timeout)
-        )
+        return with_retries(call, lambda refused: too_early(step, refused) and backoff.wait_for_retry(limit=self.retry_timeout))
 
 
 def too_early(step: Step, refused: MusterError) -> bool:
@@ -195,9 +191,7 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
         raise error
     code, message = answer["Error"]["Code"], without_secrets(answer["Error"].get("Message", "").rstrip("."))
     what = "" if step.says in ("read", "list") else f" ({step.says})"
-    return CallRefused(
-        f"{label}: {step.operation}{what} was refused: {code}: {message}", code=code, hint=HINTS.get(code, "")
-    )
+    return CallRefused(f"{label}: {step.operation}{what} was refused: {code}: {message}", code=code, hint=HINTS.get(code, ""))
 
 
 def _error_text(error: Exception) -> str:

@@ -76,9 +76,7 @@ def nodegroup_items(group: dict[str, t.Any], prices: dict[str, float], disk_size
     ]
 
 
-def items(
-    region: str, *, support_type: str | None, nat_gateways: int, nodegroups: list[dict[str, t.Any]], disk_size: int
-) -> list[Item]:
+def items(region: str, *, support_type: str | None, nat_gateways: int, nodegroups: list[dict[str, t.Any]], disk_size: int) -> list[Item]:
     """Resources with a price by the hour. Without ``support_type`` the control plane has another owner and is not counted."""
     prices = PRICES.get(region, {})
     found = []
@@ -88,9 +86,7 @@ def items(
         found.append(Item("control plane", CONTROL_PLANE["STANDARD"] if prices else None, price, note))
     if nat_gateways:
         price = nat_gateways * (prices["nat"] + ADDRESS) if prices else None
-        word = (
-            "NAT gateway with its public address" if nat_gateways == 1 else "NAT gateways with their public addresses"
-        )
+        word = "NAT gateway with its public address" if nat_gateways == 1 else "NAT gateways with their public addresses"
         found.append(Item(f"{nat_gateways} {word}", price, price, "and 0.045 a GB through it" if prices else ""))
     return found + [item for group in nodegroups for item in nodegroup_items(group, prices, disk_size)]
 
@@ -98,11 +94,7 @@ def items(
 def told(region: str, found: list[Item]) -> list[str]:
     """The lines for the user."""
     known = region in PRICES
-    head = (
-        f"list prices of {region} in US dollars as of {AS_OF}, look up today's"
-        if known
-        else f"no prices of {region} are known"
-    )
+    head = f"list prices of {region} in US dollars as of {AS_OF}, look up today's" if known else f"no prices of {region} are known"
     lines = [f"What will run and cost by the hour ({head}):", *(f"  {item}" for item in found)]
     lines.append("  file system, bucket, backups, logs, traffic: by size and use")
     priced = [item for item in found if item.least is not None and item.most is not None]

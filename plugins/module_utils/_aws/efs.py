@@ -133,9 +133,7 @@ class EfsFileSystem(Resource):
             return Plan()
         targets = [self._remove(target) for target in live["MountTargets"]]
         request = {"FileSystemId": live["FileSystemId"]}
-        return deletion_plan(
-            live, *targets, Step("delete_file_system", request, "delete, with its data", "efs", "gone")
-        )
+        return deletion_plan(live, *targets, Step("delete_file_system", request, "delete, with its data", "efs", "gone"))
 
     def _validate(self) -> None:
         if (self.throughput_mode == "provisioned") != (self.provisioned_throughput_in_mibps is not None):

@@ -102,9 +102,7 @@ class EksAccessEntry(Immediate):
         linked = ":role/aws-service-role/" in self.principal_arn
         if not session and not linked and _PRINCIPAL.fullmatch(self.principal_arn):
             return
-        what = (
-            "a session of a role" if session else "linked to a service" if linked else "no ARN of an IAM role or user"
-        )
+        what = "a session of a role" if session else "linked to a service" if linked else "no ARN of an IAM role or user"
         role = "arn:{}:iam::{}:role/{}".format(*session.groups()) if session else "arn:aws:iam::123456789012:role/NAME"
         raise InvalidInput(
             f"{self.label}: the principal is {what}, which can have no access entry",
@@ -181,9 +179,7 @@ class EksPodIdentityAssociation(Immediate):
     def read(self, api: Api) -> Body | None:
         """Find the association by namespace and service account, for which EKS allows only one, because EKS chooses the ID."""
         place = {"namespace": self.namespace, "serviceAccount": self.service_account}
-        rows = api.pages(
-            self.label, "eks", "list_pod_identity_associations", "associations", clusterName=self.cluster_name, **place
-        )
+        rows = api.pages(self.label, "eks", "list_pod_identity_associations", "associations", clusterName=self.cluster_name, **place)
         if not rows:
             return None
         request = {"clusterName": self.cluster_name, "associationId": rows[0]["associationId"]}
@@ -204,11 +200,7 @@ class EksPodIdentityAssociation(Immediate):
         compare = Comparison()
         desired = self._update_request(compare, live)
         named = {"clusterName": self.cluster_name, "associationId": live["associationId"]}
-        steps = (
-            [Step("update_pod_identity_association", {**named, **desired}, ", ".join(sorted(desired)))]
-            if desired
-            else []
-        )
+        steps = [Step("update_pod_identity_association", {**named, **desired}, ", ".join(sorted(desired)))] if desired else []
         return compare.plan([*self.tag_steps(compare, live, resourceArn=live["associationArn"]), *steps])
 
     def plan_absent(self, live: Body | None) -> Plan:

@@ -113,9 +113,7 @@ class EksAddon(Updated):
     def _conflicts(self, live: Body) -> bool:
         """Whether it failed because of fields that other clients have set in the cluster."""
         issues = live.get("health", {}).get("issues", [])
-        return live["status"] in ("CREATE_FAILED", "UPDATE_FAILED") and any(
-            one.get("code") == CONFLICT for one in issues
-        )
+        return live["status"] in ("CREATE_FAILED", "UPDATE_FAILED") and any(one.get("code") == CONFLICT for one in issues)
 
     def _refuse_conflict(self, live: Body) -> None:
         """Refuse to try again what would end in the same conflict."""
@@ -142,13 +140,9 @@ class EksAddon(Updated):
         request: Body = {}
         if compare.differs("version", live["addonVersion"], self.version):
             request["addonVersion"] = self.version
-        if compare.differs(
-            "service_account_role_arn", live.get("serviceAccountRoleArn"), self.service_account_role_arn
-        ):
+        if compare.differs("service_account_role_arn", live.get("serviceAccountRoleArn"), self.service_account_role_arn):
             request["serviceAccountRoleArn"] = self.service_account_role_arn
-        if compare.differs(
-            "configuration_values", as_value(live.get("configurationValues")), self.configuration_values
-        ):
+        if compare.differs("configuration_values", as_value(live.get("configurationValues")), self.configuration_values):
             request["configurationValues"] = as_text(self.configuration_values or {})
         identities = by_account(live.get("_identities", []))
         desired = None if self._desired_identities is None else by_account(self._desired_identities)
@@ -186,9 +180,7 @@ def check_version(label: str, offered: list[Body], desired: str | None, kubernet
     """Refuse a version that does not fit the cluster, naming those that do."""
     names = [row["addonVersion"] for addon in offered for row in addon["addonVersions"]]
     if not names:
-        raise InvalidInput(
-            f"{label}: EKS has no such add-on for Kubernetes {kubernetes}", hint="Check the name of the add-on"
-        )
+        raise InvalidInput(f"{label}: EKS has no such add-on for Kubernetes {kubernetes}", hint="Check the name of the add-on")
     if desired and desired not in names:
         raise InvalidInput(
             f"{label}: version {desired} does not fit Kubernetes {kubernetes}",

@@ -39,9 +39,7 @@ def upgrade(label: str, current: str, desired: str) -> None:
     """Refuse an older version, or one that skips a minor version, before anything is sent: EKS cannot do that."""
     now, then = minor(current), minor(desired)
     if then < now:
-        raise InvalidInput(
-            f"{label} runs {current}; EKS cannot go back to {desired}", hint=f"Set version to {current} or later"
-        )
+        raise InvalidInput(f"{label} runs {current}; EKS cannot go back to {desired}", hint=f"Set version to {current} or later")
     if then > now + 1:
         raise InvalidInput(
             f"{label} runs {current}; EKS upgrades one version at a time, not to {desired} at once",
@@ -68,9 +66,7 @@ def support_notice(api: Api, version: str, support_type: str | None, today: dt.d
     when = f"leaves standard support on {end}, in {left} days" if left > 0 else f"left standard support on {end}"
     after = "AWS upgrades the control plane then, and the nodes are yours to upgrade"
     if support_type == "EXTENDED":
-        after = (
-            f"the control plane costs six times as much from then on, until {row['endOfExtendedSupportDate'].date()}"
-        )
+        after = f"the control plane costs six times as much from then on, until {row['endOfExtendedSupportDate'].date()}"
     return f"Kubernetes {version} {when}: {after}. Plan the upgrade."
 
 
@@ -104,9 +100,7 @@ class EksCluster(Updated):
     @property
     def _public_cidrs(self) -> list[str] | None:
         """The ranges as EKS keeps them."""
-        return (
-            None if self.public_access_cidrs is None else cidr.public("public_access_cidrs", self.public_access_cidrs)
-        )
+        return None if self.public_access_cidrs is None else cidr.public("public_access_cidrs", self.public_access_cidrs)
 
     def read(self, api: Api) -> Body | None:
         """Read the cluster; with the zones of live and desired subnets if these differ, and the key's ARN if the option is an alias."""
@@ -135,9 +129,7 @@ class EksCluster(Updated):
         if live is None or live["status"] == "DELETING":
             return creation_plan(Step("create_cluster", self._create_request(), "create", wait="stable"))
         if live["status"] == "FAILED":
-            raise InvalidInput(
-                f"{self.label} is FAILED and cannot be repaired", hint="Delete it (state: absent) and run again"
-            )
+            raise InvalidInput(f"{self.label} is FAILED and cannot be repaired", hint="Delete it (state: absent) and run again")
         self._refuse_immutable(live)
         compare = Comparison()
         steps = [*self.tag_steps(compare, live, resourceArn=live["arn"]), *self._endpoint_access(compare, live)]
@@ -160,9 +152,7 @@ class EksCluster(Updated):
 
     def explain(self, refused: CallRefused) -> MusterError:
         if refused.code == "ResourceInUseException" and "attached" in str(refused):
-            return CallRefused(
-                str(refused), code=refused.code, hint="Delete its node groups and Fargate profiles first"
-            )
+            return CallRefused(str(refused), code=refused.code, hint="Delete its node groups and Fargate profiles first")
         if refused.code == "InvalidStateException":
             shown = f"`aws eks list-insights --cluster-name {self.name}` and `describe-insight` show them"
             return CallRefused(str(refused), code=refused.code, hint=f"{shown}; mend them, and run again")
@@ -233,9 +223,7 @@ class EksCluster(Updated):
 
     def _endpoint_access(self, compare: Comparison, live: Body) -> list[Step]:
         config = live["resourcesVpcConfig"]
-        public = (
-            self.endpoint_public_access if self.endpoint_public_access is not None else config["endpointPublicAccess"]
-        )
+        public = self.endpoint_public_access if self.endpoint_public_access is not None else config["endpointPublicAccess"]
         # Without public access EKS answers with an empty list of address ranges.
         current = cidr.normalised("publicAccessCidrs", config.get("publicAccessCidrs") or [])
         cidrs = same_members(current, self._public_cidrs) if public else None

@@ -129,9 +129,7 @@ class EksNodegroup(Updated):
         create = Step("create_nodegroup", self._create_request(), "create", wait="stable") if self._complete else None
         if live is None or live["status"] in ("CREATE_FAILED", "DELETE_FAILED", "DELETING"):
             if create is None:
-                raise InvalidInput(
-                    f"{self.label} does not exist", hint="To create it, node_role and subnets are needed"
-                )
+                raise InvalidInput(f"{self.label} does not exist", hint="To create it, node_role and subnets are needed")
             if live is None or live["status"] == "DELETING":
                 return creation_plan(create)
             # It never had a working node, so there is nothing to lose; and EKS cannot change it.
@@ -187,14 +185,10 @@ class EksNodegroup(Updated):
             )
         keys = [(taint["key"], taint["effect"]) for taint in self.taints or ()]
         if twice := sorted({f"{key}:{effect}" for key, effect in keys if keys.count((key, effect)) > 1}):
-            raise InvalidInput(
-                f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect"
-            )
+            raise InvalidInput(f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect")
         self._refuse_words()
         if self.launch_template and self.disk_size is not None:
-            raise InvalidInput(
-                f"{self.label}: disk_size belongs in the launch template", hint="Leave out one of the two"
-            )
+            raise InvalidInput(f"{self.label}: disk_size belongs in the launch template", hint="Leave out one of the two")
 
     def _refuse_words(self) -> None:
         """Refuse labels and taints that EKS or Kubernetes refuses."""
@@ -346,9 +340,7 @@ class EksNodegroup(Updated):
         return desired if compare.differs("scaling_config", current, desired) else None
 
     def _update_config(self, compare: Comparison, live: Body) -> Body | None:
-        current = {
-            key: value for key, value in (live.get("updateConfig") or {}).items() if key in (self.update_config or {})
-        }
+        current = {key: value for key, value in (live.get("updateConfig") or {}).items() if key in (self.update_config or {})}
         return self.update_config if compare.differs("update_config", current, self.update_config) else None
 
     def _repair(self, compare: Comparison, live: Body) -> Body | None:

@@ -45,9 +45,7 @@ def _tagged(api: Api, label: str, name: str, owned_only: bool) -> t.Iterator[Bod
     for pattern, maker in list(MAKERS.items())[: 1 if owned_only else None]:
         key = pattern.format(name=name)
         wanted = {"Key": key} if key != pattern else {"Key": key, "Values": [name]}
-        rows = api.pages(
-            label, "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=[wanted]
-        )
+        rows = api.pages(label, "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=[wanted])
         yield from ({"id": row["ResourceARN"], "kind": kind_of(row["ResourceARN"]), "maker": maker} for row in rows)
 
 
@@ -89,9 +87,7 @@ def _ended(api: Api, label: str, arns: list[str]) -> set[str]:
         if not named:
             continue
         found = api.read(label, "ec2", operation, **{key: sorted(named)}) or {}
-        rows = [row for group in found.get("Reservations", []) for row in group["Instances"]] + found.get(
-            "NatGateways", []
-        )
+        rows = [row for group in found.get("Reservations", []) for row in group["Instances"]] + found.get("NatGateways", [])
         alive = {row[identity] for row in rows if _state(row) not in ("terminated", "deleted", "failed")}
         ended |= {arn for one, arn in named.items() if one not in alive}
     return ended

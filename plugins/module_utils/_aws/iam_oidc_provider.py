@@ -41,16 +41,12 @@ class IamOidcProvider(Immediate):
     def read(self, api: Api) -> Body | None:
         rows = api.pages(self.label, "iam", "list_open_id_connect_providers", "OpenIDConnectProviderList")
         arn = next((row["Arn"] for row in rows if row["Arn"].endswith(f":oidc-provider/{self.issuer}")), None)
-        found = (
-            api.read(self.label, "iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=arn) if arn else None
-        )
+        found = api.read(self.label, "iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=arn) if arn else None
         return {"arn": arn, **provider_view(found)} if found else None
 
     def plan(self, live: Body | None) -> Plan:
         if not re.fullmatch(r"https://[^\s?#]+", self.url):
-            raise InvalidInput(
-                f"url {self.url!r} is no issuer", hint="Give the cluster's identity.oidc.issuer, https://..."
-            )
+            raise InvalidInput(f"url {self.url!r} is no issuer", hint="Give the cluster's identity.oidc.issuer, https://...")
         if live is None:
             return creation_plan(Step("create_open_id_connect_provider", self._create_request(), "create", "iam"))
         named = {"OpenIDConnectProviderArn": live["arn"]}

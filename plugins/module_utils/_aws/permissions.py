@@ -16,9 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 # The messages of AWS, and those of our modules where AWS has none.
-_LACKS = re.compile(
-    r"(?:not authorized to perform:|the caller lacks) ((?:[a-z0-9-]+:[A-Za-z]+)(?: (?:or|and) [a-z0-9-]+:[A-Za-z]+)*)"
-)
+_LACKS = re.compile(r"(?:not authorized to perform:|the caller lacks) ((?:[a-z0-9-]+:[A-Za-z]+)(?: (?:or|and) [a-z0-9-]+:[A-Za-z]+)*)")
 NAMES = ("check", "apply", "teardown")
 
 

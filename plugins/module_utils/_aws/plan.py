@@ -42,9 +42,7 @@ def refuse_tags(label: str, tags: t.Mapping[str, str], service: str) -> None:
     """
     for key, value in tags.items():
         if key.lower().startswith(RESERVED):
-            raise InvalidInput(
-                f"{label}: the tag {key} cannot be set: AWS reserves {RESERVED} for its own", hint="Choose another key"
-            )
+            raise InvalidInput(f"{label}: the tag {key} cannot be set: AWS reserves {RESERVED} for its own", hint="Choose another key")
         if not 1 <= len(key) <= LONGEST_KEY or len(value) > LONGEST_VALUE:
             raise InvalidInput(
                 f"{label}: the tag {key} has a key of {len(key)} and a value of {len(value)} characters",
@@ -60,14 +58,10 @@ def refuse_tags(label: str, tags: t.Mapping[str, str], service: str) -> None:
     if service == "iam" and (twice := [key for key in tags if folded.count(key.lower()) > 1]):
         raise InvalidInput(f"{label}: {' and '.join(twice)} are one tag for IAM", hint="Leave out one of them")
     if len(tags) > MOST:
-        raise InvalidInput(
-            f"{label} would have {len(tags)} tags", hint=f"AWS takes {MOST} at most, the owner's among them"
-        )
+        raise InvalidInput(f"{label} would have {len(tags)} tags", hint=f"AWS takes {MOST} at most, the owner's among them")
 
 
-def with_owner_tags(
-    tags: dict[str, str] | None, mark: dict[str, str], *, purge: bool
-) -> tuple[dict[str, str] | None, bool]:
+def with_owner_tags(tags: dict[str, str] | None, mark: dict[str, str], *, purge: bool) -> tuple[dict[str, str] | None, bool]:
     """(tags, whether to remove others), so that a resource has its owner's tags from the beginning and never loses them."""
     other = {key: value for key, value in (tags or {}).items() if mark.get(key, value) != value}
     if other:
@@ -129,9 +123,5 @@ class Tagging:
 
 EKS_TAGS = Tagging()
 EFS_TAGS = Tagging("efs", tags="Tags", keys="TagKeys", form=tag_list)
-OIDC_TAGS = Tagging(
-    "iam", "tag_open_id_connect_provider", "untag_open_id_connect_provider", "Tags", "TagKeys", form=tag_list
-)
-EC2_TAGS = Tagging(
-    "ec2", "create_tags", "delete_tags", "Tags", "Tags", tag_list, lambda keys: [{"Key": key} for key in keys]
-)
+OIDC_TAGS = Tagging("iam", "tag_open_id_connect_provider", "untag_open_id_connect_provider", "Tags", "TagKeys", form=tag_list)
+EC2_TAGS = Tagging("ec2", "create_tags", "delete_tags", "Tags", "Tags", tag_list, lambda keys: [{"Key": key} for key in keys])

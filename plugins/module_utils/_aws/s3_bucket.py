@@ -25,9 +25,7 @@ CLOSED = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolic
 # In this region S3 gives buckets no LocationConstraint.
 FIRST_REGION = "us-east-1"
 # The answer to a HEAD request has no message: so S3 answers for a bucket of another account (S3 API, HeadBucket).
-_NOT_OURS = (
-    "another account owns it (names of buckets are unique in all of AWS), or the caller lacks s3:ListBucket on it"
-)
+_NOT_OURS = "another account owns it (names of buckets are unique in all of AWS), or the caller lacks s3:ListBucket on it"
 BATCH = 1000  # most objects that one request can delete
 
 

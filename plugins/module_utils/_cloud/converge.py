@@ -54,9 +54,7 @@ def converge(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_
     return go(resource, api, options, wait_options, deadline)
 
 
-def _present(
-    resource: CloudResource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
-) -> Outcome:
+def _present(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline) -> Outcome:
     live = resource.read(api)
     _refuse_others(resource, options, live)
     state = resource.state(live)
@@ -77,9 +75,7 @@ def _present(
     return Outcome(plan, resource.read(api) if live else _until_seen(resource, api, options))
 
 
-def _absent(
-    resource: CloudResource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
-) -> Outcome:
+def _absent(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline) -> Outcome:
     live = resource.read(api)
     kept = _why_kept(resource, api, options, live)
     if not kept and not options.check and not resource.state(live).stable:
@@ -97,9 +93,7 @@ def _absent(
         if now is None:
             return Outcome(plan, None, plan.kept)
         if resource.identity(now) != resource.identity(live):
-            raise Failed(
-                f"{resource.label} was created again by somebody else while it was being deleted, and is left as it is"
-            )
+            raise Failed(f"{resource.label} was created again by somebody else while it was being deleted, and is left as it is")
         _refuse_to_delete(resource, api, options, now)
     _run(resource, api, dataclasses.replace(plan, steps=plan.steps[-1:]), wait_options, deadline, live)
     return Outcome(plan, resource.read(api), plan.kept)

@@ -23,12 +23,8 @@ def texts(option: str, given: t.Mapping[t.Any, t.Any], of_bool: t.Callable[[bool
     """
     for key, value in given.items():
         if not isinstance(value, (str, int, float, dt.date)):
-            found = (
-                "no value" if value is None else f"a {'mapping' if isinstance(value, dict) else 'list'} as its value"
-            )
-            raise InvalidInput(
-                f"{option}: {key} has {found}", hint='Give it a text, a number, true or false; "" for an empty text'
-            )
+            found = "no value" if value is None else f"a {'mapping' if isinstance(value, dict) else 'list'} as its value"
+            raise InvalidInput(f"{option}: {key} has {found}", hint='Give it a text, a number, true or false; "" for an empty text')
     return {str(key): of_bool(value) if isinstance(value, bool) else str(value) for key, value in given.items()}
 
 

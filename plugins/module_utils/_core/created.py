@@ -103,9 +103,7 @@ def save(path: Path, record: Record) -> None:
     """Write the record, or delete it if nothing is recorded. Its folder exists while it is ``opened``."""
     if not record.is_empty(path):
         with replaced(path) as file:
-            file.write(
-                (json.dumps({"muster": 1, **dataclasses.asdict(record)}, indent=1, sort_keys=True) + "\n").encode()
-            )
+            file.write((json.dumps({"muster": 1, **dataclasses.asdict(record)}, indent=1, sort_keys=True) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())
         return

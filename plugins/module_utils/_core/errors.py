@@ -51,9 +51,7 @@ class MusterError(Exception):
     of a nightly run nothing else may be left of the task.
     """
 
-    def __init__(
-        self, message: str, hint: str | None = None, *, ref: t.Any = None, details: Details | None = None
-    ) -> None:
+    def __init__(self, message: str, hint: str | None = None, *, ref: t.Any = None, details: Details | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint or None

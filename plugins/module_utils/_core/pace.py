@@ -60,9 +60,7 @@ class Backoff:
     All requests to Kubernetes may be tried again: an apply or a delete twice is the same as once.
     """
 
-    def __init__(
-        self, clock: Clock = SYSTEM_CLOCK, *, first: float = 0.2, factor: float = 2.0, longest: float = 3.0
-    ) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK, *, first: float = 0.2, factor: float = 2.0, longest: float = 3.0) -> None:
         self._clock = clock
         self._started = clock.monotonic()
         self._pause, self._factor, self._longest = first, factor, longest

@@ -62,9 +62,7 @@ def raise_all(failures: t.Sequence[MusterError], details: dict[str, t.Any] | Non
         raise failure
     messages = list(dict.fromkeys(failure.message for failure in failures))
     hints = list(dict.fromkeys(failure.hint for failure in failures if failure.hint))
-    message = f"{len(failures)} objects failed: " + " ".join(
-        f"({number}) {text}" for number, text in enumerate(messages, 1)
-    )
+    message = f"{len(failures)} objects failed: " + " ".join(f"({number}) {text}" for number, text in enumerate(messages, 1))
     raise ApplyFailed(f"{message} {' '.join(hints)}".strip(), errors=failures, details=details)
 
 

@@ -32,9 +32,7 @@ def parse(value: str | int | float) -> decimal.Decimal:
     """The number that a quantity means, in its base unit (12Gi in bytes, 500m as 0.5); ValueError if it is not a quantity."""
     found = _QUANTITY.fullmatch(str(value)) if not isinstance(value, bool) else None
     if found is None:
-        raise ValueError(
-            f"{value!r} is not a quantity: a number with at most a suffix, such as 500m, 12G or 12Gi, without spaces"
-        )
+        raise ValueError(f"{value!r} is not a quantity: a number with at most a suffix, such as 500m, 12G or 12Gi, without spaces")
     number, suffix = decimal.Decimal(found[1]), found[2] or ""
     factor = _BINARY.get(suffix) or _DECIMAL.get(suffix)
     if factor:

@@ -65,9 +65,7 @@ def client(
 
 
 @contextlib.contextmanager
-def errors(
-    refused: t.Callable[[Mapping[str, t.Any]], MusterError], unreachable: t.Callable[[str], MusterError]
-) -> Iterator[None]:
+def errors(refused: t.Callable[[Mapping[str, t.Any]], MusterError], unreachable: t.Callable[[str], MusterError]) -> Iterator[None]:
     """Errors of boto3 as those of REFUSED (an answer) and UNREACHABLE (the reason). They are not chained: they may quote what they sent."""
     import boto3.exceptions
     import botocore.exceptions

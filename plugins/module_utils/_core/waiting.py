@@ -110,12 +110,8 @@ def growing_interval(first: float, longest: float, clock: Clock) -> Pause:
     return pause
 
 
-def _timed_out(
-    goal: str, seconds: float, seen: str | None, trouble: MusterError | None, hint: str | None
-) -> WaitTimeout:
+def _timed_out(goal: str, seconds: float, seen: str | None, trouble: MusterError | None, hint: str | None) -> WaitTimeout:
     last = [f"Last seen: {seen.rstrip('.')}"] if seen else []
     last += [trouble.message.rstrip(".")] if trouble else []
     what = ". ".join(last) or "Nothing was seen yet"
-    return WaitTimeout(
-        f"{goal} after {round(seconds, 1):g} s. {what}.", hint, last_seen=[what.removeprefix("Last seen: ")]
-    )
+    return WaitTimeout(f"{goal} after {round(seconds, 1):g} s. {what}.", hint, last_seen=[what.removeprefix("Last seen: ")])

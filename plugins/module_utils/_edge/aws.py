@@ -175,9 +175,7 @@ def converger(
         if not absent:
             refuse_tags(resource.label, tags or {}, resource.TAGGING.service)
         options = ConvergeOptions(absent, ctx.check, mark, params.get("adopt", False))
-        outcome = converge(
-            resource, api, options, WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))
-        )
+        outcome = converge(resource, api, options, WaitOptions(params.get("wait", True), params.get("wait_timeout", 120)))
         degraded = outcome.live is not None and outcome.live.get("status") == "DEGRADED"
         seen = f"{resource.label} is {resource.state(outcome.live).seen}" if degraded else ""
         for text in filter(None, (notice, seen, outcome.kept)):

@@ -88,9 +88,7 @@ def _removed(ctx: HostContext, life: Life, api: ManagementApi) -> Result:
     return {"changed": there, "actions": actions, "state": "absent" if there or not seen.ended else seen.ended}
 
 
-def _run(
-    ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pair, storage: Storage, bucket: buckets.Bucket
-) -> Result:
+def _run(ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pair, storage: Storage, bucket: buckets.Bucket) -> Result:
     params = ctx.params
     with workspace.packed(params["workspace"], params["exclude"], params["filename"]) as packed:
         wanted = dataclasses.replace(wanted, workspace=packed.key)
@@ -136,12 +134,8 @@ def storage_of(params: Params) -> Storage:
     if bucket.startswith("gs://"):
         bucket = bucket.removeprefix("gs://").rstrip("/")
         if endpoint != GOOGLE:
-            raise InvalidInput(
-                f"bucket: gs:// is for {GOOGLE}, and endpoint is {endpoint}.", "Give the name of the bucket alone."
-            )
-    found = Storage(
-        bucket, endpoint, params["region"], Sensitive(params["access_key"]), Sensitive(params["secret_key"])
-    )
+            raise InvalidInput(f"bucket: gs:// is for {GOOGLE}, and endpoint is {endpoint}.", "Give the name of the bucket alone.")
+    found = Storage(bucket, endpoint, params["region"], Sensitive(params["access_key"]), Sensitive(params["secret_key"]))
     found.check()
     _for_runners(found, params).check()
     return found
@@ -160,9 +154,7 @@ def experiment_of(params: Params) -> Experiment:
         args=tuple(texts(params["args"], "args")),
         pythonenv=tuple(params["pythonenv"]),
         env={name: text(value, f"env: {name}") for name, value in params["env"].items()},
-        secret_env={
-            name: Sensitive(text(value, f"secret_env: {name}")) for name, value in params["secret_env"].items()
-        },
+        secret_env={name: Sensitive(text(value, f"secret_env: {name}")) for name, value in params["secret_env"].items()},
     )
     found.check()
     return found
@@ -206,12 +198,8 @@ def _submitted(ctx: HostContext, life: Life, seen: Seen, packed: workspace.Packe
     """Submit the experiment. Returns the actions that were done, or would be."""
     wanted, params = life.wanted, ctx.params
     if seen.note and seen.ended != "failed":
-        sure = (
-            "and has no result" if seen.note.state == "submitted" else "but it is not known whether the broker got it"
-        )
-        ctx.warn(
-            f"Experiment {wanted.name} was submitted at {seen.note.submitted}, {sure}. It is submitted again, and may run twice."
-        )
+        sure = "and has no result" if seen.note.state == "submitted" else "but it is not known whether the broker got it"
+        ctx.warn(f"Experiment {wanted.name} was submitted at {seen.note.submitted}, {sure}. It is submitted again, and may run twice.")
     actions = life.channel.prepare(check=ctx.check)
     if packed.key not in life.bucket.look(packed.key):
         actions.append(f"store {packed.key} with {packed.files} files")

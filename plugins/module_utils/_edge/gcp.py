@@ -122,9 +122,7 @@ def on_controller(**context: t.Any) -> HostContext:
     return HostContext(**context)
 
 
-def converger(
-    kind: type[Resource] | Make, key: str, *, check: Check | None = None, remains: Make | None = None
-) -> Execute:
+def converger(kind: type[Resource] | Make, key: str, *, check: Check | None = None, remains: Make | None = None) -> Execute:
     """The ``execute`` of a module for one resource.
 
     ``kind`` is made from the options of its fields' names, or by a function. ``check`` may ask Google whether the desired state is

@@ -86,9 +86,7 @@ class Keeper:
         self._apply(self._data(), {}, check=True)
 
     def delete(self) -> None:
-        delete_objects(
-            self._cluster, None, self.owner, check=False, namespace=self.ref.namespace, delete_data=True, wait=False
-        )
+        delete_objects(self._cluster, None, self.owner, check=False, namespace=self.ref.namespace, delete_data=True, wait=False)
 
     def _data(self) -> dict[str, str]:
         data = (self._item or {}).get("data") or {}
@@ -98,9 +96,7 @@ class Keeper:
         metadata = {"name": self.ref.name, "namespace": self.ref.namespace, "annotations": annotations}
         secret: Manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
         read = {self.ref: str(self._item["metadata"]["resourceVersion"]) if self._item else None}
-        apply_objects(
-            self._cluster, [secret], owner=self.owner, check=check, namespace=self.ref.namespace, made_of=read
-        )
+        apply_objects(self._cluster, [secret], owner=self.owner, check=check, namespace=self.ref.namespace, made_of=read)
         if not check:
             self.read()
 
@@ -222,9 +218,7 @@ def _converge(run: Run, *, absent: bool, rotate: bool, warn: t.Callable[[str], N
         "changed": bool(run.actions),
         "actions": run.actions,
         "objects": run.written(existed=existed),
-        "key": {"access_id": after, "state": states[after], "service_account": run.keys.email}
-        if after in states
-        else {},
+        "key": {"access_id": after, "state": states[after], "service_account": run.keys.email} if after in states else {},
         "diff": {"before": {"access_id": before}, "after": {"access_id": _shown(run, after, absent=absent)}},
         **({"kept": kept} if kept else {}),
     }
@@ -257,9 +251,7 @@ def _unknown(run: Run) -> str:
 
 def _deletion(ids: t.Sequence[str]) -> str:
     """Return the commands that delete keys which this module does not delete."""
-    ways = "; ".join(
-        f"gcloud storage hmac update {one} --deactivate && gcloud storage hmac delete {one}" for one in ids
-    )
+    ways = "; ".join(f"gcloud storage hmac update {one} --deactivate && gcloud storage hmac delete {one}" for one in ids)
     return f"Delete what nothing uses: {ways}"
 
 

@@ -58,14 +58,10 @@ RECIPE = {
 def checked_recipe(name: str, recipe: t.Any) -> dict[str, t.Any]:
     """The recipe of the image ``name`` with its defaults filled in."""
     # Ansible's validation of suboptions fails with an error in Python where they are not mappings.
-    parts: dict[str, t.Any] = {
-        part: [{}] if option["type"] == "list" else {} for part, option in RECIPE.items() if "options" in option
-    }
+    parts: dict[str, t.Any] = {part: [{}] if option["type"] == "list" else {} for part, option in RECIPE.items() if "options" in option}
     if misshapen := list(shapes.problems(recipe, parts, name)):
         raise InvalidInput(f"{'; '.join(misshapen)}.")
-    found = ArgumentSpecValidator({"recipe": {"type": "dict", "required": True, "options": RECIPE}}).validate(
-        {"recipe": recipe}
-    )
+    found = ArgumentSpecValidator({"recipe": {"type": "dict", "required": True, "options": RECIPE}}).validate({"recipe": recipe})
     if found.error_messages:
         raise InvalidInput(
             f"{name}: {'; '.join(found.error_messages)}.",

@@ -40,9 +40,7 @@ def checked(spec: Spec, params: t.Mapping[str, t.Any], constraints: t.Mapping[st
     found = [problem for name, value in own.items() for problem in _problems(value, spec[name], name)]
     if not found:
         params = t.cast("dict[str, t.Any]", to_plain_values({**params, **_with_defaults(spec, own)}))
-        found = [
-            problem for name, option in spec.items() for problem in _misshapen(params.get(name), option, name, name)
-        ]
+        found = [problem for name, option in spec.items() for problem in _misshapen(params.get(name), option, name, name)]
     # Ansible counts an option that is null as given.
     given = {name: value for name, value in params.items() if value is not None}
     try:

@@ -77,7 +77,5 @@ def may_repel(pod: Row, namespace: str, labels: Labels) -> bool:
     return any(
         selects(term.get("labelSelector"), labels)
         for term in pod_terms(pod["spec"], "podAntiAffinity")
-        if term.get("namespaces")
-        or term.get("namespaceSelector") is not None
-        or pod["metadata"]["namespace"] == namespace
+        if term.get("namespaces") or term.get("namespaceSelector") is not None or pod["metadata"]["namespace"] == namespace
     )

@@ -66,9 +66,7 @@ class Group:
         return taken(self.spec)
 
 
-def groups_of(
-    objects: Iterable[Manifest], namespace: str, kinds: Mapping[GroupKind, PodSets]
-) -> tuple[list[Group], list[str]]:
+def groups_of(objects: Iterable[Manifest], namespace: str, kinds: Mapping[GroupKind, PodSets]) -> tuple[list[Group], list[str]]:
     """The groups that objects make, and the objects of unknown kinds. KINDS: the pod sets of kinds that Kubernetes does not have."""
     found: list[Group] = []
     unknown: list[str] = []

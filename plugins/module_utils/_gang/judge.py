@@ -48,9 +48,7 @@ class Gang:
 
     def selects(self, pod: Manifest, selector: str) -> bool:
         """Whether a pod is one of the namespace that a selector of the gang means."""
-        return (
-            bool(selector) and pod["metadata"].get("namespace") == self.namespace and matches(labels_of(pod), selector)
-        )
+        return bool(selector) and pod["metadata"].get("namespace") == self.namespace and matches(labels_of(pod), selector)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -127,9 +125,7 @@ def _missing(group: Group, gang: Gang, pods: Sequence[Manifest]) -> Group:
     return dataclasses.replace(group, replicas=group.replicas - there, there=there)
 
 
-def _room(
-    gang: Gang, groups: Sequence[Group], seen: Seen, pods: Sequence[Manifest], leaving: Sequence[Manifest]
-) -> _Room:
+def _room(gang: Gang, groups: Sequence[Group], seen: Seen, pods: Sequence[Manifest], leaving: Sequence[Manifest]) -> _Room:
     """The room for the groups; without nodes where another than the default scheduler chooses them."""
     decided = any(caveats.deciders(group) for group in groups)
     staying: list[Manifest] = []

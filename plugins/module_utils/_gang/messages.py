@@ -21,9 +21,7 @@ _SHOWN = 5
 """Kinds of nodes that a sentence names."""
 
 
-def message(
-    fits: bool | None, reasons: Sequence[str], not_judged: Sequence[str], nearest: Sequence[Mapping[str, object]]
-) -> str:
+def message(fits: bool | None, reasons: Sequence[str], not_judged: Sequence[str], nearest: Sequence[Mapping[str, object]]) -> str:
     """The verdict in a few sentences."""
     if fits:
         return "All pods fit at once."
@@ -52,9 +50,7 @@ def _room(node: Node, group: Group) -> str:
     if refusal or held:
         return refusal or f"with room for {held}"
     lacking = [name for name, value in sorted(group.takes.items()) if node.most.get(name, 0) < value]
-    return "with too little free: " + " and ".join(
-        f"{shown(name, max(node.most.get(name, 0), 0))} {name}" for name in lacking
-    )
+    return "with too little free: " + " and ".join(f"{shown(name, max(node.most.get(name, 0), 0))} {name}" for name in lacking)
 
 
 def _requests(group: Group) -> str:

@@ -48,9 +48,7 @@ def gang(
     listed = [group(PodSet(row["name"], int(row["replicas"]), row["template"]), namespace) for row in rows]
     found = Gang(groups=[*made, *listed], unknown=unknown, leaving=leaving, staying=staying)
     if len({one.namespace for one in found.groups}) > 1:
-        raise InvalidInput(
-            "The groups of a gang are in one namespace", hint="Ask for those of each namespace by themselves."
-        )
+        raise InvalidInput("The groups of a gang are in one namespace", hint="Ask for those of each namespace by themselves.")
     return found
 
 

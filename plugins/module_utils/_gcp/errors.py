@@ -52,9 +52,7 @@ _NO_QUOTA = re.compile(r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |pro
 _STALE = re.compile(r"fingerprint mismatch")
 # A policy of the organization forbids it, which Google tells with the word of a condition that another request of the same kind may meet
 # (412 conditionNotMet: hashicorp/terraform-provider-google#2904, fortinet/fortigate-terraform-deploy#34; 400 failedPrecondition).
-_FORBIDDEN = re.compile(
-    r"(?P<name>(?:custom)?constraints/[\w.-]+)|org(?:anization)?[ _-]?polic(?:y|ies)|permitted customer", re.IGNORECASE
-)
+_FORBIDDEN = re.compile(r"(?P<name>(?:custom)?constraints/[\w.-]+)|org(?:anization)?[ _-]?polic(?:y|ies)|permitted customer", re.IGNORECASE)
 # A service's own account was refused, and not the caller: it is named, or GKE passes on what Compute Engine said to its account
 # (hashicorp/terraform-provider-google#8262, terraform-google-modules/terraform-google-kubernetes-engine#302).
 _AGENT = re.compile(r"(?P<name>service-\d+@[\w.-]+\.iam\.gserviceaccount\.com)|Google Compute Engine: Required '")
@@ -92,9 +90,7 @@ class Refused(CallRefused):
     Words are in the spelling of google.rpc.Code, whichever API they come from: compute's ``alreadyExists`` is ALREADY_EXISTS.
     """
 
-    def __init__(
-        self, message: str, hint: str | None = None, *, codes: t.Sequence[str], http: int = 0, said: str = ""
-    ) -> None:
+    def __init__(self, message: str, hint: str | None = None, *, codes: t.Sequence[str], http: int = 0, said: str = "") -> None:
         super().__init__(message, hint, code=codes[0] if codes else str(http))
         self.codes = frozenset(codes)
         self.http, self.said = http, said
@@ -180,11 +176,7 @@ def hint_of(found: Problem, codes: list[str], service: str, http: int = 0) -> st
     told = next((HINTS[code] for code in codes if code in HINTS), "")
     if told or not (http == 403 or "PERMISSION_DENIED" in codes):
         return told
-    spoken = (
-        name
-        for name in _PERMISSION.findall(found.message)
-        if not name.endswith((".googleapis.com", ".gserviceaccount.com"))
-    )
+    spoken = (name for name in _PERMISSION.findall(found.message) if not name.endswith((".googleapis.com", ".gserviceaccount.com")))
     named = found.metadata.get("permission") or next(spoken, "")
     lacks = f"lacks the permission {named}" if named else "lacks the permission"
     if agent := _AGENT.search(found.message):

@@ -27,9 +27,7 @@ class GcpArtifactRepository(Labelled):
     PARENT, CREATE = "projects/{project}/locations/{location}", "create"
     CHANGES = (Change(("description", "labels", "cleanupPolicies", "cleanupPolicyDryRun"), masked=True),)
     IDENTITY = ("name", "createTime")
-    HINTS: t.ClassVar = {
-        "PERMISSION_DENIED": "Check location, such as us-central1 or europe, and that the caller may manage repositories"
-    }
+    HINTS: t.ClassVar = {"PERMISSION_DENIED": "Check location, such as us-central1 or europe, and that the caller may manage repositories"}
     data_option = "delete_packages: true"
 
     location: str

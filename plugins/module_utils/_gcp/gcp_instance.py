@@ -69,9 +69,7 @@ class GcpInstance(Labelled):
         Change(("scheduling",), "setScheduling", "POST", "/setScheduling"),
         Change(("diskSizeGb",), "resize", "POST", "/resize"),
     )
-    HINTS: t.ClassVar = {
-        "INVALID_RESOURCE_USAGE": "The machine is protected against deletion: take that away first, if it may go"
-    }
+    HINTS: t.ClassVar = {"INVALID_RESOURCE_USAGE": "The machine is protected against deletion: take that away first, if it may go"}
     AT_REST = ("machineType", "serviceAccounts", "scheduling")
     FIXED_HINT = "Delete the machine and make it again; its boot disk is kept, and the new machine gets it"
 

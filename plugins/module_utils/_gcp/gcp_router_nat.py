@@ -40,9 +40,7 @@ class GcpRouterNat(Described):
     NOUN = "router"
     SERVICE, COLLECTION = "compute", "routers"
     PARENT = "projects/{project}/regions/{region}"
-    HINTS: t.ClassVar = {
-        "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove the VPN tunnels and attachments of the router first"
-    }
+    HINTS: t.ClassVar = {"RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove the VPN tunnels and attachments of the router first"}
     CHANGES = (Change(("description", "nat")),)
 
     region: str

@@ -100,6 +100,4 @@ class GcpSubnetwork(Described):
 
 def _holds(wider: str, narrower: str) -> bool:
     inner, outer = ipaddress.ip_network(narrower), ipaddress.ip_network(wider)
-    return (
-        isinstance(inner, ipaddress.IPv4Network) and isinstance(outer, ipaddress.IPv4Network) and inner.subnet_of(outer)
-    )
+    return isinstance(inner, ipaddress.IPv4Network) and isinstance(outer, ipaddress.IPv4Network) and inner.subnet_of(outer)

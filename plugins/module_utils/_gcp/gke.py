@@ -91,9 +91,7 @@ def cidr_block(option: str, text: str) -> str:
     try:
         return str(ipaddress.ip_network(text, strict=False))
     except ValueError as error:
-        raise InvalidInput(
-            f"{option}: {error}", hint="Write a range as 203.0.113.0/24, one address as 203.0.113.7/32"
-        ) from None
+        raise InvalidInput(f"{option}: {error}", hint="Write a range as 203.0.113.0/24, one address as 203.0.113.7/32") from None
 
 
 def pool_owner(pool: Body) -> str:

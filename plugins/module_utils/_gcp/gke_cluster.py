@@ -147,9 +147,7 @@ class GkeCluster(Rest):
             "gatewayApiConfig": None if self.gateway_api is None else {"channel": _CHANNELS[self.gateway_api]},
             "monitoringConfig": self._monitoring(),
             "loggingConfig": _components(self.logging_components),
-            "maintenancePolicy": None
-            if self.maintenance_window is None
-            else {"window": _window(self.maintenance_window)},
+            "maintenancePolicy": None if self.maintenance_window is None else {"window": _window(self.maintenance_window)},
             "currentMasterVersion": self.version,
         }
 
@@ -282,9 +280,7 @@ class GkeCluster(Rest):
             kept = (policy.get("window") or {}).get("maintenanceExclusions")
             window = {**({"maintenanceExclusions": kept} if kept else {}), **value["window"]}
             window.pop(_ANY_TIME, None)
-            return dataclasses.replace(
-                step, request={"maintenancePolicy": {**policy, "window": window}}, says="maintenance window"
-            )
+            return dataclasses.replace(step, request={"maintenancePolicy": {**policy, "window": window}}, says="maintenance window")
         name, says = UPDATES[field]
         if field == "currentMasterVersion":
             says = f"version {live[field]} to {value}"
@@ -304,9 +300,7 @@ class GkeCluster(Rest):
         """Node pools go with their cluster, so those of others keep it; those of an Autopilot cluster are its own."""
         if not self.owner or (live.get("autopilot") or {}).get("enabled"):
             return ""
-        pools = [
-            one for one in live.get("nodePools") or () if not (one.get("autoscaling") or {}).get("autoprovisioned")
-        ]
+        pools = [one for one in live.get("nodePools") or () if not (one.get("autoscaling") or {}).get("autoprovisioned")]
         theirs = ", ".join(sorted(one["name"] for one in pools if pool_owner(one) != self.owner))
         return f"has node pools of others ({theirs}), which would go with it" if theirs else ""
 

@@ -34,9 +34,7 @@ def read_cluster(api: Api, project: str, location: str, name: str, owner: str | 
         "certificate_authority": (cluster.get("masterAuth") or {}).get("clusterCaCertificate", ""),
         "version": cluster.get("currentMasterVersion", ""),
         "workload_pool": (cluster.get("workloadIdentityConfig") or {}).get("workloadPool", ""),
-        "cluster": {
-            key: value for key, value in cluster.items() if key not in ("nodePools", "nodeConfig", "masterAuth")
-        },
+        "cluster": {key: value for key, value in cluster.items() if key not in ("nodePools", "nodeConfig", "masterAuth")},
         "node_pools": [{**pool, "owner": pool_owner(pool)} for pool in pools],
     }
 

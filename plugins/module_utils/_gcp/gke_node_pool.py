@@ -147,16 +147,10 @@ class GkeNodePool(Rest):
         """The live pool without taints, labels and metadata that GKE added; a version at or above the desired one is shown as that."""
         config = dict(live.get("config") or {})
         asked = {row["key"] for row in (self.config or {}).get("taints") or ()}
-        config["taints"] = [
-            row for row in config.get("taints") or () if row["key"] in asked or row["key"] not in _GOOGLES_TAINTS
-        ]
+        config["taints"] = [row for row in config.get("taints") or () if row["key"] in asked or row["key"] not in _GOOGLES_TAINTS]
         for field, own in (("labels", _GOOGLES_LABELS), ("metadata", _GOOGLES_METADATA)):
             named = (self.config or {}).get(field) or {}
-            config[field] = {
-                key: value
-                for key, value in (config.get(field) or {}).items()
-                if key in named or not key.startswith(own)
-            }
+            config[field] = {key: value for key, value in (config.get(field) or {}).items() if key in named or not key.startswith(own)}
         version = live.get("version", "")
         done = self.version and reached(version, self.version)
         flat = {f"{_CONFIG}{key}": value for key, value in config.items()}
@@ -183,9 +177,7 @@ class GkeNodePool(Rest):
         self._refuse_totals(scaling)
         keys = [(row["key"], row["effect"]) for row in config.get("taints") or ()]
         if twice := sorted({f"{key}:{effect}" for key, effect in keys if keys.count((key, effect)) > 1}):
-            raise InvalidInput(
-                f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect"
-            )
+            raise InvalidInput(f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect")
 
     def _refuse_totals(self, scaling: Body) -> None:
         """GKE judges a slice of several machines by maxNodeCount, the number of a zone; it ignores the total."""

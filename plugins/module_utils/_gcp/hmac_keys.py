@@ -77,9 +77,7 @@ class HmacKeys:
         gone = self._step("delete", f"delete {access_id}", "DELETE", f"/{access_id}")
         return [off, gone] if state == ACTIVE else [gone]
 
-    def _step(
-        self, method: str, says: str, verb: str, below: str, request: Body | None = None, params: Body | None = None
-    ) -> Step:
+    def _step(self, method: str, says: str, verb: str, below: str, request: Body | None = None, params: Body | None = None) -> Step:
         path = f"projects/{self.project}/hmacKeys{below}"
         operation = f"projects.hmacKeys.{method}"
         return Step(operation, request or {}, says, "storage", verb=verb, path=path, params=params or {})

@@ -209,9 +209,7 @@ def _existing(wanted: IamMember, api: Api, *, check: bool) -> Body | None:
         if policy is not None or check or wanted.absent:
             return policy
         if not backoff.wait_for_retry(limit=api.retry_timeout):
-            raise InvalidInput(
-                f"Google {wanted.place.noun} does not exist", hint="Create it first, or correct resource"
-            )
+            raise InvalidInput(f"Google {wanted.place.noun} does not exist", hint="Create it first, or correct resource")
 
 
 def _stale(refused: Refused) -> bool:

@@ -73,6 +73,4 @@ def refuse_tags(owner: str, tags: t.Sequence[str]) -> None:
 
 def _refuse_too_many(owner: str, what: str, number: int) -> None:
     if number > MOST:
-        raise InvalidInput(
-            f"{owner} would have {number} {what}", hint=f"Google takes {MOST}, the owner's mark among them"
-        )
+        raise InvalidInput(f"{owner} would have {number} {what}", hint=f"Google takes {MOST}, the owner's mark among them")

@@ -198,9 +198,7 @@ class Rest(Resource):
     def method(self, name: str) -> str:
         return f"{self.METHODS or self.COLLECTION}.{name}"
 
-    def step(
-        self, method: str, says: str, request: Body | None = None, suffix: str = "", verb: str = "POST", **params: str
-    ) -> Step:
+    def step(self, method: str, says: str, request: Body | None = None, suffix: str = "", verb: str = "POST", **params: str) -> Step:
         """A request to the resource, or below it by SUFFIX."""
         path = self.path + suffix
         return Step(self.method(method), request or {}, says, self.SERVICE, "stable", verb, path, params)
@@ -253,9 +251,7 @@ class Rest(Resource):
         changeable = {key for change in self.CHANGES for key in change.fields}
         for key in sorted(others.keys() - changeable):
             now = asked_part(live.get(key), others[key], key)
-            raise InvalidInput(
-                f"{self.label} has {key} {now!r}; Google cannot change it to {others[key]!r}", hint=self.FIXED_HINT
-            )
+            raise InvalidInput(f"{self.label} has {key} {now!r}; Google cannot change it to {others[key]!r}", hint=self.FIXED_HINT)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -318,9 +318,7 @@ def _check_slice(label: str, found: Slice, row: Row, zones: int) -> None:
     """A node pool of several machines is one slice: all of them, in one zone, or none."""
     places = len(row.get("node_locations") or ()) or zones
     if places != 1:
-        raise InvalidInput(
-            f"{label}: a slice is in one zone, and the pool has {places}", hint="Name one zone in node_locations."
-        )
+        raise InvalidInput(f"{label}: a slice is in one zone, and the pool has {places}", hint="Name one zone in node_locations.")
     scaling = row.get("autoscaling") or {}
     totals = sorted(key for key in ("total_min_node_count", "total_max_node_count") if scaling.get(key) is not None)
     if totals:

@@ -66,14 +66,10 @@ def _names_an_object(payload: Manifest) -> bool:
     return bool((payload.get("details") or {}).get("name"))
 
 
-def to_error(
-    status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None
-) -> MusterError:
+def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None) -> MusterError:
     """The error for an answer that is not a success. ``what`` names the object or list. It shows no secret value of SENT."""
     if sent:  # causes name elements of a list by their keys, any of which may be secret
-        causes = [
-            {key: redact.without_secrets(str(text), sent) for key, text in cause.items()} for cause in _causes(payload)
-        ]
+        causes = [{key: redact.without_secrets(str(text), sent) for key, text in cause.items()} for cause in _causes(payload)]
         payload = {**payload, "details": {**(payload.get("details") or {}), "causes": causes}}
     message = _readable(payload, secret=bool(sent and redact.has_secret(sent))).rstrip(".") or f"HTTP status {status}"
     message = redact.without_secrets(message, sent) if sent else message
@@ -90,14 +86,8 @@ def to_error(
         return Gone(f"{what}: {message}", ref=ref)
     if status in (400, 413, 422):
         return _rejected(payload, message, ref, what)
-    if (
-        status == 500 and "failed to create typed patch object" in message
-    ):  # structured-merge-diff reads what is applied
-        hint = (
-            "An element of a list with keys may be there once: a variable, a port, a volume."
-            if "duplicate" in message
-            else ""
-        )
+    if status == 500 and "failed to create typed patch object" in message:  # structured-merge-diff reads what is applied
+        hint = "An element of a list with keys may be there once: a variable, a port, a volume." if "duplicate" in message else ""
         return Rejected(f"The API server refused {what}: {message}.", hint=hint, ref=ref)
     return ServerError(f"The API server failed to {verb} {what} (status {status}): {message}.", ref=ref)
 
@@ -153,9 +143,7 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
     every = _manager_conflicts(payload)
     conflicts = [found for found in every if found[1] not in BOOKKEEPING] or every
     if not conflicts:
-        return Conflict(
-            f"Cannot {verb} {what}: {message}.", ref=ref, hint="Somebody else changes it at the same time; run again."
-        )
+        return Conflict(f"Cannot {verb} {what}: {message}.", ref=ref, hint="Somebody else changes it at the same time; run again.")
     by_manager: dict[str, list[str]] = {}
     for manager, field in conflicts:
         by_manager.setdefault(manager, []).append(field)

@@ -200,9 +200,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
         file.write(content)
 
 
-def _pairs(
-    place: _Place, authority: str, subject: str, leaves: Sequence[Leaf], *, in_use: bool
-) -> tuple[_Pair, dict[str, _Pair]]:
+def _pairs(place: _Place, authority: str, subject: str, leaves: Sequence[Leaf], *, in_use: bool) -> tuple[_Pair, dict[str, _Pair]]:
     """The authority and the certificates it signed: valid existing ones, and new ones for the rest."""
     own = _authority(place, authority, subject, [leaf.secret for leaf in leaves], in_use=in_use)
     pairs = {}

@@ -196,9 +196,7 @@ class Transport:
 
     def _worth_again(self, answer: Answer) -> bool:
         restarted = self._clock.monotonic() - self._broken_at < _SETTLING
-        return answers.is_retryable(answer.status, answer.json()) or (
-            restarted and answers.is_startup_answer(answer.status, answer.json())
-        )
+        return answers.is_retryable(answer.status, answer.json()) or (restarted and answers.is_startup_answer(answer.status, answer.json()))
 
     def stream(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> t.Iterator[bytes]:
         """The lines of one long answer, over a separate connection, until the server ends it or breaks off."""
@@ -476,9 +474,7 @@ class HttpCluster:
         for path in ("/api", "/apis"):
             listing = self._json("GET", path, {}, verb="discover", what=path, accept=f"{_DISCOVERY},{_JSON}")
             if listing.get("kind") != "APIGroupDiscoveryList":
-                raise InvalidInput(
-                    "This API server has no aggregated discovery; Kubernetes 1.30 or later is needed to prune."
-                )
+                raise InvalidInput("This API server has no aggregated discovery; Kubernetes 1.30 or later is needed to prune.")
             found += kinds.discovered_kinds(listing)
             found.unknown += kinds.unavailable_groups(listing)
         return found
@@ -492,9 +488,7 @@ class HttpCluster:
             return None
         return self._checked(answer, verb="get", ref=ref, what=str(ref))
 
-    def list(
-        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
-    ) -> Listing:
+    def list(self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None) -> Listing:
         try:
             return self._list(api_version, kind, namespace, label_selector, _JSON)
         except NotFound:
@@ -511,9 +505,7 @@ class HttpCluster:
     ) -> Listing:
         return self._list(api_version, kind, namespace, label_selector, _METADATA, limit)
 
-    def apply(
-        self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
-    ) -> Manifest:
+    def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER) -> Manifest:
         metadata = manifest["metadata"]
         ref = Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
         query = {"fieldManager": manager, "force": str(force_conflicts).lower(), "fieldValidation": "Strict"}
@@ -648,13 +640,9 @@ class HttpCluster:
             query["limit"] = str(limit)
         path = _path(api_version, resource, namespace)
         answer = self._http.call("GET", path, query, accept=accept)
-        found = self._checked(
-            answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}"
-        )
+        found = self._checked(answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}")
         # Items of a list lack apiVersion and kind.
-        items = (
-            redact.seal_secrets({**item, "apiVersion": api_version, "kind": kind}) for item in found.get("items") or []
-        )
+        items = (redact.seal_secrets({**item, "apiVersion": api_version, "kind": kind}) for item in found.get("items") or [])
         about = found.get("metadata") or {}
         return Listing(items, about.get("resourceVersion") or "", partial=bool(about.get("continue")))
 
@@ -673,9 +661,7 @@ class HttpCluster:
             raise MissingKind(f"The cluster does not serve {kind} of {api_version}.")
         return resource
 
-    def _json(
-        self, method: str, path: str, query: dict[str, str], *, verb: str, what: str, accept: str = _JSON
-    ) -> Manifest:
+    def _json(self, method: str, path: str, query: dict[str, str], *, verb: str, what: str, accept: str = _JSON) -> Manifest:
         return self._checked(self._http.call(method, path, query, accept=accept), verb=verb, ref=None, what=what)
 
     @staticmethod
@@ -695,9 +681,7 @@ def request_body(body: Manifest) -> bytes:
 
     YAML refuses the surrogate pairs by which JSON escapes characters beyond U+FFFF, and breaks lines at some that JSON leaves as they are.
     """
-    return _NOT_IN_YAML.sub(
-        lambda found: f"\\u{ord(found[0]):04x}", json.dumps(body, ensure_ascii=False, default=_revealed)
-    ).encode()
+    return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(body, ensure_ascii=False, default=_revealed)).encode()
 
 
 def _group_path(api_version: str) -> str:

@@ -77,9 +77,7 @@ class Cluster(t.Protocol):
     def kinds(self) -> Kinds:
         """List each (apiVersion, kind, resource) that can be listed and deleted, in the group's preferred version."""
 
-    def apply(
-        self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
-    ) -> Manifest:
+    def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER) -> Manifest:
         """Server-side apply; the object as stored (or as it would be).
 
         ``metadata.uid`` limits it to that very object, ``metadata.resourceVersion`` to that version of it: Conflict otherwise.

@@ -118,9 +118,7 @@ class Exec:
 
     def __init__(self, config: settings.Settings, cluster: t.Mapping[str, t.Any], now: Now | None = None) -> None:
         """``cluster`` is what the plugin learns with provideClusterInfo."""
-        config.refuse_unknown(
-            "apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo"
-        )
+        config.refuse_unknown("apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo")
         self._config = config
         self._cluster = cluster
         self._now = now or _utc
@@ -144,9 +142,7 @@ class Exec:
             raise InvalidInput(f"{self._plugin} asks at a terminal (interactiveMode Always), and a playbook has none.",
                                hint="Use one that asks nothing, such as that of a service account.")  # fmt: skip
         if mode not in ("", "Never", "IfAvailable"):
-            raise InvalidInput(
-                f"{self._plugin} has interactiveMode {mode!r}.", hint="It is Never, IfAvailable or Always."
-            )
+            raise InvalidInput(f"{self._plugin} has interactiveMode {mode!r}.", hint="It is Never, IfAvailable or Always.")
 
     @property
     def _plugin(self) -> str:
@@ -175,16 +171,12 @@ class Exec:
                 stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXEC_TIMEOUT, check=False,
             )  # fmt: skip
         except FileNotFoundError:
-            failure: Exception = InvalidInput(
-                f"{self._plugin} is not installed.", hint=self._config.text("installHint")
-            )
+            failure: Exception = InvalidInput(f"{self._plugin} is not installed.", hint=self._config.text("installHint"))
         except subprocess.TimeoutExpired:
             failure = Unauthorized(f"{self._plugin} did not end within {_EXEC_TIMEOUT} s.",
                                    hint="It may wait for a login that it cannot ask for.")  # fmt: skip
         except (OSError, ValueError) as exc:
-            failure = Unauthorized(
-                f"{self._plugin} failed: {getattr(exc, 'strerror', None) or 'it cannot be started'}."
-            )
+            failure = Unauthorized(f"{self._plugin} failed: {getattr(exc, 'strerror', None) or 'it cannot be started'}.")
         else:
             if done.returncode == 0:
                 return Sensitive(done.stdout)

@@ -191,17 +191,13 @@ class DeletionFacts:
         """Deleting a definition deletes all objects of its kind."""
         kinds = self._kinds.of_definition(ref.name)
         if not kinds:
-            return dataclasses.replace(
-                known, unknown="its kind is not served now, so it is unknown whether objects of it exist"
-            )
+            return dataclasses.replace(known, unknown="its kind is not served now, so it is unknown whether objects of it exist")
         found: dict[str, Manifest] = {}
         for api_version, kind in kinds:
             try:
                 items = self._cluster.list_metadata(api_version, kind)
             except MusterError as exc:
-                return dataclasses.replace(
-                    known, unknown=f"whether objects of its kind exist: {exc.message.rstrip('.')}"
-                )
+                return dataclasses.replace(known, unknown=f"whether objects of its kind exist: {exc.message.rstrip('.')}")
             found.update({str(ref_of(item)): item for item in items if not self._goes(item)})
         if not found:
             return known

@@ -177,9 +177,7 @@ class _Run:
 
     def _deletion(self, refs: list[Ref], *, check: bool) -> Deletion:
         ownership = Ownership(self.options.owner, namespaces=self._reached(refs))
-        return Deletion(
-            self.cluster, ownership, check, "delete_data", self.delete_data, self.options.parallel, clock=self.clock
-        )
+        return Deletion(self.cluster, ownership, check, "delete_data", self.delete_data, self.options.parallel, clock=self.clock)
 
     def _delete_prune_record(self, refs: list[Ref]) -> None:
         delete_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
@@ -214,9 +212,7 @@ class _Run:
             clock=self.clock,
         )
         left = {
-            ref: item
-            for ref, item in by_ref(found).items()
-            if ref.identity not in desired and LABEL_PRUNE_RECORD not in labels_of(item)
+            ref: item for ref, item in by_ref(found).items() if ref.identity not in desired and LABEL_PRUNE_RECORD not in labels_of(item)
         }
         return left, warnings
 
@@ -224,9 +220,7 @@ class _Run:
         """Delete objects that have our label and are no longer desired, last wave first; record it if nothing is left over."""
         refs, uids = [step.ref for step in steps], _uids(steps) | _uids_of(report.objects.values())
         found, warnings = self._leftovers(steps)
-        shared = {
-            ref: item for ref, item in shared_namespaces(self.cluster, self.options.owner).items() if ref not in refs
-        }
+        shared = {ref: item for ref, item in shared_namespaces(self.cluster, self.options.owner).items() if ref not in refs}
         deletion = self._deletion(refs, check=self.options.check or lease is None)
         pruned = deletion.remove(found, uids).merge(deletion.release(shared))
         if lease is None and pruned.changed and not self.options.check:
@@ -267,9 +261,7 @@ def _uids_of(objects: t.Iterable[Manifest]) -> set[str]:
     return {item["metadata"]["uid"] for item in objects if item["metadata"].get("uid")}
 
 
-def _wait_ready(
-    run: _Run, steps: list[PlannedObject], report: Report, timeout: float, predicates: Predicates | None
-) -> None:
+def _wait_ready(run: _Run, steps: list[PlannedObject], report: Report, timeout: float, predicates: Predicates | None) -> None:
     """Wait; an error also contains what was applied before."""
     refs = [step.ref for step in steps]
     # An object that is not ours lacks our label, so a list by that label would miss it.
@@ -359,9 +351,7 @@ def _rehearse(writer: Writer, steps: list[PlannedObject], options: ApplyOptions)
 def _wait_for_definitions(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:
     """Definitions take a moment to be served, and a later wave may have objects of their kinds."""
     known: dict[Ref, Manifest | None] = {
-        change.ref: found
-        for change, found in results
-        if change.ref.group_kind == DEFINITION and change.changed and found
+        change.ref: found for change, found in results if change.ref.group_kind == DEFINITION and change.changed and found
     }
     if not known:
         return

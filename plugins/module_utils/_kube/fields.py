@@ -75,18 +75,12 @@ def kept_by_others(live: Manifest, takers: t.Container[str]) -> list[str]:
         manager = str(entry.get("manager"))
         if manager not in takers and not manager.startswith(_OF_KUBERNETES):
             paths = sorted(_paths(entry.get("fieldsV1") or {}, ""))
-            leaves = [
-                path
-                for path, after in zip(paths, [*paths[1:], ""], strict=True)
-                if not after.startswith((f"{path}.", f"{path}["))
-            ]
+            leaves = [path for path, after in zip(paths, [*paths[1:], ""], strict=True) if not after.startswith((f"{path}.", f"{path}["))]
             kept += [f"{path} stays with {manager}" for path in leaves]
     return kept
 
 
-def transferred_fields(
-    live: Manifest, givers: t.Collection[str], taker: str, defaults: Trie | None = None
-) -> list[Manifest]:
+def transferred_fields(live: Manifest, givers: t.Collection[str], taker: str, defaults: Trie | None = None) -> list[Manifest]:
     """``managedFields`` with the givers' fields, those that the taker created, and DEFAULTS of the server, as applied by the taker.
 
     The taker's next apply then drops those that are not desired.
@@ -231,9 +225,7 @@ def _places(live: t.Any, entries: t.Iterable[str | None]) -> dict[str, int]:
     if not keys or not isinstance(live, list):
         return {}
     names = next(iter(keys.values()))
-    there = {
-        tuple(item.get(name) for name in names): index for index, item in enumerate(live) if isinstance(item, dict)
-    }
+    there = {tuple(item.get(name) for name in names): index for index, item in enumerate(live) if isinstance(item, dict)}
     found = {entry: there.get(tuple(wanted.get(name) for name in names)) for entry, wanted in keys.items()}
     return {entry: index for entry, index in found.items() if index is not None}
 
@@ -258,9 +250,7 @@ def defaults_in_the_way(desired: Manifest, live: Manifest, refused: t.Iterable[s
                 # Beside the fields of ``spec`` itself lie those that the server allocates.
                 beside = free if len(trail) > 1 or not above else []
                 for key in [last] if last in free else beside if trail else []:
-                    found = _united(
-                        found, functools.reduce(lambda below, part: {part: below}, reversed((*trail, f"f:{key}")), {})
-                    )
+                    found = _united(found, functools.reduce(lambda below, part: {part: below}, reversed((*trail, f"f:{key}")), {}))
     return found
 
 

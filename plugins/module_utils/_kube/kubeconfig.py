@@ -99,11 +99,7 @@ def load(params: Params, env: Environment | None = None) -> Connection:
 
 
 def _check_privacy(found: Connection) -> None:
-    if (
-        found.url.scheme == "https"
-        or isinstance(found.credentials, Anonymous)
-        or proxy.is_loopback(found.url.hostname or "")
-    ):
+    if found.url.scheme == "https" or isinstance(found.credentials, Anonymous) or proxy.is_loopback(found.url.hostname or ""):
         return
     raise InvalidInput(
         f"The server {found.server} ({found.source}) is asked without TLS, and everybody on the way could read the credentials.",
@@ -227,9 +223,7 @@ def _parse(path: pathlib.Path, *, alone: bool) -> dict[str, t.Any]:
             return t.cast(dict[str, t.Any], to_plain_values(parsed))
         if parsed is None and not alone:
             return {}
-        raise InvalidInput(
-            f"The kubeconfig {path} is empty or not a mapping.", hint="A kubeconfig has clusters, contexts and users."
-        )
+        raise InvalidInput(f"The kubeconfig {path} is empty or not a mapping.", hint="A kubeconfig has clusters, contexts and users.")
     raise InvalidInput(f"The kubeconfig {path} is not YAML: {said}{where}.")
 
 
@@ -255,9 +249,7 @@ def _named(config: dict[str, t.Any], folder: pathlib.Path, source: str) -> _Kube
 def _selected(config: _Kubeconfig, context_name: str | None, source: str) -> Connection:
     name = context_name or config.current
     if not name:
-        raise InvalidInput(
-            f"The kubeconfig {source} has no current-context.", hint="Choose one with the option context."
-        )
+        raise InvalidInput(f"The kubeconfig {source} has no current-context.", hint="Choose one with the option context.")
     context = _entry(config.contexts, "context", name, source)
     context.refuse_unknown(*_CONTEXT)
     cluster = _entry(config.clusters, "cluster", context.text("cluster"), source)
@@ -283,9 +275,7 @@ def _selected(config: _Kubeconfig, context_name: str | None, source: str) -> Con
         client_cert=user.pem("client-certificate"),
         client_key=Sensitive(key) if key else None,
         tls_server_name=cluster.text("tls-server-name") or None,
-        proxy=proxy.parse(cluster.text("proxy-url"), f"proxy-url of {cluster.where}")
-        if "proxy-url" in cluster
-        else None,
+        proxy=proxy.parse(cluster.text("proxy-url"), f"proxy-url of {cluster.where}") if "proxy-url" in cluster else None,
         headers=_impersonation(user),
     )
 
@@ -354,9 +344,7 @@ def _with_options(found: Connection, params: Params) -> Connection:
         changes["proxy"] = proxy.parse(str(params["proxy"]), "option proxy")
     user, groups = params.get("impersonate_user"), params.get("impersonate_groups") or ()
     if groups and not user:
-        raise InvalidInput(
-            "impersonate_groups needs impersonate_user.", hint="Kubernetes acts as groups only with a user."
-        )
+        raise InvalidInput("impersonate_groups needs impersonate_user.", hint="Kubernetes acts as groups only with a user.")
     if user:
         changes["headers"] = headers.impersonation(str(user), [str(group) for group in groups], "", {})
     return dataclasses.replace(found, **changes)

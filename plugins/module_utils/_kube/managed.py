@@ -106,9 +106,7 @@ def _each(kinds: list[Kind], read: t.Callable[[Kind], list[Manifest]]) -> list[M
     return list({str(item["metadata"].get("uid") or ref_of(item)): item for item in found}.values())
 
 
-def managed_objects(
-    cluster: Cluster, *, namespace: str | None = None, trainings: t.Mapping[str, str] | None = None
-) -> list[Managed]:
+def managed_objects(cluster: Cluster, *, namespace: str | None = None, trainings: t.Mapping[str, str] | None = None) -> list[Managed]:
     """List the objects with our label, each with its state if the kind has one.
 
     ``trainings``: the kind of training by the label that all of its objects have, and whose value is its name.
@@ -122,9 +120,7 @@ def managed_objects(
         return list(read(api_version, name, namespace, LABEL_OWNER))
 
     found = _each(_kinds(cluster, namespaced_only=namespace is not None), observe)
-    return sorted(
-        (_managed(item, trainings or {}) for item in found), key=lambda item: (item.owner, item.home, item.ref)
-    )
+    return sorted((_managed(item, trainings or {}) for item in found), key=lambda item: (item.owner, item.home, item.ref))
 
 
 def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
@@ -151,9 +147,7 @@ def unmanaged_objects(cluster: Cluster, namespace: str) -> list[str]:
     return [*map(str, foreign), *unseen]
 
 
-def served_kinds(
-    cluster: Cluster, clock: Clock = SYSTEM_CLOCK, *, new: t.Container[str] = ()
-) -> tuple[Kinds, list[tuple[str, str]]]:
+def served_kinds(cluster: Cluster, clock: Clock = SYSTEM_CLOCK, *, new: t.Container[str] = ()) -> tuple[Kinds, list[tuple[str, str]]]:
     """The kinds that are served; and those that may have objects but cannot be listed now, with the reason.
 
     ``new``: API versions (group/version) that nothing served until now, so that they have no objects.
@@ -178,9 +172,7 @@ def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
     return [*found, *((name, missing) for name in names if not kinds.of_definition(name))]
 
 
-def namespace_contents(
-    cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK
-) -> tuple[list[Manifest], list[str]]:
+def namespace_contents(cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK) -> tuple[list[Manifest], list[str]]:
     """Metadata of the objects in NAMESPACE except those of controllers and Kubernetes' own; and what cannot be listed."""
 
     def observe() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
@@ -189,9 +181,7 @@ def namespace_contents(
         found, unseen, gone = _within(cluster, namespace, kinds)
         return (found, unseen, kinds, missing), "a kind vanished meanwhile" if gone else None
 
-    found, unseen, kinds, missing = last_answer(
-        observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=fixed_interval(_LOOK_AGAIN, clock)
-    )
+    found, unseen, kinds, missing = last_answer(observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=fixed_interval(_LOOK_AGAIN, clock))
     unseen += [f"objects of {name}: {why}" for name, why in missing]
     listed = {(group_of(api_version), kind) for api_version, kind, _resource in kinds}
     return [item for item in found if not _comes_by_itself(item, listed)], sorted(unseen)

@@ -149,11 +149,7 @@ def describe(node: Manifest) -> dict[str, t.Any]:
 def read(cluster: Cluster, query: NodeQuery) -> tuple[Nodes, str]:
     """The nodes that QUERY selects, and the resource version at which they were read."""
     listing = cluster.list("v1", "Node")
-    fitting = [
-        node
-        for node in listing
-        if not query.selectors or any(matches(labels_of(node), selector) for selector in query.selectors)
-    ]
+    fitting = [node for node in listing if not query.selectors or any(matches(labels_of(node), selector) for selector in query.selectors)]
     nodes = Nodes(query, fitting)
     if query.plugin and nodes.lacking:
         nodes = _with_words(cluster, nodes, query.plugin)

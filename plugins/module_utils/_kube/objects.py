@@ -212,9 +212,7 @@ def location_digest(owner: str, ref: Ref) -> str:
 
 def is_made_for(manifest: Manifest, owner: str) -> bool:
     """Whether the object's own record says that it was made for this owner at this very place."""
-    return annotations_of(manifest).get(ANNOTATION_APPLIED, "").rpartition(":")[2] == location_digest(
-        owner, ref_of(manifest)
-    )
+    return annotations_of(manifest).get(ANNOTATION_APPLIED, "").rpartition(":")[2] == location_digest(owner, ref_of(manifest))
 
 
 def labels_of(manifest: Manifest) -> dict[str, str]:
@@ -249,10 +247,7 @@ def to_plain_values(value: t.Any) -> t.Any:
         # str's own methods, because those of a subclass may return the subclass again, which PyYAML cannot read.
         return str.encode(value, "utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
     if isinstance(value, t.Mapping):
-        return {
-            to_plain_values(key) if isinstance(key, str) else _key(key, value): to_plain_values(item)
-            for key, item in value.items()
-        }
+        return {to_plain_values(key) if isinstance(key, str) else _key(key, value): to_plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_plain_values(item) for item in value]
     if isinstance(value, dt.date):

@@ -32,9 +32,7 @@ BUILT_IN_GROUPS = frozenset({
     "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
 })  # fmt: skip
 
-WAVE_FOUNDATIONS, WAVE_RULES, WAVE_CONFIGURATION, WAVE_POLICIES, WAVE_WORKLOADS, WAVE_ON_WORKLOADS, WAVE_CUSTOM = range(
-    7
-)
+WAVE_FOUNDATIONS, WAVE_RULES, WAVE_CONFIGURATION, WAVE_POLICIES, WAVE_WORKLOADS, WAVE_ON_WORKLOADS, WAVE_CUSTOM = range(7)
 
 # Two kinds share a wave only if neither a controller nor an admission plugin deletes, refuses or changes an object of one for want of an
 # object of the other. The sources are those of Kubernetes 1.36; deletion goes the other way, for the same reasons.

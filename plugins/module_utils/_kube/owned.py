@@ -115,9 +115,7 @@ def _listed(
             raise
         return [], [f"Objects of kind {kind} are left out: {exc.message}"]
     items: list[Manifest] = []
-    warnings = [
-        f"Only namespaces {', '.join(sorted(namespaces))} were searched: the user may not list objects of all namespaces."
-    ]
+    warnings = [f"Only namespaces {', '.join(sorted(namespaces))} were searched: the user may not list objects of all namespaces."]
     for namespace in namespaces:
         try:
             items += cluster.list_metadata(api_version, kind, namespace, selector)

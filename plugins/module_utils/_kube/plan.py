@@ -132,9 +132,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     missing = [ref for ref in served if ref not in live and namespaces.exists(ref.namespace)]
     live.update(_read_of_others(cluster, missing, options))
     unserved = known.keys() - set(served)
-    steps, failures = run_all(
-        lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1
-    )
+    steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1)
     raise_overtaken(failures)
     raise_all([*failures, *_lost_tokens(cluster, steps, namespaces, options)])
     steps = run_all_or_raise(lambda step: _asked_again(cluster, step, options), steps, parallel=options.parallel)
@@ -143,9 +141,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
 
 
-def _lost_tokens(
-    cluster: Cluster, steps: list[PlannedObject], namespaces: _Namespaces, options: ApplyOptions
-) -> list[NotFound]:
+def _lost_tokens(cluster: Cluster, steps: list[PlannedObject], namespaces: _Namespaces, options: ApplyOptions) -> list[NotFound]:
     """Return the problems of Secrets for tokens. A namespace that other tasks are yet to create may get more accounts with it."""
     if options.expected is None:
         return []
@@ -160,9 +156,7 @@ def _asked_again(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -
     if live is None or step.verdict != "unchanged" or not step.ours or CHANGED not in record:
         return step
     try:
-        stored = cluster.apply(
-            with_annotation(step.desired, ANNOTATION_NOT_KEPT, record), dry_run=True, manager=options.manager
-        )
+        stored = cluster.apply(with_annotation(step.desired, ANNOTATION_NOT_KEPT, record), dry_run=True, manager=options.manager)
     except MusterError:  # it is as it was left, and the next change will tell why
         return step
     if without_bookkeeping(stored) == without_bookkeeping(live):
@@ -184,10 +178,7 @@ def _with_overwrites(step: PlannedObject, options: ApplyOptions) -> PlannedObjec
 def _with_changing_kinds(steps: list[PlannedObject]) -> list[PlannedObject]:
     """The steps; an object whose definition this run changes is deferred, because only the new definition can judge it."""
     changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
-    return [
-        dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step
-        for step in steps
-    ]
+    return [dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step for step in steps]
 
 
 Group: t.TypeAlias = "tuple[str, str, str | None]"
@@ -210,9 +201,7 @@ def _read_of_others(cluster: Cluster, refs: list[Ref], options: ApplyOptions) ->
     groups = _groups(refs)
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     absent: set[Ref] = set()
-    for group, there in zip(
-        many, run_all_or_raise(lambda group: _names(cluster, group), many, parallel=options.parallel), strict=True
-    ):
+    for group, there in zip(many, run_all_or_raise(lambda group: _names(cluster, group), many, parallel=options.parallel), strict=True):
         absent.update(ref for ref in groups[group] if there is not None and ref.name not in there)
     asked = [ref for ref in refs if ref not in absent]
     found = zip(asked, run_all_or_raise(cluster.get, asked, parallel=options.parallel), strict=True)
@@ -240,9 +229,7 @@ def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref,
         try:
             return {ref_of(item): item for item in cluster.list(*what, options.selector)}
         except Forbidden:  # some may only read what they name
-            return dict(
-                zip(groups[what], run_all_or_raise(cluster.get, groups[what], parallel=options.parallel), strict=True)
-            )
+            return dict(zip(groups[what], run_all_or_raise(cluster.get, groups[what], parallel=options.parallel), strict=True))
 
     desired = set(refs)
     asked: list[Group | Ref] = [*many, *few]
@@ -253,9 +240,7 @@ def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref,
 class _Namespaces:
     """The namespaces that exist. Only those in which an object was not found are read, so a rerun reads none."""
 
-    def __init__(
-        self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
-    ) -> None:
+    def __init__(self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions) -> None:
         self._desired = namespaces_among(desired)
         self._expected = None if options.expected is None else self._desired | options.expected.namespaces
         refs = [ref_of(manifest) for manifest in desired]
@@ -359,11 +344,7 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Pla
     if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(desired)[ANNOTATION_APPLIED]:
         return PlannedObject(ref, desired, live, "update", "the definition changed", takes=takes)
     not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
-    lost = [
-        path
-        for path in fields.unowned_paths(desired, live, options.manager)
-        if path not in (not_kept or "").split("\n")
-    ]
+    lost = [path for path in fields.unowned_paths(desired, live, options.manager) if path not in (not_kept or "").split("\n")]
     if lost:
         return PlannedObject(ref, _with_not_kept_record(desired, not_kept), live, "update", _drift(live, lost, options))
     if not redact.same_secrets(desired, live):
@@ -377,9 +358,7 @@ def _with_label_of_maker(desired: Manifest, live: Manifest, options: ApplyOption
     ours = labels.get(LABEL_MANAGED_BY) == FIELD_MANAGER
     if not ours or labels_of(live).get(LABEL_MANAGED_BY, FIELD_MANAGER) == FIELD_MANAGER:
         return desired
-    if LABEL_MANAGED_BY in fields.owned_keys(
-        live, options.manager, "metadata", "labels"
-    ):  # it was said in our manifest
+    if LABEL_MANAGED_BY in fields.owned_keys(live, options.manager, "metadata", "labels"):  # it was said in our manifest
         return desired
     rest = {key: value for key, value in labels.items() if key != LABEL_MANAGED_BY}
     return {**desired, "metadata": {**desired["metadata"], "labels": rest}}
@@ -388,11 +367,7 @@ def _with_label_of_maker(desired: Manifest, live: Manifest, options: ApplyOption
 def _ways_to_have(theirs: str, ours: str) -> str:
     """Decide what to do about an object of another owner."""
     (name, home), (our_name, our_home) = name_and_home(theirs), name_and_home(ours)
-    same = (
-        f"If these are the same objects as before, set namespace: {home}. "
-        if (name, bool(home)) == (our_name, bool(our_home))
-        else ""
-    )
+    same = f"If these are the same objects as before, set namespace: {home}. " if (name, bool(home)) == (our_name, bool(our_home)) else ""
     return f"{same}Give the object another name, or take it over with force_conflicts."
 
 
@@ -410,9 +385,7 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Planne
         takes = _former_managers(live, options, *fields.makers(live))
         kept = fields.kept_by_others(live, {*takes, options.manager})
         more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
-        return PlannedObject(
-            ref, desired, live, "update", "; ".join(["existed already", "adopted", *kept[:_NAMED]]) + more, takes=takes
-        )
+        return PlannedObject(ref, desired, live, "update", "; ".join(["existed already", "adopted", *kept[:_NAMED]]) + more, takes=takes)
     differ = list(fields.differing_paths(live, _asked_for(desired)))
     if not differ:
         return PlannedObject(

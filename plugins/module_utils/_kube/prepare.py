@@ -92,11 +92,7 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
 
 def with_apply_record(desired: Manifest) -> Manifest:
     """The object with an annotation that records its digest, its owner and its place."""
-    annotations = {
-        key: value
-        for key, value in annotations_of(desired).items()
-        if key not in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
-    }
+    annotations = {key: value for key, value in annotations_of(desired).items() if key not in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)}
     bare = {**desired, "metadata": {**desired["metadata"], "annotations": annotations}}
     place = location_digest(owner_on(desired), ref_of(desired))
     return with_annotation(bare, ANNOTATION_APPLIED, f"{digest(bare)}:{place}")

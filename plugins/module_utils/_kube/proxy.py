@@ -129,9 +129,7 @@ def _proxied(host: str, port: str, exceptions: str) -> bool:
     address = _address(host)
     if is_loopback(host):
         return False
-    return not any(
-        _matches(entry.strip().lower(), host, port, address) for entry in exceptions.split(",") if entry.strip()
-    )
+    return not any(_matches(entry.strip().lower(), host, port, address) for entry in exceptions.split(",") if entry.strip())
 
 
 def _matches(entry: str, host: str, port: str, address: Address | None) -> bool:

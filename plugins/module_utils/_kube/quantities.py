@@ -56,10 +56,7 @@ def _with_canonical(value: t.Any) -> t.Any:
 
 def _canonical_field(key: str, item: t.Any) -> t.Any:
     if key in _MAPS and isinstance(item, dict):
-        return {
-            name: _canonical_field(name, amount) if isinstance(amount, dict) else canonical(amount)
-            for name, amount in item.items()
-        }
+        return {name: _canonical_field(name, amount) if isinstance(amount, dict) else canonical(amount) for name, amount in item.items()}
     if key in _FREE:
         return item
     return canonical(item) if key in _SINGLE else _with_canonical(item)

@@ -46,9 +46,7 @@ def deletion_state(manifest: Manifest | None) -> State:
         return State(False, "is not being deleted yet")
     finalizers = [*(manifest["metadata"].get("finalizers") or []), *_of_namespace(manifest)]
     waits = f" and waits for its finalizers {', '.join(finalizers)}" if finalizers else ""
-    return State(
-        False, "; ".join([f"is being deleted since {_deletion_requested_at(manifest)}{waits}", *_remains(manifest)])
-    )
+    return State(False, "; ".join([f"is being deleted since {_deletion_requested_at(manifest)}{waits}", *_remains(manifest)]))
 
 
 def _deletion_requested_at(manifest: Manifest) -> str:
@@ -73,11 +71,7 @@ def _remains(manifest: Manifest) -> list[str]:
     """The conditions that prevent the deletion of a namespace: those that are true."""
     if group_kind(manifest) != NAMESPACE:
         return []
-    return [
-        f"{row['type']}: {row.get('message') or row.get('reason')}"
-        for row in conditions(manifest)
-        if row.get("status") == "True"
-    ]
+    return [f"{row['type']}: {row.get('message') or row.get('reason')}" for row in conditions(manifest) if row.get("status") == "True"]
 
 
 def recreated_by(manifest: Manifest) -> str:
@@ -152,11 +146,7 @@ def replica_set(manifest: Manifest) -> State:
     available = status.get("availableReplicas", 0)
     if status.get("replicas", 0) > desired:
         return State(False, f"{status['replicas'] - desired} replicas too many are still there")
-    return (
-        READY
-        if available >= desired
-        else State(False, f"{available} of {desired} available{_pod_creation_failure(manifest)}")
-    )
+    return READY if available >= desired else State(False, f"{available} of {desired} available{_pod_creation_failure(manifest)}")
 
 
 @_of_observed

@@ -58,9 +58,7 @@ _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfigurati
 def last_seen(cluster: Cluster, ref: Ref, state: State, manifest: Manifest | None) -> str:
     """Return why an object is not ready (or not deleted): its own status, and what can be found beyond it."""
     # A condition and an event may tell the same, in words that differ after the first colon in a pod's name.
-    found = [
-        said for said in _outside_causes(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason
-    ]
+    found = [said for said in _outside_causes(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason]
     return "; ".join([f"{ref}: {state.reason}", *found])
 
 
@@ -189,10 +187,7 @@ def _api_service(cluster: Cluster, name: str) -> str:
     available = condition(found, "Available")
     if not available or available.get("status") == "True":
         return ""
-    return (
-        f"APIService {name} (Service {service['namespace']}/{service['name']}) does not answer "
-        f"({reason_of(available)}): {advice}"
-    )
+    return f"APIService {name} (Service {service['namespace']}/{service['name']}) does not answer ({reason_of(available)}): {advice}"
 
 
 def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
@@ -213,9 +208,7 @@ def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
 
 def ready_endpoints(cluster: Cluster, service: Ref) -> int:
     """Count the ready endpoints of a Service; by the API's definition one without the condition is ready."""
-    slices = cluster.list(
-        "discovery.k8s.io/v1", "EndpointSlice", service.namespace, f"kubernetes.io/service-name={service.name}"
-    )
+    slices = cluster.list("discovery.k8s.io/v1", "EndpointSlice", service.namespace, f"kubernetes.io/service-name={service.name}")
     endpoints = (row for piece in slices for row in piece.get("endpoints") or [])
     return sum((row.get("conditions") or {}).get("ready") is not False for row in endpoints)
 
@@ -243,9 +236,7 @@ def _about_webhook(cluster: Cluster, name: str, host: str, message: str) -> str:
     service, _dot, rest = host.partition(".")
     namespace, _dot, domain = rest.partition(".")
     if domain != "svc":
-        return (
-            f"Webhook {name}{whose} is served by {host or 'an unknown host'}: that must answer, or the webhook must go."
-        )
+        return f"Webhook {name}{whose} is served by {host or 'an unknown host'}: that must answer, or the webhook must go."
     state, advice = _served(cluster, Ref("v1", "Service", service, namespace), message)
     left_over = f"delete {configuration or 'its configuration'} where what it belonged to was removed"
     return f"Webhook {name}{whose} is served by Service {namespace}/{service}, {state}: {advice}, or {left_over}."

@@ -32,9 +32,7 @@ Path = tuple[str, ...]
 EVERY = "*"
 
 # One step of a path as kubectl's JSONPath writes it: .key, .key\\.with\\.dots, ['any key'], [0], [*]; or the comma between two paths.
-_STEP = re.compile(
-    r"\s*(?P<comma>,)\s*|\.?(?P<key>(?:\\.|[^\s.,\[\]\\])+)|\[(?P<index>\d+|\*)\]|\['(?P<quoted>[^']*)'\]"
-)
+_STEP = re.compile(r"\s*(?P<comma>,)\s*|\.?(?P<key>(?:\\.|[^\s.,\[\]\\])+)|\[(?P<index>\d+|\*)\]|\['(?P<quoted>[^']*)'\]")
 # https://kubernetes.io/docs/concepts/configuration/secret/#secret-types, and that of Helm.
 _TYPE = re.compile(r"\s*(opaque|([a-z0-9.-]+\.)?(kubernetes\.io|helm\.sh)/[a-z0-9.-]+)\s*", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
@@ -52,9 +50,7 @@ def marked_paths(manifest: Manifest) -> list[Path]:
     while position < len(text):
         step = _STEP.match(text, position)
         if not step:
-            raise ValueError(
-                f"{text[position:]!r} is not a path such as spec.password, data['nats.conf'] or spec.users[*].token"
-            )
+            raise ValueError(f"{text[position:]!r} is not a path such as spec.password, data['nats.conf'] or spec.users[*].token")
         if step["comma"]:
             paths.append(())
         else:
@@ -83,9 +79,7 @@ def annotation_problems(manifest: Manifest) -> t.Iterator[str]:
 def is_like_secret(kind: str) -> bool:
     """Whether a kind is Secret, in any API group, or is meant to be: in other letters, with blanks, in the plural, or misspelt."""
     words = _WORD.findall(kind.casefold())
-    return any(
-        difflib.SequenceMatcher(None, word, "secret").ratio() >= _ALIKE for word in (*words, "".join(words)) if word
-    )
+    return any(difflib.SequenceMatcher(None, word, "secret").ratio() >= _ALIKE for word in (*words, "".join(words)) if word)
 
 
 def seal_secrets(manifest: Manifest, like: Manifest | None = None) -> Manifest:
@@ -152,11 +146,7 @@ def same_secrets(desired: t.Any, live: t.Any) -> bool:
         have = live if isinstance(live, dict) else {}
         return all(same_secrets(item, have.get(key)) for key, item in desired.items() if has_secret(item))
     if isinstance(desired, list):
-        return all(
-            same_secrets(item, _counterpart(item, index, live))
-            for index, item in enumerate(desired)
-            if has_secret(item)
-        )
+        return all(same_secrets(item, _counterpart(item, index, live)) for index, item in enumerate(desired) if has_secret(item))
     return True
 
 

@@ -58,9 +58,7 @@ class Deletion:
             changes, failures = run_all(lambda ref: self._one(facts, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
             raise_all(reasons.with_webhook_hints(self.cluster, failures), report.result(diff=False))
-            going: dict[Ref, Manifest | None] = {
-                change.ref: live[change.ref] for change in changes if change.action != "kept"
-            }
+            going: dict[Ref, Manifest | None] = {change.ref: live[change.ref] for change in changes if change.action != "kept"}
             if self.wait_gone and going:
                 _wait_gone(self.wait_gone, going, report)
         return _naming_kept(report)
@@ -70,18 +68,14 @@ class Deletion:
         owner, reached, report = self.ownership.value, self.ownership.namespaces, Report()
         for ref, live in namespaces.items():
             if reached is not None and ref.name not in reached:
-                report.changes.append(
-                    Change(ref, "kept", f"has labels of {owner_text(owner)}, and {not_named(ref.name)}")
-                )
+                report.changes.append(Change(ref, "kept", f"has labels of {owner_text(owner)}, and {not_named(ref.name)}"))
                 continue
             # One that is gone meanwhile must not be created again.
             metadata = {"name": ref.name, "uid": live["metadata"].get("uid")}
             nothing = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata}
             if not self.check:
                 self.cluster.apply(nothing, dry_run=False, manager=manager_of(owner))
-            report.changes.append(
-                Change(ref, "updated", f"it stays, without the labels and annotations of {owner_text(owner)}")
-            )
+            report.changes.append(Change(ref, "updated", f"it stays, without the labels and annotations of {owner_text(owner)}"))
         return _naming_kept(report)
 
     def _used(self, live: t.Mapping[Ref, Manifest]) -> tuple[dict[Ref, Use], list[str]]:
@@ -89,9 +83,7 @@ class Deletion:
         ours = {
             ref: item
             for ref, item in live.items()
-            if self.ownership.matches(item)
-            and self.ownership.has_record(item)
-            and not item["metadata"].get("deletionTimestamp")
+            if self.ownership.matches(item) and self.ownership.has_record(item) and not item["metadata"].get("deletionTimestamp")
         }
         owners = {self.ownership.value} if self.ownership.label == LABEL_OWNER else set()
         return uses_of(self.cluster, ours, leaving=owners | set(self.ignore_users_of), clock=self.clock)
@@ -174,9 +166,7 @@ def delete_objects(
     )
     home = namespace or cluster.namespace
     if what is not None:
-        return _delete_named(
-            dataclasses.replace(deletion, ownership=dataclasses.replace(ownership, namespaces=None)), what, home
-        )
+        return _delete_named(dataclasses.replace(deletion, ownership=dataclasses.replace(ownership, namespaces=None)), what, home)
     lease = Lease(cluster, ownership.value, home, timeout=wait_timeout, on_progress=on_progress, clock=clock)
     return _delete_owned(deletion, home, lease)
 
@@ -204,9 +194,7 @@ def shared_namespaces(cluster: Cluster, owner: str) -> dict[Ref, Manifest]:
 
 def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
     cluster, owner, check = deletion.cluster, deletion.ownership.value, deletion.check
-    observe = functools.partial(
-        owned_objects, cluster, owner, namespaces=[namespace], parallel=deletion.parallel, clock=deletion.clock
-    )
+    observe = functools.partial(owned_objects, cluster, owner, namespaces=[namespace], parallel=deletion.parallel, clock=deletion.clock)
     found, warnings, others = observe()
     shared = shared_namespaces(cluster, owner)
     planned = dataclasses.replace(deletion, check=True, wait_gone=None)
@@ -221,9 +209,7 @@ def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
     report.warnings += warnings
     if others and not found:
         there = " and ".join(map(owner_text, others))
-        report.warnings.append(
-            f"Nothing belongs to {owner_text(owner)}. There is {there}: namespace tells which is meant."
-        )
+        report.warnings.append(f"Nothing belongs to {owner_text(owner)}. There is {there}: namespace tells which is meant.")
     return report
 
 
@@ -245,9 +231,7 @@ def _in_its_namespace(cluster: Cluster, ref: Ref, namespace: str) -> Ref:
     return ref if ref.namespace else dataclasses.replace(ref, namespace=namespace)
 
 
-def _wait_gone(
-    wait_gone: t.Callable[[dict[Ref, Manifest | None]], None], going: dict[Ref, Manifest | None], report: Report
-) -> None:
+def _wait_gone(wait_gone: t.Callable[[dict[Ref, Manifest | None]], None], going: dict[Ref, Manifest | None], report: Report) -> None:
     try:
         wait_gone(going)
     except MusterError as exc:

@@ -79,6 +79,5 @@ def _autoscalers(cluster: Cluster, ref: Ref, owner: str) -> list[Manifest]:
     return [
         item
         for item, target in targets
-        if (group_kind(target), target.get("name")) == (ref.group_kind, ref.name)
-        and labels_of(item).get(LABEL_OWNER) != owner
+        if (group_kind(target), target.get("name")) == (ref.group_kind, ref.name) and labels_of(item).get(LABEL_OWNER) != owner
     ]

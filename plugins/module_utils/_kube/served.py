@@ -61,9 +61,7 @@ def namespaced_kinds(
     """
     resources = _resources(cluster, objects, parallel)
     found = {pair: resource.namespaced for pair, resource in resources.items() if resource}
-    if fixed := [
-        f"{kind} ({api_version})" for (api_version, kind), one in resources.items() if one and not one.applied
-    ]:
+    if fixed := [f"{kind} ({api_version})" for (api_version, kind), one in resources.items() if one and not one.applied]:
         raise InvalidInput(f"{', '.join(fixed)} cannot be applied: the API server has no patch for it.",
                            hint="Such a kind is a question or a command, which stores no object. Nothing was changed.")  # fmt: skip
     known = {**(promised.kinds if promised else {}), **kinds_of_definitions(objects)}
@@ -91,13 +89,9 @@ def refuse_misspelt_kinds(cluster: Cluster, objects: t.Sequence[Manifest], promi
             raise _missing(listed, wrong, "Check apiVersion and kind. Nothing was changed.")
 
 
-def _resources(
-    cluster: Cluster, objects: t.Iterable[Manifest], parallel: int = PARALLEL
-) -> dict[_Pair, ServedKind | None]:
+def _resources(cluster: Cluster, objects: t.Iterable[Manifest], parallel: int = PARALLEL) -> dict[_Pair, ServedKind | None]:
     pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
-    return dict(
-        zip(pairs, run_all_or_raise(lambda pair: cluster.resource(*pair), pairs, parallel=parallel), strict=True)
-    )
+    return dict(zip(pairs, run_all_or_raise(lambda pair: cluster.resource(*pair), pairs, parallel=parallel), strict=True))
 
 
 def _listed(cluster: Cluster) -> Kinds:

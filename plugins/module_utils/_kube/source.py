@@ -66,9 +66,7 @@ def from_path(src: str) -> list[t.Any]:
 def _objects_in(file: pathlib.Path) -> t.Iterator[FromFile]:
     for item in flatten(from_definition(_read(file), str(file))):
         if not isinstance(item, dict):
-            raise InvalidInput(
-                f"{file}: has a document that is not a mapping but {type(item).__name__}.", hint="Nothing was changed."
-            )
+            raise InvalidInput(f"{file}: has a document that is not a mapping but {type(item).__name__}.", hint="Nothing was changed.")
         found = FromFile(item)
         found.file = str(file)
         yield found

@@ -32,9 +32,7 @@ _MANY = {"ReadWriteMany", "ReadOnlyMany"}
 _ADVICE = "Name a class that can do it (EFS, Filestore, NFS, or local-path on a cluster of role local_cluster)"
 
 
-def check_claim(
-    cluster: Cluster, claim: Ref, *, size: str | None, storage_class: str | None, modes: Sequence[str]
-) -> None:
+def check_claim(cluster: Cluster, claim: Ref, *, size: str | None, storage_class: str | None, modes: Sequence[str]) -> None:
     """Raise if the claim does not exist and cannot be created, or would stay Pending. An existing one is accepted as it is."""
     if cluster.get(claim) is not None:
         return
@@ -51,9 +49,7 @@ def check_claim(
     found = class_of(classes, storage_class)
     there = ", ".join(sorted(row["metadata"]["name"] for row in classes)) or "none"
     if found is None and storage_class is not None:
-        raise InvalidInput(
-            f"{claim}: there is no StorageClass {storage_class}.", ref=claim, hint=f"There are: {there}."
-        )
+        raise InvalidInput(f"{claim}: there is no StorageClass {storage_class}.", ref=claim, hint=f"There are: {there}.")
     if found is None and not _volumes(cluster):
         raise InvalidInput(
             f"{claim} would never be bound: the cluster has no default StorageClass.",
@@ -84,10 +80,7 @@ def _volumes(cluster: Cluster) -> bool:
         volumes = cluster.list("v1", "PersistentVolume")
     except Forbidden:
         return True
-    return any(
-        not row["spec"].get("storageClassName") and (row.get("status") or {}).get("phase") == "Available"
-        for row in volumes
-    )
+    return any(not row["spec"].get("storageClassName") and (row.get("status") or {}).get("phase") == "Available" for row in volumes)
 
 
 def why_unbound(cluster: Cluster, claim: Ref) -> str:

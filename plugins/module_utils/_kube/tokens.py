@@ -38,13 +38,9 @@ def lost_tokens(
     a controller deletes it (pkg/controller/serviceaccount/tokens_controller.go).
     """
     asked = {
-        ref_of(item): account
-        for item in created
-        if (account := _account_of(item)) and (account.namespace, account.name) not in coming
+        ref_of(item): account for item in created if (account := _account_of(item)) and (account.namespace, account.name) not in coming
     }
-    found, failures = run_all(
-        lambda account: (account, cluster.get(account)), list(dict.fromkeys(asked.values())), parallel=parallel
-    )
+    found, failures = run_all(lambda account: (account, cluster.get(account)), list(dict.fromkeys(asked.values())), parallel=parallel)
     # Who may not read accounts may still create such a Secret.
     raise_all([exc for exc in failures if not isinstance(exc, Forbidden)])
     missing = {account for account, live in found if live is None}

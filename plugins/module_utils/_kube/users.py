@@ -161,9 +161,7 @@ class _Search:
         spaces, kinds = ", ".join(self._homes), ", ".join(sorted(self._only_here))
         return [f"Users were searched in namespace {spaces} only: the user may not list {kinds} of all namespaces."]
 
-    def _listed(
-        self, pair: tuple[str, str], *, strict: t.Container[tuple[str, str]], everywhere: bool
-    ) -> list[Manifest]:
+    def _listed(self, pair: tuple[str, str], *, strict: t.Container[tuple[str, str]], everywhere: bool) -> list[Manifest]:
         api_version, name = pair
         try:
             if everywhere:
@@ -224,9 +222,7 @@ class _Users:
         self._leaving = leaving
         self._live = {item["metadata"].get("uid") for item in live.values()}
         self._by_uid = {str(item["metadata"].get("uid")): item for item in found}
-        self._by_place = {
-            (group_kind(item), item["metadata"].get("namespace"), item["metadata"]["name"]): item for item in found
-        }
+        self._by_place = {(group_kind(item), item["metadata"].get("namespace"), item["metadata"]["name"]): item for item in found}
         self._trainers: dict[tuple[str | None, str], list[Manifest]] = {}
         self._persia_pods: dict[tuple[str | None, str], list[Manifest]] = {}
         for item in found:

@@ -88,14 +88,10 @@ _FIELDS = {
 }
 _LABELS = {LABEL_QUEUE: "LocalQueue", LABEL_QUEUE_PRIORITY: "WorkloadPriorityClass"}
 # Fields whose text is no address although it may look like one.
-_NO_ADDRESS = frozenset(
-    {"annotations", "image", "kind", "labels", "matchLabels", "mountPath", "name", "namespace", "path"}
-)
+_NO_ADDRESS = frozenset({"annotations", "image", "kind", "labels", "matchLabels", "mountPath", "name", "namespace", "path"})
 _HOST_VARIABLE = re.compile(r"(ADDR|ADDRESS|BROKER|ENDPOINT|HOST|HOSTNAME|SERVER|SERVERS|URI|URL)S?$", re.IGNORECASE)
 """Names of variables whose value may be a host name alone."""
-_HOST = re.compile(
-    r"(?<![\w.-])(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)\.?(?P<port>:\d{1,5}(?!\d))?(?![\w-])", re.IGNORECASE
-)
+_HOST = re.compile(r"(?<![\w.-])(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)\.?(?P<port>:\d{1,5}(?!\d))?(?![\w-])", re.IGNORECASE)
 
 
 def is_nameable(ref: Ref, item: Manifest) -> bool:

@@ -35,11 +35,7 @@ _NUMBER_FIRST = re.compile(r"\s*[+-]?[0-9.]")
 
 def check_objects(objects: t.Sequence[t.Any]) -> None:
     """Raise one InvalidInput that lists every problem of every object."""
-    problems = [
-        f"{_title(manifest, index)}: {problem}"
-        for index, manifest in enumerate(objects, 1)
-        for problem in problems_of(manifest)
-    ]
+    problems = [f"{_title(manifest, index)}: {problem}" for index, manifest in enumerate(objects, 1) for problem in problems_of(manifest)]
     problems += _duplicates(objects)
     _raise(problems, "apply")
 
@@ -52,9 +48,7 @@ def check_duplicates(objects: t.Sequence[Manifest]) -> None:
 def _raise(problems: list[str], verb: str) -> None:
     if problems:
         raise InvalidInput(
-            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the objects to {verb}: "
-            + "; ".join(problems)
-            + ".",
+            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the objects to {verb}: " + "; ".join(problems) + ".",
             hint="Nothing was changed.",
             details={"problems": problems},
         )
@@ -100,11 +94,7 @@ def _title(manifest: t.Any, index: int) -> str:
 def _identity(manifest: Manifest) -> t.Iterator[str]:
     api_version, kind, metadata = manifest.get("apiVersion"), manifest.get("kind"), manifest.get("metadata")
     if not isinstance(api_version, str) or not _API_VERSION.fullmatch(api_version):
-        yield (
-            f"apiVersion is {api_version!r}, not something like v1 or apps/v1"
-            if api_version
-            else "apiVersion is missing"
-        )
+        yield (f"apiVersion is {api_version!r}, not something like v1 or apps/v1" if api_version else "apiVersion is missing")
     if not isinstance(kind, str) or not kind:
         yield "kind is missing"
     if not isinstance(metadata, dict):

@@ -278,9 +278,7 @@ def _reasons(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, ask:
 
 def _failed(cluster: Cluster, tracker: _Tracker) -> Failed:
     seen_last = _reasons(cluster, tracker, tracker.failed)
-    return Failed(
-        "Will not get ready: " + ". ".join(seen_last) + ".", ref=tracker.failed[0], details={"last_seen": seen_last}
-    )
+    return Failed("Will not get ready: " + ". ".join(seen_last) + ".", ref=tracker.failed[0], details={"last_seen": seen_last})
 
 
 def _timed_out(cluster: Cluster, tracker: _Tracker, goal: str, timeout: float) -> WaitTimeout:

@@ -174,9 +174,7 @@ class Writer:
                 return found if _is_inconclusive(exc) else {}
         return found
 
-    def _transfer_fields(
-        self, step: PlannedObject, defaults: fields.Trie | None = None, tries: int = _TRIES
-    ) -> PlannedObject:
+    def _transfer_fields(self, step: PlannedObject, defaults: fields.Trie | None = None, tries: int = _TRIES) -> PlannedObject:
         """Transfer the fields of the former managers to the owner; the step is then about the resulting version."""
         if not (step.live and (step.takes or defaults or fields.is_created_by(step.live, manager_of(self.owner)))):
             return step
@@ -188,11 +186,7 @@ class Writer:
             if step.pinned:
                 raise _overtaken(step) from exc
             seen = self.cluster.get(step.ref)
-            same = (
-                seen
-                and seen["metadata"]["uid"] == known["uid"]
-                and without_bookkeeping(seen) == without_bookkeeping(step.live)
-            )
+            same = seen and seen["metadata"]["uid"] == known["uid"] and without_bookkeeping(seen) == without_bookkeeping(step.live)
             if not (same and tries):
                 raise
             return self._transfer_fields(dataclasses.replace(step, live=seen), defaults, tries - 1)
@@ -230,9 +224,7 @@ class Writer:
     def _predicted(self, step: PlannedObject, reason: str) -> Change:
         """The desired object, if the server cannot predict the result (a webhook without dry run, a missing reference)."""
         action: Action = "updated" if step.live else "created"
-        return Change(
-            step.ref, action, reason, before=displayed(step.live) if step.live else None, after=displayed(step.desired)
-        )
+        return Change(step.ref, action, reason, before=displayed(step.live) if step.live else None, after=displayed(step.desired))
 
     def _record_not_kept(self, step: PlannedObject, stored: Manifest) -> Manifest:
         """Record fields that this server did not keep, or every run would apply them again, and those that admission changed."""
@@ -282,9 +274,7 @@ class Writer:
         try:
             self.cluster.apply(tried, dry_run=True, manager=manager_of(self.owner))
         except MusterError as exc:
-            if (
-                cause_of(exc) == "allocated"
-            ):  # address, port or place in a quota of the old object, free once it is deleted
+            if cause_of(exc) == "allocated":  # address, port or place in a quota of the old object, free once it is deleted
                 return
             wrong = exc.details.get("fields")
             if not self.recreate or not isinstance(exc, Rejected) or wrong == refusal.details.get("fields"):

@@ -102,9 +102,7 @@ class LocalCluster:
             pause_image=f"{self.options['image_repository']}/pause:{self.options['pause_tag']}",
             snapshotter=self.options["snapshotter"],
             dns_upstream=tuple(self.options["dns_upstream"]),
-            extra_programs=(("kwok", kwok_command(self.bin_dir, self.spec.control_plane)),)
-            if self.options["simulated_nodes"]
-            else (),
+            extra_programs=(("kwok", kwok_command(self.bin_dir, self.spec.control_plane)),) if self.options["simulated_nodes"] else (),
         )
 
     def release(self) -> kubeadm.Release:

@@ -69,9 +69,7 @@ def wait_until(
 ) -> None:
     """Call MISSING, which returns what is still missing, until it returns None."""
     deadline = Deadline(timeout, clock)
-    wait_for(
-        lambda: (None, missing()), goal=f"{what} is not ready", deadline=deadline, pause=fixed_interval(interval, clock)
-    )
+    wait_for(lambda: (None, missing()), goal=f"{what} is not ready", deadline=deadline, pause=fixed_interval(interval, clock))
 
 
 def capabilities(status: str) -> int:

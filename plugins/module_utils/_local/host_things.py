@@ -21,9 +21,7 @@ from . import host
 
 # Seconds that apt waits for another program that installs packages.
 _APT_LOCK_SECONDS = 120
-_NOT_ENABLED = re.compile(
-    r"(disabled|masked|static|indirect|not-found|No such file or directory|is not installed\.)\s*$"
-)
+_NOT_ENABLED = re.compile(r"(disabled|masked|static|indirect|not-found|No such file or directory|is not installed\.)\s*$")
 _REMOVED_WITH_IT = re.compile(r"^Remv (\S+)", re.MULTILINE)
 
 

@@ -56,9 +56,7 @@ class Rates:
         return {f"concurrent-{kind}-syncs": str(self.concurrent_syncs) for kind in SYNCED}
 
 
-def init_documents(
-    spec: ClusterSpec, host: HostTraits, release: Release, audit: AuditSettings, rates: Rates
-) -> list[Document]:
+def init_documents(spec: ClusterSpec, host: HostTraits, release: Release, audit: AuditSettings, rates: Rates) -> list[Document]:
     """Build the documents for ``kubeadm init`` on the first node."""
     node = spec.control_plane
     init = {

@@ -78,17 +78,13 @@ def veth_steps(spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], 
         steps.append(Command(f"veth {node.interface}", ("ip", "link", "add", node.interface, *peer)))
         link = None
     if link is None or link.get("master") != spec.bridge:
-        steps.append(
-            Command(f"{node.interface} on {spec.bridge}", ("ip", "link", "set", node.interface, "master", spec.bridge))
-        )
+        steps.append(Command(f"{node.interface} on {spec.bridge}", ("ip", "link", "set", node.interface, "master", spec.bridge)))
     if link is None or not is_up(link):
         steps.append(Command(f"{node.interface} up", ("ip", "link", "set", node.interface, "up")))
     return steps
 
 
-def inside_steps(
-    spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], routes: t.Collection[tuple[str, str]]
-) -> list[Command]:
+def inside_steps(spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], routes: t.Collection[tuple[str, str]]) -> list[Command]:
     """Missing steps for addresses and routes inside the node's namespace. ``routes`` are (destination, gateway) pairs."""
     ip = ("ip", "-n", node.netns)
     address = f"{node.address}/{node.prefix_length}"
@@ -103,9 +99,7 @@ def inside_steps(
     desired = {("default", spec.gateway)}
     desired |= {(other.pod_cidr, other.address) for other in spec.all_nodes if other.index != node.index}
     for destination, gateway in sorted(desired - set(routes)):
-        steps.append(
-            Command(f"{node.name}: route {destination}", (*ip, "route", "replace", destination, "via", gateway))
-        )
+        steps.append(Command(f"{node.name}: route {destination}", (*ip, "route", "replace", destination, "via", gateway)))
     return steps
 
 

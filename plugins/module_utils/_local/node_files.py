@@ -53,9 +53,7 @@ class NodeSettings:
     extra_programs: tuple[tuple[str, str], ...] = ()
 
 
-def node_files(
-    spec: ClusterSpec, node: NodeSpec, host: HostTraits, settings: NodeSettings
-) -> dict[str, tuple[int, str]]:
+def node_files(spec: ClusterSpec, node: NodeSpec, host: HostTraits, settings: NodeSettings) -> dict[str, tuple[int, str]]:
     """Path below the node's state folder -> (mode, text)."""
     return {
         "start.sh": (0o755, start_script(node, host)),

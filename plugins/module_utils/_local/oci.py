@@ -82,10 +82,7 @@ class OciImage:
     def key(self) -> str:
         """The key that decides whether an image is up to date: the recipe, the pins it points to, the processor."""
         recipe = {**self.recipe, "programs": [[built.key(), dest] for built, dest in self.programs()]}
-        recipe["wheels"] = [
-            {**row, "requirements": Path(row["requirements"]).read_text(encoding="utf-8")}
-            for row in self.recipe["wheels"]
-        ]
+        recipe["wheels"] = [{**row, "requirements": Path(row["requirements"]).read_text(encoding="utf-8")} for row in self.recipe["wheels"]]
         text = json.dumps([FORMAT, self.name, recipe, self.architecture], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -118,9 +115,7 @@ class OciImage:
 
 def debian_key(debian: Recipe, sources: t.Sequence[str], architecture: str) -> str:
     """The cache key of a Debian root file system, which several images may share."""
-    text = json.dumps(
-        [FORMAT, debian, [re.sub(r"\S+://\S+", "", line) for line in sources], architecture], sort_keys=True
-    )
+    text = json.dumps([FORMAT, debian, [re.sub(r"\S+://\S+", "", line) for line in sources], architecture], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

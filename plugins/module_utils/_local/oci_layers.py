@@ -116,9 +116,7 @@ def python_with_pip() -> str:
         with contextlib.suppress(CommandFailed):
             run([candidate, "-m", "pip", "--version"])
             return candidate
-    raise CommandFailed(
-        "No Python with pip was found on this host.", hint="Install pip (Debian: python3-pip) and run again."
-    )
+    raise CommandFailed("No Python with pip was found on this host.", hint="Install pip (Debian: python3-pip) and run again.")
 
 
 def pip_argv(row: t.Mapping[str, t.Any], architecture: str, command: list[str]) -> list[str]:
@@ -164,9 +162,7 @@ def take_members(members: t.Mapping[str, str], folder: Path, root: Path) -> None
                     path.chmod(0o644)
                     break
         else:
-            raise InvalidInput(
-                f"No wheel of the requirements has the file {member}.", hint="Correct the recipe's members."
-            )
+            raise InvalidInput(f"No wheel of the requirements has the file {member}.", hint="Correct the recipe's members.")
 
 
 def path_in_image(root: Path, dest: str) -> Path:
@@ -205,11 +201,7 @@ def write_layer(root: Path, layer: Path) -> None:
     with tarfile.open(layer, "w", format=tarfile.GNU_FORMAT) as archive:
         for path in sorted(root.rglob("*")):
             name = PurePosixPath(path.relative_to(root))
-            if (
-                path.is_dir()
-                and not path.is_symlink()
-                and str(name) in {"usr", "usr/bin", "bin", "etc", "lib", "tmp", "var"}
-            ):
+            if path.is_dir() and not path.is_symlink() and str(name) in {"usr", "usr/bin", "bin", "etc", "lib", "tmp", "var"}:
                 continue
             entry = archive.gettarinfo(str(path), arcname=str(name))
             entry.uid = entry.gid = entry.mtime = 0

@@ -88,9 +88,7 @@ class Registry:
                 return ""
             raise self._refusal(image, exc) from exc
         annotations = json.loads(manifest).get("annotations") or {}
-        return (
-            f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}" if annotations.get(RECIPE) == image.key() else ""
-        )
+        return f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}" if annotations.get(RECIPE) == image.key() else ""
 
     def push(self, image: OciImage, umoci: Path) -> str:
         """Upload what the registry lacks of the image in the cache, and return its digest."""
@@ -98,9 +96,7 @@ class Registry:
             layout = Path(folder) / "layout"
             write_layout(image, str(umoci), unpacked_layers(image, Path(folder)), layout, "gzip", {RECIPE: image.key()})
             try:
-                self._oras(
-                    "cp --from-oci-layout", "to-", f"{layout}:image", self.reference(image), timeout=UPLOAD_SECONDS
-                )
+                self._oras("cp --from-oci-layout", "to-", f"{layout}:image", self.reference(image), timeout=UPLOAD_SECONDS)
             except CommandFailed as exc:
                 raise self._refusal(image, exc) from exc
         if digest := self.digest(image):

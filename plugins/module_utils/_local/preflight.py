@@ -88,9 +88,7 @@ def require_root(cluster: LocalCluster) -> None:
         raise Forbidden(f"The local cluster {cluster.spec.name} belongs to root. {NOT_ROOT.what}", hint=NOT_ROOT.fix)
 
 
-def find_problems(
-    cluster: LocalCluster, facts: HostFacts, others: t.Mapping[str, t.Mapping[str, t.Any]]
-) -> list[Problem]:
+def find_problems(cluster: LocalCluster, facts: HostFacts, others: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[Problem]:
     """Every problem that prevents the creation of this cluster."""
     return [
         *_machine_problems(facts),
@@ -187,11 +185,7 @@ def changed_immutable(cluster: LocalCluster, made_with: t.Mapping[str, t.Any]) -
 
 def foreign_kubeconfigs(cluster: LocalCluster) -> list[Problem]:
     """Files of others that the cluster's kubeconfig would overwrite."""
-    taken = [
-        one
-        for one in cluster.options["kubeconfigs"]
-        if has_other_entries(Path(one), f"https://{cluster.spec.endpoint}")
-    ]
+    taken = [one for one in cluster.options["kubeconfigs"] if has_other_entries(Path(one), f"https://{cluster.spec.endpoint}")]
     return [
         Problem(
             what=f"{one} exists and is not a kubeconfig of the cluster {cluster.spec.name} alone.",
@@ -211,9 +205,7 @@ def go_problems(go_mods: t.Iterable[str], free_cache: int) -> list[Problem]:
     except CommandFailed:
         reason = "Go is not installed"
     if reason:
-        problems.append(
-            Problem(what=f"{reason}.", fix=f"Install Go {text} or later and put it on root's PATH (go version).")
-        )
+        problems.append(Problem(what=f"{reason}.", fix=f"Install Go {text} or later and put it on root's PATH (go version)."))
     if free_cache < NEED_DISK_TO_BUILD:
         problems.append(
             Problem(
@@ -315,9 +307,7 @@ def _network(text: str) -> ipaddress.IPv4Network | None:
 def _controllers(version: int, mounts: tuple[str, ...]) -> frozenset[str]:
     if version == 1:
         return frozenset(part for mount in mounts for part in Path(mount).name.split(","))
-    return frozenset(
-        word for mount in mounts for word in (Path(mount) / "cgroup.controllers").read_text(encoding="utf-8").split()
-    )
+    return frozenset(word for mount in mounts for word in (Path(mount) / "cgroup.controllers").read_text(encoding="utf-8").split())
 
 
 def _available_memory(meminfo: str) -> int:

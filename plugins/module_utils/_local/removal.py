@@ -56,9 +56,7 @@ class ClusterRemoval:
     @property
     def changes(self) -> bool:
         """Whether anything is removed; without a record only empty folders."""
-        return bool(self.found) and (
-            self.recorded or any(not _has_files(Path(one.split(" ", 1)[1])) for one in self.found)
-        )
+        return bool(self.found) and (self.recorded or any(not _has_files(Path(one.split(" ", 1)[1])) for one in self.found))
 
 
 def plan(asked: LocalCluster, *, delete_data: bool) -> ClusterRemoval:
@@ -67,9 +65,7 @@ def plan(asked: LocalCluster, *, delete_data: bool) -> ClusterRemoval:
     found = leftovers(asked.spec)
     if made is None:
         refuse_unrecorded(asked.spec, found)
-        return ClusterRemoval(
-            asked, False, [one for one in found if one.startswith("folder ")], [], _strangers_kept(asked.spec), []
-        )
+        return ClusterRemoval(asked, False, [one for one in found if one.startswith("folder ")], [], _strangers_kept(asked.spec), [])
     cluster = asked.as_recorded(made)
     refuse_foreign_mounts(f"The local cluster {name}", cluster.spec.state_dir, cluster.spec.run_dir)
     judged = Candidate(name=f"The local cluster {name}", marked=True, recorded=True, data=_data(cluster))
@@ -127,11 +123,7 @@ def data_in(cluster: LocalCluster) -> list[str]:
     """Volumes that are not empty."""
     if not cluster.volumes_dir.is_dir():
         return []
-    return sorted(
-        path.name
-        for path in cluster.volumes_dir.iterdir()
-        if path.is_symlink() or not path.is_dir() or any(path.iterdir())
-    )
+    return sorted(path.name for path in cluster.volumes_dir.iterdir() if path.is_symlink() or not path.is_dir() or any(path.iterdir()))
 
 
 def _kubeconfigs(asked: LocalCluster, cluster: LocalCluster, made: record.Record) -> t.Iterator[tuple[Path, Candidate]]:

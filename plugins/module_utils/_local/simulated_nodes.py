@@ -38,9 +38,7 @@ def _count(group: Mapping[str, t.Any]) -> int:
         )
     count = int(group.get("count", -1))
     if count < 0:
-        raise InvalidInput(
-            f"Simulated nodes {group['name_prefix']!r} need a count of 0 or more, not {group.get('count')}."
-        )
+        raise InvalidInput(f"Simulated nodes {group['name_prefix']!r} need a count of 0 or more, not {group.get('count')}.")
     return count
 
 

@@ -94,9 +94,7 @@ def stages() -> list[Stage]:
         # Tainted before it is Ready, so that no pod lands on it by chance in between.
         _stage("node-tainted", "Node", [_tainted("NotIn")], taints),
         _stage("node-ready", "Node", [_tainted("In"), _ready("NotIn")], {"statusTemplate": NODE_STATUS}),
-        _stage(
-            "pod-running", "Pod", [alive, _match(".status.phase", "In", "Pending")], {"statusTemplate": POD_RUNNING}
-        ),
+        _stage("pod-running", "Pod", [alive, _match(".status.phase", "In", "Pending")], {"statusTemplate": POD_RUNNING}),
         _stage(
             "pod-completed",
             "Pod",

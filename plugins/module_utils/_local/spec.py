@@ -111,10 +111,7 @@ class ClusterSpec:
                 f"local_cluster_node_subnet {self.node_subnet} has too few addresses for {self.nodes} nodes.",
                 hint="Give a larger range, such as a /24.",
             )
-        if (
-            ranges["pod_subnet"].prefixlen > POD_PREFIX
-            or 2 ** (POD_PREFIX - ranges["pod_subnet"].prefixlen) < self.nodes
-        ):
+        if ranges["pod_subnet"].prefixlen > POD_PREFIX or 2 ** (POD_PREFIX - ranges["pod_subnet"].prefixlen) < self.nodes:
             raise InvalidInput(
                 f"local_cluster_pod_subnet {self.pod_subnet} cannot give each of {self.nodes} nodes a /{POD_PREFIX}.",
                 hint="Give a larger range, such as a /16.",
@@ -160,9 +157,7 @@ class ClusterSpec:
         return self.node(1)
 
     def node(self, index: int) -> NodeSpec:
-        most = min(
-            self.subnets["node_subnet"].num_addresses - 3, self.subnets["pod_subnet"].num_addresses >> 32 - POD_PREFIX
-        )
+        most = min(self.subnets["node_subnet"].num_addresses - 3, self.subnets["pod_subnet"].num_addresses >> 32 - POD_PREFIX)
         if not 1 <= index <= most:
             raise InvalidInput(f"index: {index} is no node of {self.name}.", hint=f"Its subnets have 1 to {most}.")
         pods = ipaddress.IPv4Network(self.pod_subnet)
@@ -195,9 +190,7 @@ def _subnet(option: str, value: str) -> ipaddress.IPv4Network:
         raise InvalidInput(f"{option} {value!r} is no IPv4 range: {exc}.", hint="Write it like 10.89.0.0/24.") from exc
 
 
-def overlaps(
-    ours: t.Mapping[str, ipaddress.IPv4Network], others: t.Mapping[str, ipaddress.IPv4Network]
-) -> list[tuple[str, str]]:
+def overlaps(ours: t.Mapping[str, ipaddress.IPv4Network], others: t.Mapping[str, ipaddress.IPv4Network]) -> list[tuple[str, str]]:
     """The keys of ranges that share addresses, apart from a range with itself."""
     return [
         (one, other)

@@ -39,9 +39,7 @@ class Survey:
     surplus: list[int]
 
     @classmethod
-    def make(
-        cls, cluster: LocalCluster, table: list[Row], cache_dir: Path, source: str, *, install_packages: bool
-    ) -> Survey:
+    def make(cls, cluster: LocalCluster, table: list[Row], cache_dir: Path, source: str, *, install_packages: bool) -> Survey:
         traits = host.traits()
         made = record_file(cluster.spec.name).exists()
         facts = preflight.gather_facts(cluster, cache_dir, architecture(), try_kernel=not made)
@@ -87,9 +85,7 @@ class Survey:
             "packages_missing": list(self.packages_missing),
             **programs_to_provide(self.rows),
             "paths": {row["name"]: row["path"] for row in self.rows},
-            "node_programs": {
-                row["name"]: row["path"] for row in self.rows if row["name"] in node_programs(self.cluster)
-            },
+            "node_programs": {row["name"]: row["path"] for row in self.rows if row["name"] in node_programs(self.cluster)},
             "supervisor_missing": not (self.cluster.supervisor_dir / "supervisor/supervisord.py").is_file(),
             "network_missing": self.network_missing,
             "nodes": self.nodes,
@@ -105,9 +101,7 @@ class Survey:
 
 def resolve_sources(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
     """Each program with its source and its place. The source is the same for all, because their versions must match."""
-    go_rows = [
-        {**row, "way": "go", "path": str(programs.go_build(row, cache_dir, architecture()).path)} for row in table
-    ]
+    go_rows = [{**row, "way": "go", "path": str(programs.go_build(row, cache_dir, architecture()).path)} for row in table]
     if source == "go":
         return go_rows
     released = _released(table, cache_dir)
@@ -152,23 +146,14 @@ def programs_to_provide(rows: list[Row]) -> dict[str, t.Any]:
     """The missing programs, with the task that fetches or builds each, and a summary for the user."""
     missing = [row for row in rows if row["missing"]]
     to_fetch = [
-        {"name": row["name"], **row["release"], "member": row["release"].get("member") or ""}
-        for row in missing
-        if row["way"] == "release"
+        {"name": row["name"], **row["release"], "member": row["release"].get("member") or ""} for row in missing if row["way"] == "release"
     ]
-    to_build = [
-        {"ldflags": "", "tags": [], **{key: row[key] for key in BUILD_KEYS if key in row}}
-        for row in missing
-        if row["way"] == "go"
-    ]
+    to_build = [{"ldflags": "", "tags": [], **{key: row[key] for key in BUILD_KEYS if key in row}} for row in missing if row["way"] == "go"]
     lines = []
     if to_fetch:
         lines.append(f"Programs to fetch: {len(to_fetch)}.")
     if to_build:
-        lines.append(
-            f"Programs to build from Go modules: {len(to_build)}, "
-            "which takes about ten minutes on two cores the first time."
-        )
+        lines.append(f"Programs to build from Go modules: {len(to_build)}, which takes about ten minutes on two cores the first time.")
     return {"to_fetch": to_fetch, "to_build": to_build, "programs_ahead": " ".join(lines)}
 
 
@@ -181,8 +166,7 @@ def observe_node(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], tr
         "address": one.address,
         "pid": running.pid if running else 0,
         "processes": host.processes_in_cgroup(one.cgroup) if running else {},
-        "current": not node.stale_files(one, cluster.files(one, traits))
-        and not node.link_programs(cluster.bin_dir, own, check=True),
+        "current": not node.stale_files(one, cluster.files(one, traits)) and not node.link_programs(cluster.bin_dir, own, check=True),
         "initialised": is_initialised(one),
         "images_missing": system_images.missing_images(cluster, one, paths) if paths else [],
     }
@@ -203,17 +187,11 @@ def surplus_nodes(cluster: LocalCluster) -> list[int]:
     return sorted(int(number) for number in found if number.isdecimal() and int(number) > cluster.spec.nodes)
 
 
-def _problems(
-    cluster: LocalCluster, facts: preflight.HostFacts, rows: list[Row], *, made: bool
-) -> list[preflight.Problem]:
+def _problems(cluster: LocalCluster, facts: preflight.HostFacts, rows: list[Row], *, made: bool) -> list[preflight.Problem]:
     """Problems that the user must solve. An existing cluster already has its space and its ranges."""
     taken = preflight.foreign_kubeconfigs(cluster)
     if made and facts.root:
         return [*preflight.changed_immutable(cluster, known_clusters().get(cluster.spec.name, {})), *taken]
     found = [*preflight.find_problems(cluster, facts, preflight.other_clusters(cluster.spec.name)), *taken]
-    go_mods = {
-        (Path(row["module_dir"]) / "go.mod").read_text(encoding="utf-8")
-        for row in rows
-        if row["missing"] and row["way"] == "go"
-    }
+    go_mods = {(Path(row["module_dir"]) / "go.mod").read_text(encoding="utf-8") for row in rows if row["missing"] and row["way"] == "go"}
     return found + (preflight.go_problems(go_mods, facts.free_cache) if go_mods else [])

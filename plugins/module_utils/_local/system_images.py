@@ -126,6 +126,4 @@ def import_image(cluster: LocalCluster, node: NodeSpec, image: Image) -> None:
 
 
 def record(node: NodeSpec, name: str, content_id: str) -> None:
-    write_if_changed(
-        Path(node.state_dir) / RECORD, json.dumps({**recorded(node), name: content_id}, indent=1) + "\n", 0o644
-    )
+    write_if_changed(Path(node.state_dir) / RECORD, json.dumps({**recorded(node), name: content_id}, indent=1) + "\n", 0o644)

@@ -143,11 +143,7 @@ def _job(efs: EfsCsi, role: str, script: str) -> Manifest:
             "runAsUser": efs.verify_user,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "affinity": {
-            "podAntiAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]
-            }
-        },
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]}},
         "containers": [container],
         "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": efs.claim_name}}],
     }

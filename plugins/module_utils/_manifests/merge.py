@@ -99,11 +99,7 @@ def _merge_list(name: str, base: t.Any, patch: list[t.Any]) -> list[t.Any]:
         _refuse(key is None or item["$patch"] != "delete", f"$patch: {item['$patch']} in {name}")
     merged = list(base) if key and isinstance(base, list) else []
     for item in patch:
-        at = (
-            next((i for i, old in enumerate(merged) if isinstance(old, Mapping) and old.get(key) == item[key]), None)
-            if key
-            else None
-        )
+        at = next((i for i, old in enumerate(merged) if isinstance(old, Mapping) and old.get(key) == item[key]), None) if key else None
         if item in directed:
             merged = [old for i, old in enumerate(merged) if i != at]
         elif at is None:

@@ -58,17 +58,11 @@ class MetricsAdapter(Operator):
 
 def check(adapter: MetricsAdapter) -> None:
     """Refuse options that cannot work."""
-    pinned_tag(
-        adapter.image, "Give it a version, such as registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0."
-    )
+    pinned_tag(adapter.image, "Give it a version, such as registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0.")
     if not _URL.fullmatch(adapter.prometheus_url):
-        raise InvalidInput(
-            f"prometheus_url: '{adapter.prometheus_url}' is not a URL.", "http://prometheus.ml.svc:9090 is one."
-        )
+        raise InvalidInput(f"prometheus_url: '{adapter.prometheus_url}' is not a URL.", "http://prometheus.ml.svc:9090 is one.")
     if not adapter.rules:
-        raise InvalidInput(
-            "rules: without one it has no metric.", "The documentation of prometheus-adapter describes them."
-        )
+        raise InvalidInput("rules: without one it has no metric.", "The documentation of prometheus-adapter describes them.")
     for number, one in enumerate(adapter.rules):
         missing = [key for key in _RULE_KEYS if not one.get(key)]
         if missing:

@@ -129,9 +129,7 @@ def overlaid(released: Sequence[Manifest], operator: ReleasedOperator, deploymen
     """
     there = [one for one in released if (type_of(one), one["metadata"]["name"]) == (DEPLOYMENT, deployment)]
     if not there:
-        raise InvalidInput(
-            f"{operator.manifest} has no Deployment {deployment}.", hint="Give the manifest of a supported version."
-        )
+        raise InvalidInput(f"{operator.manifest} has no Deployment {deployment}.", hint="Give the manifest of a supported version.")
     serves = " ".join(f"instances:{one['metadata']['name']}" for one in definitions(released))
     (container, *_others) = there[0]["spec"]["template"]["spec"]["containers"]
     main = compact({

@@ -100,19 +100,13 @@ def env_var(entry: Mapping[str, t.Any]) -> Manifest:
     value = entry.get("value")
     if (value is None) == (source is None):
         raise InvalidInput(f"env {name}: give either value or value_from.")
-    return (
-        {"name": name, "valueFrom": dict(source)}
-        if source
-        else {"name": name, "value": text(value, f"env {name}: value")}
-    )
+    return {"name": name, "valueFrom": dict(source)} if source else {"name": name, "value": text(value, f"env {name}: value")}
 
 
 def text(value: t.Any, where: str) -> str:
     """A text of a pod. YAML makes other values of plain words, such as 3.10, 0123 and yes, which no longer say what was written."""
     if not isinstance(value, str):
-        raise InvalidInput(
-            f"{where} is not text but {type(value).__name__}.", "Put it in quotes, or give it to the filter string."
-        )
+        raise InvalidInput(f"{where} is not text but {type(value).__name__}.", "Put it in quotes, or give it to the filter string.")
     return value
 
 
@@ -241,9 +235,7 @@ def spread_constraints(constraints: Sequence[Mapping[str, t.Any]], selector: Map
 
 def _check(settings: PodSettings) -> None:
     if settings.image_pull_policy not in _PULL_POLICIES:
-        raise InvalidInput(
-            f"image_pull_policy: '{settings.image_pull_policy}' is unknown.", f"One of {', '.join(_PULL_POLICIES)}."
-        )
+        raise InvalidInput(f"image_pull_policy: '{settings.image_pull_policy}' is unknown.", f"One of {', '.join(_PULL_POLICIES)}.")
     if any(character.isspace() for character in settings.image):
         raise InvalidInput(f"image: '{settings.image}' holds white space.")
     if settings.termination_grace_period_seconds is not None:

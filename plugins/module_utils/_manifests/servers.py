@@ -91,9 +91,7 @@ class Ports:
     """Names of the ports of the Service by which servers find each other."""
 
 
-def around(
-    server: Server, ports: Ports, *, app_protocols: Mapping[str, str] | None = None, budget: bool = False
-) -> list[Manifest]:
+def around(server: Server, ports: Ports, *, app_protocols: Mapping[str, str] | None = None, budget: bool = False) -> list[Manifest]:
     """The objects around the pods: Services, NetworkPolicy, disruption budget."""
     objects = [client_service(server.metadata(), server.labels, ports.clients, app_protocols)]
     if isinstance(server, ServerGroup):

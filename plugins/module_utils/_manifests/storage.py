@@ -33,9 +33,7 @@ class Storage:
         return cls(**{key: value for key, value in params.items() if value is not None}) if params else None
 
 
-def claim(
-    metadata: Manifest, *, size: str | None, storage_class_name: str | None, access_modes: Sequence[str]
-) -> Manifest:
+def claim(metadata: Manifest, *, size: str | None, storage_class_name: str | None, access_modes: Sequence[str]) -> Manifest:
     """A PersistentVolumeClaim."""
     spec = compact(
         {

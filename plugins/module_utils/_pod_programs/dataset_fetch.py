@@ -44,9 +44,7 @@ _ATTEMPTS = 8
 _SPEAK_EVERY = 5.0
 _METADATA = "/computeMetadata/v1/instance/service-accounts/default/token"
 _FULL = "no space left on the claim. Make it larger, or room on it."
-_NO_RANGES = (
-    "The server serves no ranges, so that every attempt begins again: put the file where a download can be resumed."
-)
+_NO_RANGES = "The server serves no ranges, so that every attempt begins again: put the file where a download can be resumed."
 _EMPTY = hashlib.sha256(b"").hexdigest()
 # Seconds without a sign of life after which another run's draft, or its turn at the folder, may be taken over: more than the
 # longest that a run which lives is silent (a read that times out, then a pause between attempts).
@@ -306,9 +304,7 @@ def check_space(where: Path, needed: int, what: str) -> None:
     """Refuse before the first byte what cannot fit."""
     free = shutil.disk_usage(where).free
     if needed > free:
-        raise Permanent(
-            f"{what} needs {needed} bytes and the claim has {free} free. Make the claim larger, or room on it."
-        )
+        raise Permanent(f"{what} needs {needed} bytes and the claim has {free} free. Make the claim larger, or room on it.")
 
 
 def download(url: str, part: Path, size: int | None) -> None:
@@ -340,9 +336,7 @@ def _download_once(url: str, part: Path, size: int | None) -> None:
     answer = open_at(url, have)
     with contextlib.closing(answer.stream):
         if size is not None and answer.total is not None and answer.total != size:
-            raise Permanent(
-                f"{shown(url)} has {answer.total} bytes, not {size}. Correct the option size, or the address."
-            )
+            raise Permanent(f"{shown(url)} has {answer.total} bytes, not {size}. Correct the option size, or the address.")
         if answer.total is not None:
             check_space(part.parent, answer.total - have, shown(url))
         again = have and not answer.offset
@@ -363,9 +357,7 @@ def _copy(answer: Answer, part: Path, most: int | None, what: str) -> None:
         while chunk := answer.stream.read(_CHUNK):
             done += len(chunk)
             if most is not None and done > most:
-                raise Permanent(
-                    f"{what} has more than the {most} bytes that were announced. Correct the option size, or the address."
-                )
+                raise Permanent(f"{what} has more than the {most} bytes that were announced. Correct the option size, or the address.")
             out.write(chunk)
             if time.monotonic() - told >= _SPEAK_EVERY:
                 told = time.monotonic()
@@ -535,9 +527,7 @@ def is_there(marker: dict[str, t.Any], target: Path, sha256: str, kind: str, nam
     # An older Muster wrote down neither the kind nor what it put there. What it left of a plain file is that one file.
     was = name_of(str(marker.get("url")))
     plain = marker.get("files") == 1 and (target / was).is_file()
-    return bool(
-        marker.get("sha256") == sha256 and (was == name if kind == "none" and plain else kind != "none" and not plain)
-    )
+    return bool(marker.get("sha256") == sha256 and (was == name if kind == "none" and plain else kind != "none" and not plain))
 
 
 def check_folder(root: Path, path: str, marker: dict[str, t.Any]) -> None:
@@ -573,9 +563,7 @@ def clashes(theirs: set[str], desired: set[str]) -> list[str]:
     return sorted(
         name
         for name in theirs
-        if name.rstrip("/") in files
-        or f"{name}/" in desired
-        or any(str(parent) in files for parent in Path(name).parents)
+        if name.rstrip("/") in files or f"{name}/" in desired or any(str(parent) in files for parent in Path(name).parents)
     )
 
 
@@ -676,9 +664,7 @@ def merge(fresh: Path, target: Path, turn: Turn, marker: dict[str, t.Any]) -> li
     new, present = set(marker["names"]), names_in(target)
     theirs = present - old - {MARKER}
     if found := clashes(theirs, new):
-        raise Permanent(
-            f"Others put {some(found)} where this data set has a file or folder of its own. Nothing was changed. Move it away."
-        )
+        raise Permanent(f"Others put {some(found)} where this data set has a file or folder of its own. Nothing was changed. Move it away.")
     write_marker(draft, target, {**marker, "key": "", "names": sorted(old | new)})
     # The deepest first. A folder goes when it is empty; what became something else is no longer ours.
     for name in sorted((old - new) & present, key=lambda one: one.count("/"), reverse=True):
@@ -743,9 +729,7 @@ def remove_abandoned(folder: Path, run: str) -> None:
                 if _OURS.fullmatch(left.name) and silent(work, left, run) > _ABANDONED:
                     shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         if (work / "old").exists():
-            say(
-                f"{work.name}/old in .muster stays: an older Muster was interrupted there. Look at it, and remove it by hand"
-            )
+            say(f"{work.name}/old in .muster stays: an older Muster was interrupted there. Look at it, and remove it by hand")
 
 
 def remove_own(work: Path, sha256: str, run: str) -> None:
@@ -767,15 +751,11 @@ def complete(url: str, part: Path, sha256: str, size: int | None) -> None:
             return say("checksum is right")
         part.unlink()
         if not resumed:
-            raise Permanent(
-                f"{shown(url)} has the SHA-256 {found}, not {sha256}. Correct dataset_sha256, or distrust it."
-            )
+            raise Permanent(f"{shown(url)} has the SHA-256 {found}, not {sha256}. Correct dataset_sha256, or distrust it.")
         say("what was there of it does not fit: begins again")
 
 
-def fetch(
-    root: Path, url: str, sha256: str, path: str, unpack: str = "auto", size: int | None = None
-) -> dict[str, t.Any]:
+def fetch(root: Path, url: str, sha256: str, path: str, unpack: str = "auto", size: int | None = None) -> dict[str, t.Any]:
     """Have the data below ROOT/PATH; the marker's content, and as `kept` what others put there."""
     target, name = root / path, name_of(url)
     kind = kind_of(name, unpack)

@@ -602,9 +602,7 @@ def create_handler(params: t.Any) -> t.Any:
         params.run_id,
         params.min_nodes,
         params.max_nodes,
-        dynamic.RendezvousTimeout(
-            seconds("join_timeout", 600), seconds("last_call_timeout", 30), seconds("close_timeout", 30)
-        ),
+        dynamic.RendezvousTimeout(seconds("join_timeout", 600), seconds("last_call_timeout", 30), seconds("close_timeout", 30)),
         keep_alive_interval=seconds("keep_alive_interval", 5),
         keep_alive_max_attempt=params.get_as_int("keep_alive_max_attempt", 3),
     )
@@ -657,9 +655,7 @@ def install() -> None:
     processes.SubprocessHandler._popen = popen
     own_close = processes.SubprocessContext._close
     # After this time the processes are killed, where the pod is to end and at each change of membership.
-    processes.SubprocessContext._close = lambda self, death_sig, **_timeout: own_close(
-        self, death_sig, settings().grace
-    )
+    processes.SubprocessContext._close = lambda self, death_sig, **_timeout: own_close(self, death_sig, settings().grace)
     delay, poll = dynamic._delay, settings().poll
     dynamic._delay = lambda seconds: delay(seconds if isinstance(seconds, tuple) else min(seconds, poll))
     signal.signal(signal.SIGTERM, processes._terminate_process_handler)

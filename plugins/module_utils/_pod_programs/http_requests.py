@@ -125,9 +125,7 @@ class Record:
 def main() -> None:
     """Wait, ask, print."""
     task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    places = [
-        HttpServer(url, task["hostname"], task["timeout"], lambda: trusted(task["authorities"])) for url in task["urls"]
-    ]
+    places = [HttpServer(url, task["hostname"], task["timeout"], lambda: trusted(task["authorities"])) for url in task["urls"]]
     wait_until_ready(places, task["ready"], task["wait"])
     record = Record()
     for place in places:

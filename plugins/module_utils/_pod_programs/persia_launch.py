@@ -327,9 +327,7 @@ def main() -> t.NoReturn:
     except Stopped:
         raise SystemExit(EXIT_STOPPED) from None
     finally:
-        signal.alarm(
-            0
-        )  # while Python ends it has no handlers any more, and the alarm would end it with a status of its own
+        signal.alarm(0)  # while Python ends it has no handlers any more, and the alarm would end it with a status of its own
 
 
 if __name__ == "__main__":

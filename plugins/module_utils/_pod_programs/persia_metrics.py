@@ -56,12 +56,7 @@ def figures(text: str, job: str, since: float) -> dict[str, float]:
     recent = {sample.process for sample in found if sample.metric == PUSHED and sample.value >= since}
     values: dict[str, list[float]] = {}
     for metric, process, value in found:
-        if (
-            process in recent
-            and math.isfinite(value)
-            and not metric.startswith("push_")
-            and not metric.endswith("_bucket")
-        ):
+        if process in recent and math.isfinite(value) and not metric.startswith("push_") and not metric.endswith("_bucket"):
             values.setdefault(metric, []).append(value)
     return {"processes": len(recent), **{name: round(sum(of) / len(of), 6) for name, of in sorted(values.items())}}
 
@@ -83,9 +78,7 @@ def main() -> None:
     began, ran, patience = time.monotonic(), float(sys.argv[1]), settings["seconds"] + PATIENCE
     while True:
         passed = time.monotonic() - began
-        found: dict[str, t.Any] = {
-            "error": f"the gateway {address} has no metrics of job {job} that this training pushed"
-        }
+        found: dict[str, t.Any] = {"error": f"the gateway {address} has no metrics of job {job} that this training pushed"}
         try:
             answer = ask(address, job, ran + passed)
             found = answer if answer["processes"] else found

@@ -84,9 +84,7 @@ def main() -> t.NoReturn:
     """Run the script that the environment names."""
     entry = os.environ[ENTRY]
     # With the operator, persia-launcher's own variable names this program.
-    os.environ.update(
-        {name: entry for name in _LAUNCHER_ENTRIES if os.environ.get(name) == str(Path(__file__).absolute())}
-    )
+    os.environ.update({name: entry for name in _LAUNCHER_ENTRIES if os.environ.get(name) == str(Path(__file__).absolute())})
     sys.argv = [entry, *sys.argv[1:]]
     sys.path[0] = str(Path(entry).resolve().parent)
     status = run(entry)

@@ -19,9 +19,7 @@ from .._kube.objects import CONFIG_MAP, Manifest, group_kind
 from .._manifests.meta import ANNOTATION_CONFIG_HASH
 
 
-def with_live_programs(
-    objects: Sequence[Manifest], config: Manifest | None, workloads: Sequence[Manifest]
-) -> list[Manifest]:
+def with_live_programs(objects: Sequence[Manifest], config: Manifest | None, workloads: Sequence[Manifest]) -> list[Manifest]:
     """Return OBJECTS with the data of CONFIG, the live ConfigMap, if the live WORKLOADS were made with other programs.
 
     The options are the same, so another hash means other programs. With the same hash, the data was changed by another client.

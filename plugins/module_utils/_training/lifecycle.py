@@ -110,9 +110,7 @@ def _leave(request: Request, desired: Desired, before: Observed) -> tuple[Report
     return _wait_and_release(request, desired, before, report)
 
 
-def _apply(
-    request: Request, desired: Desired, objects: Sequence[Manifest], made_of: Mapping[Ref, str | None] | None = None
-) -> Report:
+def _apply(request: Request, desired: Desired, objects: Sequence[Manifest], made_of: Mapping[Ref, str | None] | None = None) -> Report:
     report = apply_objects(
         request.cluster,
         objects,
@@ -133,9 +131,7 @@ def _stop(request: Request, desired: Desired, before: Observed) -> Report:
     if backend.stop:
         return backend.stop(request, desired.owner, before)
     refs = [ref_of(item) for item in before.workloads]
-    return delete_objects(
-        request.cluster, refs, desired.owner, check=request.check, wait=True, wait_timeout=request.wait_timeout
-    )
+    return delete_objects(request.cluster, refs, desired.owner, check=request.check, wait=True, wait_timeout=request.wait_timeout)
 
 
 def _continued(desired: Desired, before: Observed, config: Manifest | None) -> Desired:

@@ -22,9 +22,7 @@ _PARALLEL = 8
 _LAST = 200
 
 
-def read_logs(
-    cluster: Cluster, namespace: str, ranks: Sequence[Rank], *, required: bool = True, **options: t.Any
-) -> list[str]:
+def read_logs(cluster: Cluster, namespace: str, ranks: Sequence[Rank], *, required: bool = True, **options: t.Any) -> list[str]:
     """The logs of these ranks, read in parallel, in the order of RANKS; that of a pod that has not started is empty.
 
     Where they are not required, a log that cannot be read is empty, too, such as that of a pod whose node is lost or simulated.
@@ -48,9 +46,7 @@ def read_logs(
 def failure_of(cluster: Cluster, status: JobStatus) -> MusterError:
     """The error of a failed training: which ranks failed, why, and the last lines of their logs."""
     bad = [rank for group in status.groups for rank in group.ranks if rank.phase == "Failed"][:3]
-    quoted = "".join(
-        _quoted(rank.pod, _last_lines(cluster, status.namespace, rank.pod) or rank.message) for rank in bad
-    )
+    quoted = "".join(_quoted(rank.pod, _last_lines(cluster, status.namespace, rank.pod) or rank.message) for rank in bad)
     return Failed(
         f"Training {status.namespace}/{status.name} has failed. {status.reason}{quoted}",
         hint="\nCorrect the cause, then set restart: true to train again." if quoted else "restart: true trains again.",

@@ -58,11 +58,7 @@ def _said(queued: Manifest) -> str:
     """The message of the first step of admission that is missing, and the reason of an earlier eviction."""
     reserved, evicted = condition(queued, "QuotaReserved"), condition(queued, "Evicted")
     if is_true(queued, "QuotaReserved"):
-        missing = (
-            ""
-            if is_true(queued, "Admitted")
-            else condition(queued, "Admitted").get("message") or "its checks are not done"
-        )
+        missing = "" if is_true(queued, "Admitted") else condition(queued, "Admitted").get("message") or "its checks are not done"
         step = f"has its quota; {missing}" if missing else ""
     else:
         step = str(reserved.get("message") or "")

@@ -32,9 +32,7 @@ def pattern_of(text: str | None) -> re.Pattern[str] | None:
         raise InvalidInput(f"results_pattern: '{text}' is not a regular expression: {exc}.") from exc
 
 
-def results(
-    cluster: Cluster, kind: Kind, observed: Observed, pattern: re.Pattern[str] | None = None
-) -> dict[str, t.Any]:
+def results(cluster: Cluster, kind: Kind, observed: Observed, pattern: re.Pattern[str] | None = None) -> dict[str, t.Any]:
     """The keys ``summary`` and ``table`` of the modules, and the further keys of the kind."""
     status = observed.status
     reported: dict[str, t.Any] = {"summary": status.summary(), "table": status.table()}

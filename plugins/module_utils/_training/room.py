@@ -37,11 +37,7 @@ def require(request: Request, desired: Desired, before: Observed, *, again: bool
     if not grows and _begins_with_less(request, desired, before, again=again):
         request.warn(f"{desired} begins with less than {desired.size} pods. {verdict.message}")
         return
-    what = (
-        f"{desired} stays at {plural(size, 'pod')}"
-        if grows
-        else f"{desired} is not {'restarted' if again else 'created'}"
-    )
+    what = f"{desired} stays at {plural(size, 'pod')}" if grows else f"{desired} is not {'restarted' if again else 'created'}"
     if request.check or not request.wait:
         request.warn(f"{desired}: {verdict.message}")
         return

@@ -265,9 +265,7 @@ def _deletion_reason(pod: Manifest) -> str:
     if condition(pod, "DisruptionTarget").get("reason") != "DeletionByTaintManager":
         return "is being deleted"
     node = pod["spec"].get("nodeName")
-    return (
-        f"is evicted and waits for an answer of node {node}; if that is off: kubectl taint node {node} {OUT_OF_SERVICE}"
-    )
+    return f"is evicted and waits for an answer of node {node}; if that is off: kubectl taint node {node} {OUT_OF_SERVICE}"
 
 
 def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
@@ -284,9 +282,7 @@ def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
         )
         if rank.rank not in newest or order >= newest[rank.rank][0]:
             newest[rank.rank] = (order, rank)
-    return [
-        dataclasses.replace(rank, ended_runs=sorted(runs[index])) for index, (_order, rank) in sorted(newest.items())
-    ]
+    return [dataclasses.replace(rank, ended_runs=sorted(runs[index])) for index, (_order, rank) in sorted(newest.items())]
 
 
 # Groups
@@ -320,9 +316,7 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
         return dataclasses.replace(group, state="Succeeded")
     if is_true(job, "Failed", "FailureTarget"):
         failed = condition(job, "Failed" if is_true(job, "Failed") else "FailureTarget")
-        why = (
-            "; ".join(_rank_line(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
-        )
+        why = "; ".join(_rank_line(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
         reason = f"{failed.get('reason') or 'Failed'}: {why}"
         return dataclasses.replace(group, state="Failed", reason=reason)
     if (job.get("spec") or {}).get("suspend"):
@@ -375,9 +369,7 @@ def judge_bare(group: GroupStatus) -> GroupStatus:
 # The training as a whole
 
 
-def job_status(
-    name: str, namespace: str, groups: Sequence[GroupStatus], *, trainer_role: str = "", backend: str = ""
-) -> JobStatus:
+def job_status(name: str, namespace: str, groups: Sequence[GroupStatus], *, trainer_role: str = "", backend: str = "") -> JobStatus:
     """The state of the training: that of its trainers, and Degraded or Pending if other groups keep them from working."""
     state, reason = _overall(groups, trainer_role)
     return JobStatus(name=name, namespace=namespace, state=state, reason=reason, groups=groups, backend=backend)

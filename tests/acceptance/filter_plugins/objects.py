@@ -94,9 +94,7 @@ def cloud_differences(planned: Iterable[Mapping[str, Any]], sent: Iterable[Mappi
             desired.append(once)
             besides.update(often)
         desired += [operation(action) for action in change["actions"]]
-    return differences(
-        desired, (name for row in sent if (name := f"{row['service']}:{row['operation']}") not in besides)
-    )
+    return differences(desired, (name for row in sent if (name := f"{row['service']}:{row['operation']}") not in besides))
 
 
 def operation(action: str) -> str:

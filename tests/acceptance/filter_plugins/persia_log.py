@@ -15,9 +15,7 @@ ENDED = re.compile(r"MUSTER rank=(\d+) world_size=(\d+) loss=([\d.]+) auc=([\d.]
 # Of the survey in roles/persia/files/example: 5,093 rows to train on, 64 a batch.
 BATCHES_AN_EPOCH = 79
 FIRST_STEP = re.compile(r"MUSTER attempt=(?P<attempt>\w+) step=\d+ time=(?P<time>[\d.]+)")
-TRAINED = re.compile(
-    r"MUSTER trained attempt=(?P<attempt>\w+) epoch=(?P<epoch>\d+) batches=(?P<batches>\S*) time=(?P<time>[\d.]+)"
-)
+TRAINED = re.compile(r"MUSTER trained attempt=(?P<attempt>\w+) epoch=(?P<epoch>\d+) batches=(?P<batches>\S*) time=(?P<time>[\d.]+)")
 
 
 def persia_ranks(logs: Iterable[str]) -> list[str]:
@@ -45,9 +43,7 @@ def persia_lost(logs: Iterable[str], epochs: int | str, batches: int = BATCHES_A
     desired = {(epoch, number) for epoch in range(1, int(epochs) + 1) for number in range(batches)}
     wrong = [f"epoch {epoch}: batch {number} was lost" for epoch, number in sorted(desired - trained.keys())]
     twice = sorted(place for place, times in trained.items() if times > 1 or place not in desired)
-    return wrong + [
-        f"epoch {epoch}: batch {number} was trained {trained[epoch, number]} times" for epoch, number in twice
-    ]
+    return wrong + [f"epoch {epoch}: batch {number} was trained {trained[epoch, number]} times" for epoch, number in twice]
 
 
 def _numbers(text: str) -> list[int]:

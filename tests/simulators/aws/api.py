@@ -69,16 +69,12 @@ def routes(service: str) -> list[tuple[str, re.Pattern[str], OperationModel]]:
     for name in description(service).operation_names:
         operation = description(service).operation_model(name)
         path = operation.http["requestUri"].split("?", 1)[0]
-        escaped = re.sub(
-            r"\\\{(\w+)\\?(\\\+)?\\\}", lambda m: f"(?P<{m[1]}>{'.+' if m[2] else '[^/]+'})", re.escape(path)
-        )
+        escaped = re.sub(r"\\\{(\w+)\\?(\\\+)?\\\}", lambda m: f"(?P<{m[1]}>{'.+' if m[2] else '[^/]+'})", re.escape(path))
         found.append((operation.http["method"], re.compile(f"^{escaped}/?$"), operation))
     return sorted(found, key=lambda row: row[1].pattern.count("(?P<"))
 
 
-def understand(
-    service: str, region: str, method: str, path: str, query: str, headers: dict[str, str], body: bytes
-) -> Asked | None:
+def understand(service: str, region: str, method: str, path: str, query: str, headers: dict[str, str], body: bytes) -> Asked | None:
     """A request of a REST service; nothing where its description knows no such address.
 
     S3 tells operations at one address apart by words of the query, /{Bucket}?tagging, and by headers: a copy has x-amz-copy-source.

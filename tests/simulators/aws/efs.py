@@ -78,15 +78,11 @@ def create_system(account: Account, params: Body) -> Body:
     for item in account.systems.items.values():
         if item.body["CreationToken"] == token:
             name = item.body["FileSystemId"]
-            raise Refused(
-                "FileSystemAlreadyExists", f"File system '{name}' already exists with creation token '{token}'", 409
-            )
+            raise Refused("FileSystemAlreadyExists", f"File system '{name}' already exists with creation token '{token}'", 409)
     name = f"fs-{number()}"
     mode = params.get("ThroughputMode", "bursting")
     if (mode == "provisioned") != ("ProvisionedThroughputInMibps" in params):
-        raise Refused(
-            "BadRequest", "Provisioned throughput goes with the throughput mode provisioned and with no other"
-        )
+        raise Refused("BadRequest", "Provisioned throughput goes with the throughput mode provisioned and with no other")
     item = Item(
         {
             "OwnerId": ACCOUNT,
@@ -156,9 +152,7 @@ def delete_system(account: Account, params: Body) -> Body:
     _keep_backup(account, item)
 
     def over() -> None:
-        for (
-            name
-        ) in points:  # access points go with their file system (user guide, "Deleting an Amazon EFS file system")
+        for name in points:  # access points go with their file system (user guide, "Deleting an Amazon EFS file system")
             account.points.items.pop(name, None)
 
     account.systems.remove_later(params["FileSystemId"], over)

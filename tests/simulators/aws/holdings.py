@@ -38,9 +38,7 @@ def holdings(aws: Account) -> dict[str, dict[str, Any]]:
     """Kind of resource: {id: its description}."""
     ec2 = aws.client("ec2")
     found = {kind: _rows(getattr(ec2, call)()[key], name) for kind, (call, key, name) in EC2.items()}
-    found["instance"] = {
-        i: r for i, r in found["instance"].items() if r["Instances"][0]["State"]["Name"] != "terminated"
-    }
+    found["instance"] = {i: r for i, r in found["instance"].items() if r["Instances"][0]["State"]["Name"] != "terminated"}
     # One that failed goes by itself within an hour (VPC user guide, "Troubleshoot NAT gateways").
     ended = ("deleted", "deleting", "failed")
     found["NAT gateway"] = {i: g for i, g in found["NAT gateway"].items() if g["State"] not in ended}

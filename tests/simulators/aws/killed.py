@@ -23,9 +23,7 @@ from .play import Play, playground
 
 SETTINGS: dict[str, Any] = {
     "eks_cluster_public_access_cidrs": ["203.0.113.0/24"],
-    "eks_nodegroups_groups": [
-        {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 1, "max_size": 2}}
-    ],
+    "eks_nodegroups_groups": [{"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 1, "max_size": 2}}],
     "efs_filesystem_remove_data": True,
     "s3_artifacts_remove_data": True,
     "eks_cluster_remove_logs": True,

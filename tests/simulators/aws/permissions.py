@@ -260,9 +260,7 @@ def judge(asked: Asked) -> list[Body]:
         for need in needed:
             if not allows(SETTINGS.policies, need):
                 raise denied(asked, need)
-    SETTINGS.service_roles.update(
-        one.resource.rsplit("/", 1)[-1] for one in needed if "aws-service-role" in one.resource
-    )
+    SETTINGS.service_roles.update(one.resource.rsplit("/", 1)[-1] for one in needed if "aws-service-role" in one.resource)
     return [asdict(need) for need in needed]
 
 

@@ -29,25 +29,19 @@ NAMES = ("muster", "theirs", *shapes.NAMES)
 
 def published() -> dict[str, list[dict[str, Any]]]:
     """The policies that the docs publish, by what a caller is about."""
-    check, apply, teardown = (
-        json.loads((POLICIES / f"{name}.json").read_text()) for name in ("check", "apply", "teardown")
-    )
+    check, apply, teardown = (json.loads((POLICIES / f"{name}.json").read_text()) for name in ("check", "apply", "teardown"))
     return {"check": [check], "apply": [check, apply], "teardown": [check, teardown]}
 
 
 def named(policies: list[dict[str, Any]], cluster: str) -> list[dict[str, Any]]:
     """The policies for a cluster of another name, as the docs tell to change them."""
-    found: list[dict[str, Any]] = json.loads(
-        re.sub(r"([:/])muster([-/])", rf"\g<1>{cluster}\g<2>", json.dumps(policies))
-    )
+    found: list[dict[str, Any]] = json.loads(re.sub(r"([:/])muster([-/])", rf"\g<1>{cluster}\g<2>", json.dumps(policies)))
     return found
 
 
 def without(policies: list[dict[str, Any]], statement: str) -> list[dict[str, Any]]:
     """The policies with one statement less."""
-    return [
-        {**policy, "Statement": [row for row in policy["Statement"] if row["Sid"] != statement]} for policy in policies
-    ]
+    return [{**policy, "Statement": [row for row in policy["Statement"] if row["Sid"] != statement]} for policy in policies]
 
 
 @dataclass
@@ -91,9 +85,7 @@ class Play(play.Play):
         return self.begin(playbook, options, settings)
 
 
-def pod_environment(
-    aws: Simulator, api_server: ApiServer, folder: Path, how: str, account: str, role: str
-) -> dict[str, str]:
+def pod_environment(aws: Simulator, api_server: ApiServer, folder: Path, how: str, account: str, role: str) -> dict[str, str]:
     """What EKS's webhook gives the pods of a service account (namespace:name), so that they can become its role: pod_identity or irsa."""
     name, audience, more = {
         "pod_identity": (

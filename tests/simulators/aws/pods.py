@@ -84,9 +84,7 @@ def of_agent(token: str) -> Body:
 
 def of_web_identity(form: dict[str, str]) -> Body:
     """The answer of STS: a role whose trust policy names the issuer of a cluster, and the service account."""
-    namespace, name = _service_account(
-        form.get("WebIdentityToken", ""), WEB_IDENTITY, "InvalidIdentityToken", "The token is not valid"
-    )
+    namespace, name = _service_account(form.get("WebIdentityToken", ""), WEB_IDENTITY, "InvalidIdentityToken", "The token is not valid")
     providers = get_backend("iam")[ACCOUNT]["aws"].open_id_providers
     for cluster in _clusters():
         issuer = cluster.body["identity"]["oidc"]["issuer"].removeprefix("https://")
@@ -111,9 +109,7 @@ def _trusted(arn: str, principal: dict[str, str], action: str, context: dict[str
     for one in statements:
         [(kind, who)] = principal.items()
         policy = {"Statement": [{**one, "Resource": "*"}]}
-        if one["Principal"].get(kind) == who and permissions.allows(
-            [policy], permissions.Need(action, context=tuple(context.items()))
-        ):
+        if one["Principal"].get(kind) == who and permissions.allows([policy], permissions.Need(action, context=tuple(context.items()))):
             return arn
     raise Refused("AccessDenied", f"Not authorized to perform {action}", 403)
 
@@ -136,9 +132,7 @@ def session_of(method: str, address: str, headers: dict[str, str], body: bytes) 
     request = AWSRequest(method=method, url=address, headers={name: headers.get(name, "") for name in names})
     request.context["timestamp"] = headers.get("x-amz-date", "")
     signer = S3SigV4Auth(session.keys, scope[3], scope[2])
-    if signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request) != given.get(
-        "Signature"
-    ):
+    if signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request) != given.get("Signature"):
         raise Refused("SignatureDoesNotMatch", "The request signature we calculated does not match.", 403)
     return session
 

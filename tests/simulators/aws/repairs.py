@@ -61,9 +61,7 @@ def _with_open_group(create: Callable[..., Any]) -> Callable[..., Any]:
         vpc = create(self, *args, **kwargs)
         group = next(g for g in self.groups[vpc.id].values() if g.name == "default")
         if not group.ingress_rules:
-            self.authorize_security_group_ingress(
-                group.id, "-1", "", "", [], source_groups=[{"GroupId": group.id}], vpc_id=vpc.id
-            )
+            self.authorize_security_group_ingress(group.id, "-1", "", "", [], source_groups=[{"GroupId": group.id}], vpc_id=vpc.id)
         return vpc
 
     return thorough
@@ -102,11 +100,7 @@ def _not_the_md5(etag: Callable[[Any], str]) -> Callable[[Any], str]:
 
     def careful(self: Any) -> str:
         found = etag(self)
-        return (
-            f'"{hashlib.sha1(found.encode(), usedforsecurity=False).hexdigest()}"'
-            if self.encryption == "aws:kms"
-            else found
-        )
+        return f'"{hashlib.sha1(found.encode(), usedforsecurity=False).hexdigest()}"' if self.encryption == "aws:kms" else found
 
     return careful
 
@@ -186,9 +180,7 @@ def _provider(params: dict[str, Any]) -> Any:
 
 def _add_client(params: dict[str, Any]) -> None:
     clients = _provider(params).client_id_list
-    if (
-        params["ClientID"] not in clients
-    ):  # "This operation is idempotent" (IAM API, AddClientIDToOpenIDConnectProvider)
+    if params["ClientID"] not in clients:  # "This operation is idempotent" (IAM API, AddClientIDToOpenIDConnectProvider)
         clients.append(params["ClientID"])
 
 
@@ -227,9 +219,7 @@ def _interfaces_in_subnet(self: Any, subnet_id: str) -> list[str]:
 def _users_of_group(self: Any, name: str | None = None, group_id: str | None = None) -> list[str]:
     interfaces = [e.id for e in self.enis.values() if group_id in [g.id for g in e.group_set]]
     others = [g for groups in self.groups.values() for g in groups.values() if g.id != group_id]
-    return interfaces + [
-        g.id for g in others if any(group_id in _named(rule) for rule in [*g.ingress_rules, *g.egress_rules])
-    ]
+    return interfaces + [g.id for g in others if any(group_id in _named(rule) for rule in [*g.ingress_rules, *g.egress_rules])]
 
 
 def _named(rule: Any) -> list[str]:

@@ -72,9 +72,7 @@ class Gate:
         if asked is None:
             return self.moto(environ, start)
         try:
-            session = pods.session_of(
-                environ["REQUEST_METHOD"], address(environ), headers_of(environ), read_body(environ)
-            )
+            session = pods.session_of(environ["REQUEST_METHOD"], address(environ), headers_of(environ), read_body(environ))
             if session:
                 asked = replace(asked, role=session.role)
             called = permissions.CALLER_KEY in environ.get("HTTP_AUTHORIZATION", "")
@@ -203,9 +201,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--cluster-endpoint", default="https://127.0.0.1:6443", help="API server of every EKS cluster")
     parser.add_argument("--cluster-ca", type=Path, help="its certificate authority (PEM)")
     parser.add_argument("--cluster-credential", type=Path, help="an ExecCredential for it; pods then may have roles")
-    parser.add_argument(
-        "--gpus", type=int, default=0, help="GPUs of each simulated node on which the device plugin runs"
-    )
+    parser.add_argument("--gpus", type=int, default=0, help="GPUs of each simulated node on which the device plugin runs")
     parser.add_argument("--polls", type=int, default=2, help="how often a state is read before it moves on")
     parser.add_argument("--while", type=int, dest="during", metavar="PID", help="end with this process")
     options = parser.parse_args(argv)

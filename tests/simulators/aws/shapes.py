@@ -41,9 +41,7 @@ class Maker:
         rows = [{"Key": key, "Value": value} for key, value in tags.items()]
         vpc = ec2.create_vpc(CidrBlock=f"10.{self.cidr}.0.0/16")["Vpc"]["VpcId"]
         for number, zone in enumerate("ab"):
-            subnet = ec2.create_subnet(
-                VpcId=vpc, CidrBlock=f"10.{self.cidr}.{number}.0/24", AvailabilityZone=f"{REGION}{zone}"
-            )
+            subnet = ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.{self.cidr}.{number}.0/24", AvailabilityZone=f"{REGION}{zone}")
             self.subnets.append(subnet["Subnet"]["SubnetId"])
         if rows:
             ec2.create_tags(Resources=[vpc, *self.subnets], Tags=rows)
@@ -88,16 +86,12 @@ def eksctl(aws: Account) -> None:
         "eksctl.cluster.k8s.io/v1alpha1/cluster-name": "eksctl",
     }
     maker.network(tags)
-    maker.cluster(
-        tags=tags, accessConfig={"authenticationMode": "API_AND_CONFIG_MAP"}, bootstrapSelfManagedAddons=False
-    )
+    maker.cluster(tags=tags, accessConfig={"authenticationMode": "API_AND_CONFIG_MAP"}, bootstrapSelfManagedAddons=False)
     maker.addons("vpc-cni", "kube-proxy")
     maker.nodes("ng-1", tags)
     maker.addons("coredns", "metrics-server")
     issuer = aws.client("eks").describe_cluster(name="eksctl")["cluster"]["identity"]["oidc"]["issuer"]
-    aws.client("iam").create_open_id_connect_provider(
-        Url=issuer, ClientIDList=["sts.amazonaws.com"], ThumbprintList=["0" * 40]
-    )
+    aws.client("iam").create_open_id_connect_provider(Url=issuer, ClientIDList=["sts.amazonaws.com"], ThumbprintList=["0" * 40])
 
 
 def terraform(aws: Account) -> None:
@@ -123,9 +117,7 @@ def terraform(aws: Account) -> None:
     policy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
     eks = aws.client("eks")
     eks.create_access_entry(clusterName="terraform", principalArn=entry, tags=tags)
-    eks.associate_access_policy(
-        clusterName="terraform", principalArn=entry, policyArn=policy, accessScope={"type": "cluster"}
-    )
+    eks.associate_access_policy(clusterName="terraform", principalArn=entry, policyArn=policy, accessScope={"type": "cluster"})
 
 
 def auto(aws: Account) -> None:

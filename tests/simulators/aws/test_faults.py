@@ -54,10 +54,7 @@ def test_a_principal_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run
     done(run("eks_access_entry", **entry, policies=[{"policy_arn": policy, "access_scope": {"type": "cluster"}}]))
     assert aws.ask("faults") == []
     lost = run("eks_access_entry", cluster_name="f", principal_arn="arn:aws:iam::123456789012:role/aws-reserved/Lost")
-    assert (
-        "invalid principal. Give the ARN of one that exists, with its path: `aws iam get-role --role-name Lost`"
-        in lost["msg"]
-    )
+    assert "invalid principal. Give the ARN of one that exists, with its path: `aws iam get-role --role-name Lost`" in lost["msg"]
 
 
 @pytest.mark.parametrize(
@@ -79,9 +76,7 @@ def test_a_principal_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run
         ({"kubernetes_groups": ["ml", "system:masters"]}, "EKS takes no user or group system:masters, because"),
     ],
 )
-def test_an_access_entry_that_cannot_be_is_refused_in_the_plan(
-    aws: Simulator, run: Run, ground: Body, change: Body, words: str
-) -> None:
+def test_an_access_entry_that_cannot_be_is_refused_in_the_plan(aws: Simulator, run: Run, ground: Body, change: Body, words: str) -> None:
     aws.clear()
     entry = {"cluster_name": "f", "principal_arn": ground["other-pod"], **change}
     for more in ({"check": True}, {}):
@@ -121,9 +116,7 @@ def test_nodes_that_cannot_start_tell_why_and_are_made_anew(aws: Simulator, run:
     issue = {"code": "AsgInstanceLaunchFailures", "message": "no g5.xlarge in us-west-2a", "resourceIds": ["eks-bad"]}
     aws.fault("create_failed", "CreateNodegroup", **issue)
     failed = run("eks_nodegroup", **nodes(ground, "bad"))
-    assert failed["msg"].startswith(
-        "EKS node group bad of cluster f: create failed: CREATE_FAILED (AsgInstanceLaunchFailures"
-    )
+    assert failed["msg"].startswith("EKS node group bad of cluster f: create failed: CREATE_FAILED (AsgInstanceLaunchFailures")
     assert "no g5.xlarge in us-west-2a" in failed["msg"]
     assert "eks-bad" in failed["msg"]
     mended = run("eks_nodegroup", **nodes(ground, "bad"))
@@ -170,9 +163,7 @@ def test_what_the_caller_may_not_do_is_named(aws: Simulator, run: Run, ground: B
 
 def test_a_launch_that_the_caller_may_not_make_is_explained(aws: Simulator, run: Run, ground: Body) -> None:
     """EKS says neither the action nor where it is missing (scylladb/scylla-cluster-tests#12172)."""
-    message = (
-        "You are not authorized to launch instances with this launch template. Encoded authorization failure message: 0"
-    )
+    message = "You are not authorized to launch instances with this launch template. Encoded authorization failure message: 0"
     aws.fault("refuse", "CreateNodegroup", code="InvalidRequestException", message=message)
     refused = run("eks_nodegroup", **nodes(ground, "denied"))
     assert "the caller lacks ec2:RunInstances or ec2:CreateTags" in refused["msg"]
@@ -188,9 +179,7 @@ def test_an_addon_that_fails_tells_why(aws: Simulator, run: Run) -> None:
 CONFLICTS = "ConfigurationConflict: Conflicts found when trying to apply"
 
 
-def test_an_addon_that_is_there_by_itself_is_taken_over_only_when_asked_for(
-    aws: Simulator, changes: Run, run: Run, ground: Body
-) -> None:
+def test_an_addon_that_is_there_by_itself_is_taken_over_only_when_asked_for(aws: Simulator, changes: Run, run: Run, ground: Body) -> None:
     """As in every cluster that was created without saying otherwise (aws/amazon-network-policy-controller-k8s#200).
 
     A conflict is told once with the way out, is not tried again, and what is in the cluster stays whatever is done with the add-on.
@@ -220,9 +209,7 @@ def test_an_addon_that_is_there_by_itself_is_taken_over_only_when_asked_for(
     assert done(run("eks_addon", **named))["addon"]["status"] == "ACTIVE"
 
 
-def test_a_failed_update_of_an_addon_is_tried_again_only_if_it_may_end_otherwise(
-    aws: Simulator, run: Run, ground: Body
-) -> None:
+def test_a_failed_update_of_an_addon_is_tried_again_only_if_it_may_end_otherwise(aws: Simulator, run: Run, ground: Body) -> None:
     named = {"cluster_name": "own", "name": "kube-proxy"}
     done(run("eks_addon", **named, resolve_conflicts="OVERWRITE"))
     change = {"configuration_values": {"replicas": 2}}
@@ -326,9 +313,7 @@ def test_what_was_in_use_a_moment_ago_is_deleted_again(aws: Simulator, run: Run,
     aws.fault("refuse", "DeleteFileSystem", times=2, **in_use)
     assert done(run("efs_file_system", **named))["file_system"] == {}
     assert aws.ask("faults") == []
-    group = aws.client("ec2").create_security_group(GroupName="just-used", Description="x", VpcId=ground["vpc"])[
-        "GroupId"
-    ]
+    group = aws.client("ec2").create_security_group(GroupName="just-used", Description="x", VpcId=ground["vpc"])["GroupId"]
     aws.client("ec2").create_tags(Resources=[group], Tags=[{"Key": "a", "Value": "b"}])
     aws.fault("refuse", "DeleteSecurityGroup", times=2, code="InvalidGroup.InUse", message="in use")
     assert done(run("ec2_removal", id=group, only_tagged={"a": "b"}))["changed"] is True

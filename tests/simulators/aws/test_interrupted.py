@@ -84,9 +84,7 @@ def released(aws: Simulator) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("module", NAMES)
-def test_a_module_that_is_cut_is_finished_by_the_next_run(
-    aws: Simulator, run: Run, ground: Body, cluster: Body, module: str
-) -> None:
+def test_a_module_that_is_cut_is_finished_by_the_next_run(aws: Simulator, run: Run, ground: Body, cluster: Body, module: str) -> None:
     options, more = kinds(ground)[module]
     there = {**options, "only_tagged": MARK}
     gone = {key: there[key] for key in (*NAMED, "only_tagged") if key in there} | more | {"state": "absent"}

@@ -96,9 +96,7 @@ def test_a_cluster_is_changed(changes: Run, eks: Any, change: Body, read: Callab
     assert read(eks.describe_cluster(name="whole")["cluster"]) == expected
 
 
-def test_several_changes_of_a_cluster_go_one_after_another(
-    changes: Run, eks: Any, ground: Body, aws: Simulator
-) -> None:
+def test_several_changes_of_a_cluster_go_one_after_another(changes: Run, eks: Any, ground: Body, aws: Simulator) -> None:
     key, (first, second, _third) = boto_key(eks, changes), ground["subnets"]
     other, group = (
         subnet_beside(aws, ground, second),
@@ -135,9 +133,7 @@ def test_a_cluster_stays_in_its_zones(aws: Simulator, run: Run, ground: Body) ->
 def boto_key(eks: Any, _changes: Run) -> str:
     import boto3
 
-    kms = boto3.client(
-        "kms", endpoint_url=eks.meta.endpoint_url, region_name=REGION, aws_access_key_id="x", aws_secret_access_key="y"
-    )
+    kms = boto3.client("kms", endpoint_url=eks.meta.endpoint_url, region_name=REGION, aws_access_key_id="x", aws_secret_access_key="y")
     return str(kms.create_key()["KeyMetadata"]["Arn"])
 
 
@@ -245,9 +241,7 @@ def test_the_order_of_subnets_and_types_is_no_difference(run: Run, cluster: str,
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) and value else "",
 )
-def test_a_nodegroup_is_changed(
-    changes: Run, eks: Any, cluster: str, change: Body, read: Callable[[Body], Any], expected: Any
-) -> None:
+def test_a_nodegroup_is_changed(changes: Run, eks: Any, cluster: str, change: Body, read: Callable[[Body], Any], expected: Any) -> None:
     changes("eks_nodegroup", cluster_name=cluster, name="gpu", **change)
     assert read(eks.describe_nodegroup(clusterName=cluster, nodegroupName="gpu")["nodegroup"]) == expected
 
@@ -282,9 +276,7 @@ def test_versions_go_up_cluster_first(changes: Run, eks: Any, run: Run, cluster:
         ),
     ],
 )
-def test_a_nodegroup_that_cannot_be_is_refused(
-    aws: Simulator, run: Run, cluster: str, change: Body, words: str
-) -> None:
+def test_a_nodegroup_that_cannot_be_is_refused(aws: Simulator, run: Run, cluster: str, change: Body, words: str) -> None:
     aws.clear()
     refused = run("eks_nodegroup", cluster_name=cluster, name="gpu", **change)
     assert words in refused["msg"]
@@ -338,9 +330,9 @@ def test_nodes_get_disk_tags_and_metadata_rules_from_their_launch_template(
     refused = run("eks_nodegroup", **group, launch_template={"name": "other", "version": "1"})
     assert "was created with ground-templated; EKS cannot change it to other" in refused["msg"]
     changes("eks_launch_template", **named, tags={"team": "ops"}, disk_size=200)
-    assert aws.client("ec2").describe_launch_templates(LaunchTemplateNames=["ground-templated"])["LaunchTemplates"][0][
-        "Tags"
-    ] == [{"Key": "team", "Value": "ops"}]
+    assert aws.client("ec2").describe_launch_templates(LaunchTemplateNames=["ground-templated"])["LaunchTemplates"][0]["Tags"] == [
+        {"Key": "team", "Value": "ops"}
+    ]
     changes("eks_nodegroup", cluster_name=cluster, name="templated", state="absent")
     changes("eks_launch_template", **named, state="absent")
 
@@ -363,18 +355,14 @@ def test_words_for_a_version_of_a_launch_template_are_its_number(
     aws.clear()
     refused = run("eks_nodegroup", **group, launch_template={**named, "version": "latest"})
     assert "'latest' is no version of a launch template. Give launch_template.version a number" in refused["msg"]
-    planned = run(
-        "eks_nodegroup", check=True, **{**group, "name": "x"}, launch_template={"name": "later", "version": "$Latest"}
-    )
+    planned = run("eks_nodegroup", check=True, **{**group, "name": "x"}, launch_template={"name": "later", "version": "$Latest"})
     assert not planned.get("failed"), planned["msg"]
     assert aws.attempts() == []
     run("eks_nodegroup", cluster_name=cluster, name="worded", state="absent")
     run("eks_launch_template", **named, state="absent")
 
 
-def test_another_version_of_the_template_leaves_kubernetes_where_it_is(
-    changes: Run, run: Run, eks: Any, ground: Body
-) -> None:
+def test_another_version_of_the_template_leaves_kubernetes_where_it_is(changes: Run, run: Run, eks: Any, ground: Body) -> None:
     """EKS upgrades nodes to the cluster's version where a request for them names none."""
     run("eks_cluster", name="ahead", version="1.33", role_arn=ground["control"], subnet_ids=ground["subnets"][:2])
     template = {"name": "ahead-nodes"}
@@ -435,9 +423,7 @@ def test_nodes_with_an_image_of_their_own(changes: Run, run: Run, eks: Any, grou
     ec2.delete_launch_template(LaunchTemplateName=named["name"])
 
 
-def test_nodes_are_patched_where_the_newest_image_is_asked_for(
-    changes: Run, run: Run, cluster: str, ground: Body, aws: Simulator
-) -> None:
+def test_nodes_are_patched_where_the_newest_image_is_asked_for(changes: Run, run: Run, cluster: str, ground: Body, aws: Simulator) -> None:
     """And stay as they are where it is not."""
     named = {"cluster_name": cluster, "name": "patched"}
     desired = {**named, "node_role": ground["node"], "subnets": ground["subnets"][:2]}
@@ -488,9 +474,7 @@ def test_addons(changes: Run, run: Run, eks: Any, cluster: str, ground: Body, aw
     assert eks.list_addons(clusterName=cluster)["addons"] == []
 
 
-def test_an_addon_keeps_its_role_when_something_else_changes(
-    changes: Run, eks: Any, cluster: str, ground: Body
-) -> None:
+def test_an_addon_keeps_its_role_when_something_else_changes(changes: Run, eks: Any, cluster: str, ground: Body) -> None:
     named = {"cluster_name": cluster, "name": "aws-ebs-csi-driver"}
     changes("eks_addon", **named, service_account_role_arn=ground["web"])
     changes("eks_addon", **named, configuration_values={"controller": {"replicaCount": 1}})
@@ -508,9 +492,7 @@ def test_access_entries(changes: Run, run: Run, eks: Any, cluster: str, ground: 
 
     def policies() -> dict[str, list[str]]:
         rows = eks.list_associated_access_policies(clusterName=cluster, principalArn=ground["pod"])
-        return {
-            r["policyArn"].rsplit("/", 1)[1]: r["accessScope"]["namespaces"] for r in rows["associatedAccessPolicies"]
-        }
+        return {r["policyArn"].rsplit("/", 1)[1]: r["accessScope"]["namespaces"] for r in rows["associatedAccessPolicies"]}
 
     changes("eks_access_entry", **named, kubernetes_groups=["team"], policies=[policy("AmazonEKSViewPolicy")])
     assert policies() == {"AmazonEKSViewPolicy": []}
@@ -541,9 +523,7 @@ def test_pod_identity(changes: Run, eks: Any, cluster: str, ground: Body) -> Non
     changes("eks_pod_identity_association", **named, role_arn=ground["pod"])
     changes("eks_pod_identity_association", **named, role_arn=ground["other-pod"], tags={"a": "b"})
     rows = eks.list_pod_identity_associations(clusterName=cluster, namespace="ml")["associations"]
-    found = eks.describe_pod_identity_association(clusterName=cluster, associationId=rows[0]["associationId"])[
-        "association"
-    ]
+    found = eks.describe_pod_identity_association(clusterName=cluster, associationId=rows[0]["associationId"])["association"]
     assert (found["roleArn"], found["tags"], len(rows)) == (ground["other-pod"], {"a": "b"}, 1)
     changes("eks_pod_identity_association", **named, state="absent")
     assert eks.list_pod_identity_associations(clusterName=cluster, namespace="ml")["associations"] == []
@@ -617,10 +597,7 @@ def test_a_bucket(changes: Run, run: Run, aws: Simulator) -> None:
     other = run("s3_bucket", **named, state="absent", only_tagged={"muster.ml/owner": "other"})
     assert (other["changed"], "deprecations" in other) == (False, False)
     assert "does not have the mark of this owner (muster.ml/owner=other)" in other["kept"]
-    assert (
-        "it has muster.ml/owner=t"
-        in run("s3_bucket", **named, only_tagged={"muster.ml/owner": "other"}, adopt=True)["msg"]
-    )
+    assert "it has muster.ml/owner=t" in run("s3_bucket", **named, only_tagged={"muster.ml/owner": "other"}, adopt=True)["msg"]
     changes("s3_bucket", **named, state="absent", delete_data=True, only_tagged={"muster.ml/owner": "t"})
     assert s3.list_buckets()["Buckets"] == []
 
@@ -660,9 +637,7 @@ def test_a_network_interface_is_removed_by_its_tag(changes: Run, run: Run, aws: 
     assert made not in [row["NetworkInterfaceId"] for row in ec2.describe_network_interfaces()["NetworkInterfaces"]]
 
 
-def test_a_bucket_of_a_cluster_of_the_same_name_in_another_region_is_left_alone(
-    run: Run, changes: Run, aws: Simulator
-) -> None:
+def test_a_bucket_of_a_cluster_of_the_same_name_in_another_region_is_left_alone(run: Run, changes: Run, aws: Simulator) -> None:
     """By a name that both inventories say. The second bucket has the mark without its region."""
     owner = {"muster.ml/owner": "muster"}
     there, here = ({**owner, "muster.ml/region": region} for region in ("us-west-2", "ap-south-1"))
@@ -679,8 +654,7 @@ def test_a_bucket_of_a_cluster_of_the_same_name_in_another_region_is_left_alone(
         assert kept.endswith(f"(muster.ml/owner=muster, muster.ml/region=ap-south-1), but {found}")
         assert aws.attempts() == []
     assert (
-        "take muster.ml/region=us-west-2 away and run with adopt"
-        in run("s3_bucket", name="of-both", only_tagged=here, adopt=True)["msg"]
+        "take muster.ml/region=us-west-2 away and run with adopt" in run("s3_bucket", name="of-both", only_tagged=here, adopt=True)["msg"]
     )
     changes("s3_bucket", name="of-before", only_tagged=here, adopt=True)
 
@@ -692,9 +666,7 @@ def test_what_is_there(run: Run, cluster: str) -> None:
                                                     "region": REGION, "cluster": {}, "owned": False, "oidc_provider": "",
                                                     "nodegroups": [], "addons": [], "roles": []}  # fmt: skip
     named = run("eks_cluster_info", name="none", roles=["control", "nobody"])["roles"]
-    assert named == [
-        {"role_name": "control", "arn": "arn:aws:iam::123456789012:role/control", "tags": {}, "owned": False}
-    ]
+    assert named == [{"role_name": "control", "arn": "arn:aws:iam::123456789012:role/control", "tags": {}, "owned": False}]
 
 
 def test_a_role_of_a_cluster_of_the_same_name_in_another_region_is_not_ours(run: Run, aws: Simulator) -> None:
@@ -785,9 +757,9 @@ def test_what_is_left_is_listed_by_its_tags(run: Run, aws: Simulator, ground: Bo
     for gateway in ("left", "gone"):
         address = ec2.allocate_address(Domain="vpc")["AllocationId"]
         tags = [{"ResourceType": "natgateway", "Tags": [{"Key": mark, "Value": "left"}]}]
-        made[gateway] = ec2.create_nat_gateway(
-            SubnetId=ground["subnets"][0], AllocationId=address, TagSpecifications=tags
-        )["NatGateway"]["NatGatewayId"]
+        made[gateway] = ec2.create_nat_gateway(SubnetId=ground["subnets"][0], AllocationId=address, TagSpecifications=tags)["NatGateway"][
+            "NatGatewayId"
+        ]
     ec2.delete_nat_gateway(NatGatewayId=made["gone"])
     rows = run("eks_remains_info", name="left")["remains"]
     assert sorted((row["id"].rsplit("/", 1)[-1], row["kind"], row["maker"]) for row in rows) == sorted([

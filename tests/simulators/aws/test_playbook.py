@@ -106,9 +106,7 @@ def made_by_boto3(aws: Simulator) -> None:
     ec2, iam, eks, s3, efs = (aws.client(service) for service in ("ec2", "iam", "eks", "s3", "efs"))
     vpc = ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
     subnets = [
-        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.99.{n}.0/24", AvailabilityZone=f"{REGION}{'ab'[n]}")["Subnet"][
-            "SubnetId"
-        ]
+        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.99.{n}.0/24", AvailabilityZone=f"{REGION}{'ab'[n]}")["Subnet"]["SubnetId"]
         for n in range(2)
     ]
     roles = {}
@@ -148,9 +146,7 @@ def before(aws: Simulator) -> dict[str, Any]:
     return found
 
 
-def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(
-    before: dict[str, Any], play: Play, aws: Simulator
-) -> None:
+def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(before: dict[str, Any], play: Play, aws: Simulator) -> None:
     aws.clear()
     done = play("eks", "--check", eks_network_zones=2)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
@@ -189,10 +185,7 @@ def test_nodes_that_cannot_start_end_the_run_with_their_reason(play: Play, aws: 
     done = play("eks")
     assert done.returncode != 0
     assert recap(done)["failed"] == 1
-    assert (
-        "EKS node group system of cluster muster: create failed: CREATE_FAILED (InsufficientFreeAddresses"
-        in done.stdout
-    )
+    assert "EKS node group system of cluster muster: create failed: CREATE_FAILED (InsufficientFreeAddresses" in done.stdout
     assert aws.ask("faults") == []
 
 
@@ -233,9 +226,7 @@ def assert_nodes(aws: Simulator, tags: dict[str, str], size: int) -> None:
     for row in (*instances, *volumes):
         assert tags.items() <= {tag["Key"]: tag["Value"] for tag in row.get("Tags", [])}.items()
     assert {(row["Size"], row["Encrypted"], row["VolumeType"]) for row in volumes} == {(size, True, "gp3")}
-    rules = {
-        (row["MetadataOptions"]["HttpTokens"], row["MetadataOptions"]["HttpPutResponseHopLimit"]) for row in instances
-    }
+    rules = {(row["MetadataOptions"]["HttpTokens"], row["MetadataOptions"]["HttpPutResponseHopLimit"]) for row in instances}
     assert rules == {("required", 1)}
 
 
@@ -516,11 +507,7 @@ def test_clusters_of_eksctl_terraform_and_auto_mode_are_used_and_left_as_they_we
     hosts = folder / "adopted.yml"
     hosts.write_text(ADOPTED, encoding="utf-8")
     monkeypatch.setattr(play, "clusters", SHAPES)
-    own = {
-        key: value
-        for key, value in play.settings.items()
-        if key not in ("muster_kubeconfig", "muster_eks_identity", *OF_OURS)
-    }
+    own = {key: value for key, value in play.settings.items() if key not in ("muster_kubeconfig", "muster_eks_identity", *OF_OURS)}
     monkeypatch.setattr(play, "settings", own)
     options = ("-i", str(hosts), "-e", f"muster_kubeconfig={folder}/{{{{ inventory_hostname }}}}.kubeconfig")
     there = holdings(aws)
@@ -571,9 +558,7 @@ def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, 
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     assert aws.ask("faults") == []
     writes = aws.writes()
-    assert (
-        writes.index("eks:DeleteNodegroup") < writes.index("efs:DeleteMountTarget") < writes.index("eks:DeleteCluster")
-    )
+    assert writes.index("eks:DeleteNodegroup") < writes.index("efs:DeleteMountTarget") < writes.index("eks:DeleteCluster")
     after = holdings(aws)
     left = {kind: after[kind].keys() - before[kind].keys() for kind in after if after[kind] != before[kind]}
     assert {kind: len(names) for kind, names in left.items()} == {"file system": 1, "bucket": 1, "log group": 1}
@@ -626,9 +611,7 @@ OTHERWISE = {
 def test_every_statement_was_needed_and_its_lack_is_told(play: Play, aws: Simulator, phase: str) -> None:
     """All requests of this file's runs, judged again with one statement less."""
     asked = aws.needed()
-    rows = [
-        row for name in asked for row in asked[name] if phase in ("check", name)
-    ]  # every run reads what a plan reads, and more
+    rows = [row for name in asked for row in asked[name] if phase in ("check", name)]  # every run reads what a plan reads, and more
     needed = [Need(row["action"], row["resource"], tuple(map(tuple, row["context"]))) for row in rows]
     policies = [policy for name in NAMES for policy in named(play.policies[phase], name)]
     if phase == "check":

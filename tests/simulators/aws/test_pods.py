@@ -37,9 +37,7 @@ class Ground:
     folder: Path
     role: str
 
-    def read(
-        self, how: str, account: str = "ml:elastic", url: str = URL, **environment: str
-    ) -> subprocess.CompletedProcess[str]:
+    def read(self, how: str, account: str = "ml:elastic", url: str = URL, **environment: str) -> subprocess.CompletedProcess[str]:
         given = pod_environment(self.aws, self.api, self.folder, how, account, self.role)
         done, to = fetch(url, self.folder, {**bare_environment(), **given, **environment})
         assert to.exists() is (done.returncode == 0)
@@ -71,9 +69,7 @@ def made(aws: Simulator) -> str:
     ec2, iam, eks, s3 = (aws.client(service) for service in ("ec2", "iam", "eks", "s3"))
     vpc = ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
     subnets = [
-        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.99.{n}.0/24", AvailabilityZone=f"{REGION}{'ab'[n]}")["Subnet"][
-            "SubnetId"
-        ]
+        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.99.{n}.0/24", AvailabilityZone=f"{REGION}{'ab'[n]}")["Subnet"]["SubnetId"]
         for n in range(2)
     ]
     trust = {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
@@ -97,9 +93,7 @@ def made(aws: Simulator) -> str:
         "Effect": "Allow",
         "Principal": {"Federated": provider["OpenIDConnectProviderArn"]},
         "Action": "sts:AssumeRoleWithWebIdentity",
-        "Condition": {
-            "StringEquals": {f"{name}:aud": "sts.amazonaws.com", f"{name}:sub": "system:serviceaccount:ml:elastic"}
-        },
+        "Condition": {"StringEquals": {f"{name}:aud": "sts.amazonaws.com", f"{name}:sub": "system:serviceaccount:ml:elastic"}},
     }
     role = iam.create_role(RoleName="reader", AssumeRolePolicyDocument=document(of_agent, of_token))["Role"]["Arn"]
     iam.put_role_policy(RoleName="reader", PolicyName="read", PolicyDocument=document(READ))
@@ -184,9 +178,7 @@ def test_a_simulated_node_has_gpus_once_the_device_plugin_runs_on_it(ground: Gro
     ground.api.cluster.add(pod | {"status": {"phase": "Running"}})
     assert client.report_gpus(1) == ["gpu-0"]
     assert client.report_gpus(1) == []
-    nodes = {
-        one["metadata"]["name"]: one["status"]["allocatable"] for one in client.ask("GET", "/api/v1/nodes")["items"]
-    }
+    nodes = {one["metadata"]["name"]: one["status"]["allocatable"] for one in client.ask("GET", "/api/v1/nodes")["items"]}
     assert {name: one.get("nvidia.com/gpu") for name, one in nodes.items()} == {
         "gpu-0": "1",
         "gpu-1": None,

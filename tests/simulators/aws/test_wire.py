@@ -52,9 +52,7 @@ def test_what_is_read_is_what_was_sent(service: str, operation: str, params: dic
         path, _mark, more = sent["url_path"].partition("?")
         headers = {key.lower(): value for key, value in sent["headers"].items()}
         body = sent["body"] if isinstance(sent["body"], bytes) else b""
-        asked = api.understand(
-            service, REGION, sent["method"], path, "&".join(filter(None, (more, query))), headers, body
-        )
+        asked = api.understand(service, REGION, sent["method"], path, "&".join(filter(None, (more, query))), headers, body)
         assert asked is not None
         assert asked.operation == operation
         read = asked.params
@@ -78,12 +76,8 @@ UNFIT: list[tuple[str, str, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("service", "call", "params", "words"), UNFIT, ids=[f"{row[0]}:{row[1]}:{row[3]}" for row in UNFIT]
-)
-def test_what_does_not_fit_is_refused(
-    aws: Simulator, service: str, call: str, params: dict[str, Any], words: str
-) -> None:
+@pytest.mark.parametrize(("service", "call", "params", "words"), UNFIT, ids=[f"{row[0]}:{row[1]}:{row[3]}" for row in UNFIT])
+def test_what_does_not_fit_is_refused(aws: Simulator, service: str, call: str, params: dict[str, Any], words: str) -> None:
     """Sent as by a client that checks nothing."""
     session = boto3.session.Session("AKIAIOSFODNN7EXAMPLE", SECRET, region_name=REGION)
     client = session.client(service, endpoint_url=aws.url, config=Config(parameter_validation=False))

@@ -36,9 +36,7 @@ def modules(ground: Body) -> dict[str, Body]:
     }  # fmt: skip
 
 
-def test_numbers_and_booleans_are_text_in_tags_of_every_module(
-    changes: Run, run: Run, aws: Simulator, modules: dict[str, Body]
-) -> None:
+def test_numbers_and_booleans_are_text_in_tags_of_every_module(changes: Run, run: Run, aws: Simulator, modules: dict[str, Body]) -> None:
     """As amazon.aws writes them. A mark that is a number finds what has it."""
     tags = {"cost_center": 1234, "prod": True, "share": 0.5, "none": "", 7: "key"}
     text = {"cost_center": "1234", "prod": "True", "share": "0.5", "none": "", "7": "key"}
@@ -72,9 +70,7 @@ def test_numbers_and_booleans_are_text_in_tags_of_every_module(
         ({"a": "line\nbreak"}, "has '\\n'"),
     ],
 )
-def test_tags_that_aws_refuses_are_refused_in_the_plan(
-    aws: Simulator, run: Run, modules: dict[str, Body], tags: Body, words: str
-) -> None:
+def test_tags_that_aws_refuses_are_refused_in_the_plan(aws: Simulator, run: Run, modules: dict[str, Body], tags: Body, words: str) -> None:
     """Before anything is created; a teardown is not kept from its work by them."""
     aws.clear()
     for module, options in modules.items():
@@ -118,7 +114,5 @@ def test_labels_and_taints_of_nodes(changes: Run, aws: Simulator, run: Run, modu
         assert words in run("eks_nodegroup", **group, labels=labels)["msg"], labels
         assert words in run("eks_nodegroup", check=True, **{**group, "name": "new"}, labels=labels)["msg"], labels
     taint = [{"key": "nvidia.com/gpu", "value": "A B", "effect": "NO_SCHEDULE"}]
-    assert (
-        "nodes cannot have the label or taint nvidia.com/gpu=A B" in run("eks_nodegroup", **group, taints=taint)["msg"]
-    )
+    assert "nodes cannot have the label or taint nvidia.com/gpu=A B" in run("eks_nodegroup", **group, taints=taint)["msg"]
     assert aws.attempts() == []

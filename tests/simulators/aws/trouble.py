@@ -32,9 +32,7 @@ STAGES: dict[str, tuple[str, list[Happens]]] = {
     "build": (
         "apply",
         [
-            *throttled(
-                *READS, "CreateSubnet", "CreateNatGateway", "CreateRole", "CreateNodegroup", "CreateMountTarget"
-            ),
+            *throttled(*READS, "CreateSubnet", "CreateNatGateway", "CreateRole", "CreateNodegroup", "CreateMountTarget"),
             *throttled("PutPublicAccessBlock", "PutObject", "CreateLaunchTemplate"),
             ("role_not_visible", "CreateCluster", 6, {}),
             ("role_not_visible", "CreateNodegroup", 2, {}),
@@ -53,9 +51,7 @@ STAGES: dict[str, tuple[str, list[Happens]]] = {
     "teardown": (
         "teardown",
         [
-            *throttled(
-                *READS, "DeleteNodegroup", "DeleteCluster", "DeleteMountTarget", "DeleteRole", "DeleteNatGateway"
-            ),
+            *throttled(*READS, "DeleteNodegroup", "DeleteCluster", "DeleteMountTarget", "DeleteRole", "DeleteNatGateway"),
             *(
                 ("dependency", operation, 1, {})
                 for operation in ("DeleteSubnet", "DeleteSecurityGroup", "DetachInternetGateway", "DeleteVpc")

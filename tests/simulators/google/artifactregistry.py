@@ -52,9 +52,7 @@ def _check(body: Body) -> None:
     for name, rule in (body.get("cleanupPolicies") or {}).items():
         if rule.get("id", name) != name:
             raise Refused(400, f"Cleanup policy id {rule['id']} must be its key {name}.")  # assumed: the wording
-        if rule.get("action") not in ("DELETE", "KEEP") or bool(rule.get("condition")) == bool(
-            rule.get("mostRecentVersions")
-        ):
+        if rule.get("action") not in ("DELETE", "KEEP") or bool(rule.get("condition")) == bool(rule.get("mostRecentVersions")):
             raise Refused(
                 400, f"Cleanup policy {name} needs an action, and either a condition or mostRecentVersions."
             )  # assumed: the wording
@@ -95,9 +93,7 @@ def _create(asked: Asked) -> Body:
     if given.get("format") not in FORMATS:
         raise Refused(400, "The repository format must be specified.")  # assumed: the wording
     _check(given)
-    host = (
-        f"{location}-docker.pkg.dev" if given["format"] == "DOCKER" else f"{location}-{given['format'].lower()}.pkg.dev"
-    )
+    host = f"{location}-docker.pkg.dev" if given["format"] == "DOCKER" else f"{location}-{given['format'].lower()}.pkg.dev"
     body: Body = {
         "mode": "STANDARD_REPOSITORY",
         "vulnerabilityScanningConfig": {"lastEnableTime": now(), "enablementState": "SCANNING_DISABLED"}, **given, "name": key,
@@ -184,9 +180,7 @@ def _operation(asked: Asked) -> Body:
 
 @handles("artifactregistry.projects.locations.repositories.getIamPolicy")
 def _get_policy(asked: Asked) -> Body:
-    return policies.read(
-        _find(asked, "resource")[1].extra["policy"], int(asked.params.get("options.requestedPolicyVersion") or 1)
-    )
+    return policies.read(_find(asked, "resource")[1].extra["policy"], int(asked.params.get("options.requestedPolicyVersion") or 1))
 
 
 @handles("artifactregistry.projects.locations.repositories.setIamPolicy")

@@ -71,9 +71,7 @@ def permissions(method: str) -> tuple[str, ...]:
     if api == "compute":
         if noun.endswith("Operations"):
             return (f"compute.{noun}.{'get' if verb == 'wait' else verb}",)
-        noun = {"instanceGroupManagers": "instanceGroupManagers", "globalForwardingRules": "globalForwardingRules"}.get(
-            noun, noun
-        )
+        noun = {"instanceGroupManagers": "instanceGroupManagers", "globalForwardingRules": "globalForwardingRules"}.get(noun, noun)
     return (f"{'resourcemanager' if api == 'cloudresourcemanager' else api}.{noun}.{verb}",)
 
 

@@ -37,6 +37,4 @@ def answer(host: str, headers: dict[str, str], raw: bytes, serve: Serve) -> Raw:
             f"HTTP/1.1 {done.status} {'OK' if done.status < 400 else 'Error'}\r\nContent-Type: application/json; charset=UTF-8\r\n"
             f"Content-Length: {len(done.content)}\r\n\r\n".encode() + done.content + b"\r\n"
         )  # fmt: skip
-    return Raw(
-        b"".join(parts) + b"--batch_muster--\r\n", 200, {"Content-Type": "multipart/mixed; boundary=batch_muster"}
-    )
+    return Raw(b"".join(parts) + b"--batch_muster--\r\n", 200, {"Content-Type": "multipart/mixed; boundary=batch_muster"})

@@ -174,9 +174,7 @@ def machine(zone: str, name: str) -> Machine | None:
     if found is None or (found.gpu and not has_gpu(zone, found.gpu[0])) or (found.tpu and zone not in found.tpu.zones):
         return None
     # us-central2 has nothing but TPUs.
-    return (
-        None if region_of(zone) == "us-central2" and not found.tpu and found.family not in ("n1", "n2", "e2") else found
-    )
+    return None if region_of(zone) == "us-central2" and not found.tpu and found.family not in ("n1", "n2", "e2") else found
 
 
 def _machine(name: str) -> Machine | None:

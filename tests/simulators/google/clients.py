@@ -37,9 +37,7 @@ class Http:
     def __init__(self, simulator: Simulator) -> None:
         self._session = session(simulator)
 
-    def request(
-        self, uri: str, method: str = "GET", body: Any = None, headers: Any = None, **_: Any
-    ) -> tuple[Any, bytes]:
+    def request(self, uri: str, method: str = "GET", body: Any = None, headers: Any = None, **_: Any) -> tuple[Any, bytes]:
         answer = self._session.request(method, uri, data=body, headers=headers, timeout=30)
         return httplib2.Response({"status": str(answer.status_code), **answer.headers}), answer.content
 
@@ -66,9 +64,7 @@ def gcloud(simulator: Simulator, *words: str) -> tuple[int, str, str]:
     """(status, output, errors) of gcloud."""
     program = shutil.which("gcloud")
     assert program, "gcloud is not on the PATH"
-    done = subprocess.run(
-        [program, *words, "--quiet"], env=simulator.environment(), capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([program, *words, "--quiet"], env=simulator.environment(), capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

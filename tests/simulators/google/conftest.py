@@ -103,10 +103,7 @@ def left_alone(google: Simulator, run: Run) -> Callable[..., None]:
         google.clear()
         for adopt in (False, True):
             told = run(module_name, **here, adopt=adopt)["msg"]
-            assert (
-                f"muster-owner={HERE}: it has muster-owner={THERE}, and it is left as it is. Choose another name"
-                in told
-            )
+            assert f"muster-owner={HERE}: it has muster-owner={THERE}, and it is left as it is. Choose another name" in told
             ways = ("and run with adopt: true", f"give it the label muster-owner={HERE}", f"run with owner: {THERE}")
             assert any(way in told for way in ways)
         gone = {"state": "absent", **({"delete_data": True} if delete_data else {})}

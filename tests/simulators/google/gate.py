@@ -65,11 +65,7 @@ class Gate:
             try:
                 done = self._answer(asked, parse_qs(query, keep_blank_values=True), target)
             except Exception as error:  # noqa: BLE001  # a mistake of ours must not look like a busy service, which is asked again
-                refused = (
-                    error
-                    if isinstance(error, Refused)
-                    else Refused(418, traceback.format_exc(), code="SIMULATOR_BROKEN")
-                )
+                refused = error if isinstance(error, Refused) else Refused(418, traceback.format_exc(), code="SIMULATOR_BROKEN")
                 done = Raw(_dump(refused.body(method.document)), refused.status)
             return self._noted(asked, target, done)
 
@@ -108,9 +104,7 @@ class Gate:
         if fault := JOURNAL.fault("throttle", asked.id):
             if fault.detail.get("status") == HTTPStatus.SERVICE_UNAVAILABLE:
                 raise Refused(503, "The service is currently unavailable.")
-            status, message, reason = THROTTLED.get(
-                document, (429, QUOTA.format(asked.method.service, "123456789012"), "")
-            )
+            status, message, reason = THROTTLED.get(document, (429, QUOTA.format(asked.method.service, "123456789012"), ""))
             raise Refused(status, message, reason=reason, domain="usageLimits", code="RESOURCE_EXHAUSTED")
         if fault := JOURNAL.fault("refuse", asked.id):
             words = {name: fault.detail[name] for name in ("reason", "code", "details") if name in fault.detail}

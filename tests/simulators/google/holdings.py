@@ -31,14 +31,10 @@ RESTLESS = (
 def holdings(found: Project) -> dict[str, dict[str, Any]]:
     """Kind of resource: {name: its description}."""
     kinds: dict[str, dict[str, Any]] = {
-        kind: {key: _still(thing.body) for key, thing in shelf.items()}
-        for kind, shelf in found.shelves.items()
-        if shelf
+        kind: {key: _still(thing.body) for key, thing in shelf.items()} for kind, shelf in found.shelves.items() if shelf
     }
     own = {name: thing for name, thing in BUCKETS.items() if thing.extra["project"] == found.id}
-    kinds["buckets"] = {
-        name: _bucket(thing.body, thing.extra) for name, thing in own.items() if not thing.extra.get("deleted")
-    }
+    kinds["buckets"] = {name: _bucket(thing.body, thing.extra) for name, thing in own.items() if not thing.extra.get("deleted")}
     kinds["deletedBuckets"] = {name: {} for name, thing in own.items() if thing.extra.get("deleted")}
     kinds["services"] = {name: {} for name in found.services}
     rows = [(row, member) for row in found.policy["bindings"] for member in row["members"]]
@@ -60,9 +56,7 @@ def _bindings(found: Project, kind: str) -> dict[str, Any]:
 
 def _bucket(body: Body, extra: Body) -> Body:
     rows = {name: len(rows) for name, rows in extra["objects"].items() if rows}
-    members = sorted(
-        f"{row['role']} {member}" for row in extra["policy"].get("bindings", []) for member in row["members"]
-    )
+    members = sorted(f"{row['role']} {member}" for row in extra["policy"].get("bindings", []) for member in row["members"])
     return {**_still(body), "objects": rows, "members": members}
 
 

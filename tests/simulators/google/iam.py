@@ -97,9 +97,7 @@ def _list(asked: Asked) -> Body:
 
 def _change(thing: Thing, fields: Body, names: list[str]) -> Body:
     if fields.get("etag") not in (None, thing.body["etag"]):
-        raise Refused(
-            409, policies.CONCURRENT.format(fields["etag"], thing.body["etag"]), code="ABORTED", reason="aborted"
-        )
+        raise Refused(409, policies.CONCURRENT.format(fields["etag"], thing.body["etag"]), code="ABORTED", reason="aborted")
     _lengths(fields)
     for name in names:
         if fields.get(name):
@@ -176,9 +174,7 @@ def _get_policy(asked: Asked) -> Body:
 @handles("iam.projects.serviceAccounts.setIamPolicy")
 def _set_policy(asked: Asked) -> Body:
     thing = _wanted(asked, "resource")[1]
-    thing.extra["policy"] = policies.write(
-        asked, thing.extra["policy"], asked.body.get("policy") or {}, "service account"
-    )
+    thing.extra["policy"] = policies.write(asked, thing.extra["policy"], asked.body.get("policy") or {}, "service account")
     return dict(thing.extra["policy"])
 
 

@@ -37,9 +37,7 @@ class Tokens:
     def __init__(self, folder: Path) -> None:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.good: dict[str, str] = {ACCESS_TOKEN: CALLER}
-        private = self._key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        private = self._key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         service_account = {
             "type": "service_account", "project_id": PROJECT, "private_key_id": "0123456789abcdef",
             "private_key": private.decode(), "client_email": CALLER, "client_id": "100000000000000000001",
@@ -81,9 +79,7 @@ class Tokens:
         try:
             header, payload, signature = assertion.split(".")
             claims: dict[str, Any] = json.loads(_decoded(payload))
-            self._key.public_key().verify(
-                _decoded(signature), f"{header}.{payload}".encode(), padding.PKCS1v15(), hashes.SHA256()
-            )
+            self._key.public_key().verify(_decoded(signature), f"{header}.{payload}".encode(), padding.PKCS1v15(), hashes.SHA256())
         except (ValueError, InvalidSignature):
             return "Invalid JWT Signature."
         if claims.get("iss") != CALLER or claims.get("aud") != TOKEN_URI:

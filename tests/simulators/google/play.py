@@ -72,9 +72,7 @@ class Play(play.Play):
             "MUSTER_ACTIONS": str(self.actions_file),
         }
 
-    def __call__(
-        self, playbook: str, *options: str, also: Sequence[str] = (), **settings: Any
-    ) -> subprocess.CompletedProcess[str]:
+    def __call__(self, playbook: str, *options: str, also: Sequence[str] = (), **settings: Any) -> subprocess.CompletedProcess[str]:
         """``also``: permissions besides those of the table."""
         return self.end(self._start(playbook, options, settings, also))
 
@@ -88,9 +86,7 @@ class Play(play.Play):
         kill_all(process.pid)
         self.end(process)
 
-    def _start(
-        self, playbook: str, options: tuple[str, ...], settings: dict[str, Any], also: Sequence[str] = ()
-    ) -> subprocess.Popen[str]:
+    def _start(self, playbook: str, options: tuple[str, ...], settings: dict[str, Any], also: Sequence[str] = ()) -> subprocess.Popen[str]:
         part = "check" if "--check" in options else {"gke": "apply", "gke_teardown": "tear down"}[playbook]
         self.google.permissions([*permissions(part), *also])
         self.actions_file.unlink(missing_ok=True)
@@ -124,9 +120,7 @@ def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
     write_login(folder, "gke-gcloud-auth-plugin", "--use_application_default_credentials", TOKEN)
     nodes = [node(f"gke-muster-management-{n}", **{"cloud.google.com/gke-nodepool": "management"}) for n in range(2)]
     api_server = ApiServer(folder, TOKEN, *nodes)
-    simulator = Simulator(
-        folder / "google", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca), "--polls", "1"
-    )
+    simulator = Simulator(folder / "google", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca), "--polls", "1")
     try:
         given = {**SETTINGS, "muster_kubeconfig": str(folder / "kubeconfig"), **settings}
         yield Play(api_server, folder, given, google=simulator)
@@ -148,8 +142,5 @@ def left(before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[str]]:
     googles = re.compile(
         r"roles/.* (serviceAccount:.*gserviceaccount[.]com|user:owner@example[.]com)$|.*-compute@developer[.]gserviceaccount[.]com$"
     )
-    rest = {
-        kind: [name for name in names if f"@{PROJECT}." in name or not googles.match(name)]
-        for kind, names in found.items()
-    }
+    rest = {kind: [name for name in names if f"@{PROJECT}." in name or not googles.match(name)] for kind, names in found.items()}
     return {kind: names for kind, names in rest.items() if names}

@@ -72,9 +72,7 @@ def write(asked: Asked, current: Body, new: Body, kind: str) -> Body:
         raise Refused(400, f"Invalid policy version {version}: must be 0, 1, or 3.")  # assumed: the wording
     if given and version < current.get("version", 1) == 3:
         text = f"Specified policy version ({version}) cannot be less than the existing policy version (3)."
-        raise Refused(
-            400, f"{text} For more information, please refer to https://cloud.google.com/iam/docs/policies#versions"
-        )
+        raise Refused(400, f"{text} For more information, please refer to https://cloud.google.com/iam/docs/policies#versions")
     gone = {
         match["email"]: member
         for binding in new.get("bindings") or []
@@ -144,8 +142,7 @@ def forget(found: Project, policies: list[Body], email: str, unique: str) -> Non
     for policy in policies:
         for binding in policy.get("bindings", []):
             binding["members"] = [
-                f"deleted:serviceAccount:{email}?uid={unique}" if m == f"serviceAccount:{email}" else m
-                for m in binding["members"]
+                f"deleted:serviceAccount:{email}?uid={unique}" if m == f"serviceAccount:{email}" else m for m in binding["members"]
             ]
 
 

@@ -39,13 +39,7 @@ def used(found: Project, metric: str, region: str) -> float:
         return float(len(found.shelf(SHELVES[metric])))
     if metric == "STATIC_ADDRESSES":
         rows = found.shelf("addresses")
-        return float(
-            sum(
-                1
-                for key, thing in rows.items()
-                if f"regions/{region}/" in key and thing.body.get("addressType") == "EXTERNAL"
-            )
-        )
+        return float(sum(1 for key, thing in rows.items() if f"regions/{region}/" in key and thing.body.get("addressType") == "EXTERNAL"))
     instances = [t for key, t in found.shelf("instances").items() if not region or f"zones/{region}-" in key]
     if metric == "INSTANCES":
         return float(len(instances))
@@ -64,9 +58,7 @@ def _disks(found: Project, metric: str, region: str) -> float:
 
 
 def _of_instance(thing: Thing, metric: str) -> float:
-    return needs(thing.extra.get("machine"), thing.extra.get("gpus", {}), bool(thing.extra.get("spot"))).get(
-        metric, 0.0
-    )
+    return needs(thing.extra.get("machine"), thing.extra.get("gpus", {}), bool(thing.extra.get("spot"))).get(metric, 0.0)
 
 
 def needs(machine: catalogue.Machine | None, gpus: dict[str, int], spot: bool) -> dict[str, float]:
@@ -83,9 +75,7 @@ def needs(machine: catalogue.Machine | None, gpus: dict[str, int], spot: bool) -
     return wanted
 
 
-def short(
-    asked: Asked, found: Project, region: str, wanted: dict[str, float]
-) -> tuple[str, float, float, float] | None:
+def short(asked: Asked, found: Project, region: str, wanted: dict[str, float]) -> tuple[str, float, float, float] | None:
     """(metric, wanted, used, limit) of the first that does not suffice. The fault `quota` (metric) makes one so."""
     if fault := JOURNAL.fault("quota", asked.id):
         metric = str(fault.detail.get("metric", "CPUS"))

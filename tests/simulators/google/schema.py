@@ -33,9 +33,7 @@ def check(method: Method, query: dict[str, list[str]], body: Any, sent: bool) ->
     if not method.request:
         return params, body if isinstance(body, dict) else {}
     if sent and not isinstance(body, dict):
-        raise _bad(
-            "", "Invalid JSON payload received. Unexpected token. Root element must be a message."
-        )  # assumed: the wording
+        raise _bad("", "Invalid JSON payload received. Unexpected token. Root element must be a message.")  # assumed: the wording
     problems = list(_struct(method, method.request, body or {}, _root(method)))
     if problems:
         raise _bad(*problems[0], *problems[1:])
@@ -179,9 +177,7 @@ def _plain(method: Method, schema: Body, value: Any, path: str) -> Iterator[tupl
         yield path, _choice(method, schema, value, path)
     elif method.document == "compute.v1" and "pattern" in schema and not re.fullmatch(schema["pattern"], str(value)):
         pattern = schema["pattern"]
-        raise Refused(
-            400, f"Invalid value for field '{path}': '{value}'. Must be a match of regex '{pattern}'", reason="invalid"
-        )
+        raise Refused(400, f"Invalid value for field '{path}': '{value}'. Must be a match of regex '{pattern}'", reason="invalid")
 
 
 def _choice(method: Method, schema: Body, value: str, path: str) -> str:

@@ -114,17 +114,11 @@ def options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one; it is printed")
     parser.add_argument("--cluster-endpoint", default="https://127.0.0.1:6443", help="API server of every GKE cluster")
     parser.add_argument("--cluster-ca", type=Path, help="its certificate authority (PEM)")
-    parser.add_argument(
-        "--addresses", type=ipaddress.IPv4Network, default=SETTINGS.addresses, help="network of external addresses"
-    )
+    parser.add_argument("--addresses", type=ipaddress.IPv4Network, default=SETTINGS.addresses, help="network of external addresses")
     parser.add_argument("--polls", type=int, default=2, help="how often an operation is read before it ends")
     parser.add_argument("--late", type=int, default=1, help="how often what was just made is not seen elsewhere yet")
-    parser.add_argument(
-        "--page", type=int, help="most rows in an answer to a list; without it, as many as Google gives"
-    )
-    parser.add_argument(
-        "--roles", type=Path, help="permissions of the caller, one or a pattern a line; without it, all"
-    )
+    parser.add_argument("--page", type=int, help="most rows in an answer to a list; without it, as many as Google gives")
+    parser.add_argument("--roles", type=Path, help="permissions of the caller, one or a pattern a line; without it, all")
     parser.add_argument("--quota", action="append", default=[], metavar="METRIC=LIMIT", help="instead of the usual one")
     parser.add_argument("--while", type=int, dest="during", metavar="PID", help="end with this process")
     return parser.parse_args(argv)

@@ -78,9 +78,7 @@ def known(names: list[str], found: Project) -> None:
     wrong = [name for name in names if name not in KNOWN]
     if not wrong:
         return
-    info = error_info(
-        "SERVICE_CONFIG_NOT_FOUND_OR_PERMISSION_DENIED", "serviceusage.googleapis.com", services=", ".join(wrong)
-    )
+    info = error_info("SERVICE_CONFIG_NOT_FOUND_OR_PERMISSION_DENIED", "serviceusage.googleapis.com", services=", ".join(wrong))
     raise Refused(403, f"Not found or permission denied for service(s): {', '.join(wrong)}.", details=[info])
 
 

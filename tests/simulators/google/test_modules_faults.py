@@ -74,13 +74,9 @@ def test_a_refusal_is_one_clear_error_and_the_rerun_converges(google: Simulator,
 
 
 @pytest.mark.parametrize("kind", ON_COMPUTE, indirect=True)
-def test_an_operation_that_fails_is_one_clear_error_and_the_rerun_converges(
-    google: Simulator, run: Run, kind: str
-) -> None:
+def test_an_operation_that_fails_is_one_clear_error_and_the_rerun_converges(google: Simulator, run: Run, kind: str) -> None:
     module, options, made, _read = KINDS[kind]
-    google.fault(
-        "operation_error", made, code="QUOTA_EXCEEDED", message="Quota 'THINGS' exceeded. Limit: 15.0 globally."
-    )
+    google.fault("operation_error", made, code="QUOTA_EXCEEDED", message="Quota 'THINGS' exceeded. Limit: 15.0 globally.")
     failed = run(module, **options, owner="m")
     assert failed["failed"]
     assert failed["msg"].count("Quota 'THINGS' exceeded") == 1
@@ -106,9 +102,7 @@ def test_what_passes_by_itself_is_ridden_out(google: Simulator, run: Run, kind: 
 
 @pytest.mark.parametrize("kind", KINDS, indirect=True)
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
-def test_a_run_that_was_killed_is_taken_up(
-    run: Run, monkeypatch: pytest.MonkeyPatch, kind: str, answered: bool
-) -> None:
+def test_a_run_that_was_killed_is_taken_up(run: Run, monkeypatch: pytest.MonkeyPatch, kind: str, answered: bool) -> None:
     module, options, _made, _read = KINDS[kind]
     with monkeypatch.context() as patched:
         killed(patched, 1, answered=answered)

@@ -131,9 +131,7 @@ WEEKEND = {
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) and value else "",
 )  # fmt: skip
-def test_a_cluster_is_changed(
-    changes: Run, reader: Reader, change: Body, read: Callable[[Body], Any], expected: Any
-) -> None:
+def test_a_cluster_is_changed(changes: Run, reader: Reader, change: Body, read: Callable[[Body], Any], expected: Any) -> None:
     identity = bool(reader.get(CLUSTER).get("workloadIdentityConfig"))
     done = changes("gke_cluster", **{**GROUND, "workload_identity": identity, **change})
     assert done["diff"]["before"] != done["diff"]["after"]
@@ -161,9 +159,7 @@ def test_several_changes_of_a_cluster_go_one_after_another(changes: Run, reader:
         ({"owner": "other", "adopt": True}, "it has muster-owner=ground, and it is left as it is"),
     ],
 )
-def test_what_a_cluster_cannot_be_is_refused_before_anything_is_sent(
-    google: Simulator, run: Run, change: Body, words: str
-) -> None:
+def test_what_a_cluster_cannot_be_is_refused_before_anything_is_sent(google: Simulator, run: Run, change: Body, words: str) -> None:
     google.clear()
     refused = run("gke_cluster", **{**GROUND, "labels": {"new": "label"}, **change})
     assert refused["failed"]
@@ -277,9 +273,7 @@ TAINT = {"key": "a", "value": "b", "effect": "NO_EXECUTE"}
     ],
     ids=lambda value: next(iter(value.get("config", value))) if isinstance(value, dict) and value else "",
 )  # fmt: skip
-def test_a_pool_is_changed(
-    changes: Run, reader: Reader, change: Body, read: Callable[[Body], Any], expected: Any
-) -> None:
+def test_a_pool_is_changed(changes: Run, reader: Reader, change: Body, read: Callable[[Body], Any], expected: Any) -> None:
     asked = {"autoscaling": None, "version": None, **change}
     done = changes("gke_node_pool", **management(**{"config": {}, **asked}))
     assert done["diff"]["before"] != done["diff"]["after"]
@@ -308,9 +302,7 @@ def test_the_number_of_nodes_is_set_and_read_back_from_their_groups(changes: Run
         ({"owner": "other"}, "it has muster-owner=ground, and it is left as it is"),
     ],
 )
-def test_what_a_pool_cannot_be_is_refused_before_anything_is_sent(
-    google: Simulator, run: Run, change: Body, words: str
-) -> None:
+def test_what_a_pool_cannot_be_is_refused_before_anything_is_sent(google: Simulator, run: Run, change: Body, words: str) -> None:
     google.clear()
     refused = run("gke_node_pool", **pool(**change))
     assert words in refused["msg"], refused
@@ -330,9 +322,7 @@ def test_what_google_refuses_is_told_as_google_says_it(google: Simulator, run: R
 # Faults: one clear error each, and the rerun converges
 
 
-def test_a_zone_without_machines_fails_and_the_next_run_tries_again(
-    google: Simulator, run: Run, changes: Run, reader: Reader
-) -> None:
+def test_a_zone_without_machines_fails_and_the_next_run_tries_again(google: Simulator, run: Run, changes: Run, reader: Reader) -> None:
     google.fault("stock_out", f"{CLUSTERS}.nodePools.create")
     asked = pool("scarce", autoscaling=None, node_count=1, node_locations=[f"{REGION}-a"])
     failed = run("gke_node_pool", **asked)
@@ -361,9 +351,7 @@ def test_a_zone_without_machines_fails_and_the_next_run_tries_again(
         ("quota", {"metric": "CPUS"}, "QUOTA_EXCEEDED"),
     ],
 )  # fmt: skip
-def test_a_fault_is_one_clear_error_and_the_rerun_converges(
-    google: Simulator, run: Run, fault: str, detail: Body, words: str
-) -> None:
+def test_a_fault_is_one_clear_error_and_the_rerun_converges(google: Simulator, run: Run, fault: str, detail: Body, words: str) -> None:
     asked = pool("faulty", config={"machine_type": "e2-standard-4"}, autoscaling=None, node_count=1)
     google.fault(fault, f"{CLUSTERS}.nodePools.create", **detail)
     failed = run("gke_node_pool", **asked)
@@ -421,9 +409,7 @@ def test_a_cluster_that_is_busy_is_waited_for(google: Simulator, run: Run, reade
     assert not run("gke_cluster", **GROUND, labels={"team": "ml"}).get("failed")
 
 
-def test_a_cluster_whose_creation_failed_is_made_again(
-    google: Simulator, run: Run, changes: Run, ground: dict[str, str]
-) -> None:
+def test_a_cluster_whose_creation_failed_is_made_again(google: Simulator, run: Run, changes: Run, ground: dict[str, str]) -> None:
     asked = other_cluster(ground, "unlucky")
     google.fault("throttle", f"{CLUSTERS}.get")
     google.fault("slow", f"{CLUSTERS}.create")
@@ -584,9 +570,7 @@ def test_every_kind_of_login_works(google: Simulator, run: Run, monkeypatch: pyt
 # Owners
 
 
-def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(
-    run: Run, changes: Run, reader: Reader, ground: dict[str, str]
-) -> None:
+def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(run: Run, changes: Run, reader: Reader, ground: dict[str, str]) -> None:
     """As gcloud makes one, with a default pool."""
     cluster: Body = {
         "name": "theirs", "initialNodeCount": 1, "network": "ground", "subnetwork": "ground", "locations": ZONES,
@@ -595,9 +579,7 @@ def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(
     url = f"{GKE}/{REGION}/clusters/theirs"
     reader.write("POST", f"{GKE}/{REGION}/clusters", {"cluster": cluster})
     asked = {"name": "theirs", "location": REGION, "owner": "theirs"}
-    assert (
-        "does not carry the label muster-owner=theirs: somebody else created it" in run("gke_cluster", **asked)["msg"]
-    )
+    assert "does not carry the label muster-owner=theirs: somebody else created it" in run("gke_cluster", **asked)["msg"]
     assert "does not have the mark" in run("gke_cluster", **asked, state="absent")["kept"]
     done = changes("gke_cluster", **asked, adopt=True)
     assert [action.split(".")[-1] for action in done["actions"]] == [
@@ -633,10 +615,7 @@ def test_an_autopilot_cluster_of_others_is_taken_over_and_deleted_and_has_no_nod
     google.clear()
     for state in ("present", "absent"):
         told = run("gke_node_pool", **{**pool("gpu"), "cluster": "auto", "owner": "auto"}, state=state)
-        assert (
-            "Autopilot node pools cannot be accessed or modified. An Autopilot cluster makes its nodes by itself"
-            in told["msg"]
-        )
+        assert "Autopilot node pools cannot be accessed or modified. An Autopilot cluster makes its nodes by itself" in told["msg"]
     assert google.attempts() == []
     done = changes("gke_cluster", **asked, adopt=True, labels={"team": "ml"})
     assert done["actions"] == ["container:projects.locations.clusters.setResourceLabels (labels)"]
@@ -646,15 +625,11 @@ def test_an_autopilot_cluster_of_others_is_taken_over_and_deleted_and_has_no_nod
     changes("gke_cluster", **asked, state="absent")
 
 
-def test_what_has_no_owner_is_refused_kept_and_taken_over_when_asked_for(
-    run: Run, changes: Run, reader: Reader
-) -> None:
+def test_what_has_no_owner_is_refused_kept_and_taken_over_when_asked_for(run: Run, changes: Run, reader: Reader) -> None:
     theirs = pool("theirs", owner=None, config={"machine_type": "e2-standard-4"}, autoscaling=None, node_count=0)
     changes("gke_node_pool", **theirs)
     ours = {**theirs, **OWNER}
-    assert (
-        "does not carry the label muster-owner=ground: somebody else created it" in run("gke_node_pool", **ours)["msg"]
-    )
+    assert "does not carry the label muster-owner=ground: somebody else created it" in run("gke_node_pool", **ours)["msg"]
     assert "does not have the mark of this owner" in run("gke_node_pool", **ours, state="absent")["kept"]
     kept = run("gke_cluster", **GROUND, state="absent", deletion_protection=False)["kept"]
     assert "has node pools of others (theirs), which would go with it" in kept
@@ -700,9 +675,7 @@ def test_a_cluster_is_deleted_and_stays_so(run: Run, changes: Run, reader: Reade
     assert reader.get(CLUSTER) is None
 
 
-def test_a_network_goes_when_google_has_removed_what_workloads_left(
-    google: Simulator, run: Run, reader: Reader
-) -> None:
+def test_a_network_goes_when_google_has_removed_what_workloads_left(google: Simulator, run: Run, reader: Reader) -> None:
     """The subnetwork is refused because of it, several times (fades: see workloads.py)."""
     subnet = {"name": NAME, "region": REGION, "network": NAME}
     for module, options in (("gcp_subnetwork", subnet), ("gcp_network", {"name": NAME})):

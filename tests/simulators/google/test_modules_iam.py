@@ -129,17 +129,13 @@ def test_an_account_of_the_cluster_of_another_region_is_left_alone(left_alone: C
 # Members of policies
 
 
-def test_a_member_is_added_and_removed_and_nothing_else_is_touched(
-    run: Run, changes: Run, account: None, reader: Reader
-) -> None:
+def test_a_member_is_added_and_removed_and_nothing_else_is_touched(run: Run, changes: Run, account: None, reader: Reader) -> None:
     set_project(reader, {"role": "roles/viewer", "members": [GROUP]})
     before = bindings(reader)
     done = changes("gcp_iam_member", **VIEWER)
     assert done["actions"] == [f"cloudresourcemanager:projects.setIamPolicy (add {MEMBER} as roles/viewer)"]
     assert done["policy"]["members"] == [GROUP, MEMBER]
-    assert [row for row in bindings(reader) if row["role"] != "roles/viewer"] == [
-        row for row in before if row["role"] != "roles/viewer"
-    ]
+    assert [row for row in bindings(reader) if row["role"] != "roles/viewer"] == [row for row in before if row["role"] != "roles/viewer"]
     shouted = f"serviceAccount:{EMAIL.upper()}"
     assert run("gcp_iam_member", **{**VIEWER, "member": shouted})["changed"] is False
     done = changes("gcp_iam_member", **VIEWER, state="absent")
@@ -147,9 +143,7 @@ def test_a_member_is_added_and_removed_and_nothing_else_is_touched(
     assert bindings(reader) == before
 
 
-def test_a_role_on_a_condition_is_another_thing_and_conditions_of_others_stay(
-    changes: Run, account: None, reader: Reader
-) -> None:
+def test_a_role_on_a_condition_is_another_thing_and_conditions_of_others_stay(changes: Run, account: None, reader: Reader) -> None:
     other = {"role": "roles/compute.viewer", "members": [GROUP], "condition": {"title": "t", "expression": "false"}}
     set_project(reader, other)
     changes("gcp_iam_member", **VIEWER)
@@ -186,9 +180,7 @@ def test_a_policy_that_somebody_else_changes_meanwhile_is_read_again(
     assert run("gcp_iam_member", **VIEWER)["changed"] is False
 
 
-def test_a_request_whose_answer_was_lost_is_reported_as_what_it_did(
-    google: Simulator, run: Run, account: None, reader: Reader
-) -> None:
+def test_a_request_whose_answer_was_lost_is_reported_as_what_it_did(google: Simulator, run: Run, account: None, reader: Reader) -> None:
     run("gcp_iam_member", **VIEWER, state="absent")
     google.fault("drop", "cloudresourcemanager.projects.setIamPolicy")
     done = run("gcp_iam_member", **VIEWER)
@@ -235,9 +227,7 @@ def test_what_a_policy_of_the_organization_forbids_is_told_at_once(
     assert "run again" not in refused["msg"]
 
 
-def test_a_deleted_account_is_told_and_its_trace_goes_with_absent(
-    run: Run, changes: Run, account: None, reader: Reader
-) -> None:
+def test_a_deleted_account_is_told_and_its_trace_goes_with_absent(run: Run, changes: Run, account: None, reader: Reader) -> None:
     run("gcp_iam_member", **VIEWER)
     unique = reader.get(ACCOUNT_URL)["uniqueId"]
     changes("gcp_service_account", **{**ACCOUNT, "state": "absent"})
@@ -262,9 +252,7 @@ def test_pods_become_a_service_account_once_the_project_has_a_pool(google: Simul
     assert refused["code"]
 
 
-def test_buckets_service_accounts_and_repositories_have_policies_too(
-    changes: Run, run: Run, account: None, reader: Reader
-) -> None:
+def test_buckets_service_accounts_and_repositories_have_policies_too(changes: Run, run: Run, account: None, reader: Reader) -> None:
     storage, registry = "https://storage.googleapis.com/storage/v1", "https://artifactregistry.googleapis.com/v1"
     closed = {"uniformBucketLevelAccess": {"enabled": True}, "publicAccessPrevention": "enforced"}
     bucket = {"name": "b-of-x", "location": REGION, "iamConfiguration": closed}
@@ -300,9 +288,7 @@ def test_what_cannot_be_is_refused(google: Simulator, run: Run, change: dict[str
     google.clear()
 
 
-def test_what_does_not_exist_has_no_member_to_remove_and_may_be_planned_for(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_exist_has_no_member_to_remove_and_may_be_planned_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "SYSTEM_CLOCK", FakeClock())
     wanted = {"resource": {"bucket": "nothing-here"}, "role": "roles/storage.objectUser", "member": MEMBER}
     assert run("gcp_iam_member", **wanted, state="absent")["changed"] is False

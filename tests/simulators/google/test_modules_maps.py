@@ -130,9 +130,7 @@ def shown(value: Any) -> Any:
     return str(value) if isinstance(value, int) else value
 
 
-@pytest.mark.parametrize(
-    ("module", "option", "field", "values", "read"), FREE, ids=lambda one: one if isinstance(one, str) else ""
-)
+@pytest.mark.parametrize(("module", "option", "field", "values", "read"), FREE, ids=lambda one: one if isinstance(one, str) else "")
 def test_every_key_of_a_map_counts(
     make: Callable[[str], None], changes: Run, reader: Reader, module: str, option: str, field: str, values: tuple[Any, Any],
     read: Callable[[Body], Body],
@@ -153,9 +151,7 @@ def test_every_key_of_a_map_counts(
 
 def test_what_a_request_replaces_beside_a_map_stays(make: Callable[[str], None], run: Run, reader: Reader) -> None:
     make("gke_node_pool")
-    run(
-        "gke_node_pool", **options("gke_node_pool", "config.other.linuxNodeConfig.sysctls", {"vm.overcommit_memory": 1})
-    )
+    run("gke_node_pool", **options("gke_node_pool", "config.other.linuxNodeConfig.sysctls", {"vm.overcommit_memory": 1}))
     run("gke_node_pool", **options("gke_node_pool", "config.other.linuxNodeConfig.sysctls", {}))
     assert reader.get(URLS["gke_node_pool"])["config"]["linuxNodeConfig"] == {"cgroupMode": "CGROUP_MODE_V2"}
 
@@ -182,9 +178,7 @@ def test_metadata_of_nodes_cannot_be_changed_not_even_by_leaving_a_key_out(
     assert google.attempts() == []
 
 
-LABELS = [
-    row[:2] for row in FREE if row[1].rsplit(".", 1)[-1] in ("labels", "resource_labels") and row[1] != "config.labels"
-]
+LABELS = [row[:2] for row in FREE if row[1].rsplit(".", 1)[-1] in ("labels", "resource_labels") and row[1] != "config.labels"]
 # Options, and what the refusal says of them.
 IMPOSSIBLE: list[tuple[str, str, Any, str]] = [
     *((*row, {key: value}, words) for row in LABELS for key, value, words in (
@@ -223,12 +217,8 @@ def test_what_google_does_not_take_is_refused_in_the_plan(
         assert words in refused["msg"]
 
 
-@pytest.mark.parametrize(
-    ("module", "option"), [*LABELS, ("gke_node_pool", "config.labels"), ("gcp_instance", "metadata")]
-)
-def test_numbers_and_booleans_are_text(
-    make: Callable[[str], None], changes: Run, reader: Reader, module: str, option: str
-) -> None:
+@pytest.mark.parametrize(("module", "option"), [*LABELS, ("gke_node_pool", "config.labels"), ("gcp_instance", "metadata")])
+def test_numbers_and_booleans_are_text(make: Callable[[str], None], changes: Run, reader: Reader, module: str, option: str) -> None:
     """As YAML reads them from an inventory."""
     make(module)
     path, read = next(row[2::2] for row in FREE if row[:2] == (module, option))

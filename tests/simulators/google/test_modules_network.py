@@ -72,9 +72,7 @@ def test_a_subnetwork_is_made_with_its_ranges(run: Run, changes: Run, network: N
     }
 
 
-def test_a_subnetwork_is_changed_in_the_three_ways_that_google_has(
-    run: Run, changes: Run, subnet: None, reader: Reader
-) -> None:
+def test_a_subnetwork_is_changed_in_the_three_ways_that_google_has(run: Run, changes: Run, subnet: None, reader: Reader) -> None:
     """The first moves no fingerprint that another one needs."""
     more = {
         **SUBNET,
@@ -102,12 +100,8 @@ def test_a_subnetwork_is_changed_in_the_three_ways_that_google_has(
     run("gcp_subnetwork", **{**SUBNET, "state": "absent"})
 
 
-def test_a_range_that_a_cluster_uses_stays_and_the_reason_is_told(
-    google: Simulator, run: Run, subnet: None, reader: Reader
-) -> None:
-    message = (
-        "Invalid value for field 'resource.secondaryIpRanges': ''. The secondary range 'pods' is in use by cluster 'c'."
-    )
+def test_a_range_that_a_cluster_uses_stays_and_the_reason_is_told(google: Simulator, run: Run, subnet: None, reader: Reader) -> None:
+    message = "Invalid value for field 'resource.secondaryIpRanges': ''. The secondary range 'pods' is in use by cluster 'c'."
     google.fault("refuse", "compute.subnetworks.patch", status=400, message=message, reason="invalid")
     refused = run("gcp_subnetwork", **{**SUBNET, "secondary_ip_ranges": []})
     assert "'pods' is in use by cluster 'c'. A secondary range goes only when no cluster uses it" in refused["msg"]
@@ -123,9 +117,7 @@ def test_a_range_that_a_cluster_uses_stays_and_the_reason_is_told(
         ({"description": "x"}, "Google cannot change it"),
     ],
 )  # fmt: skip
-def test_what_a_subnetwork_cannot_become_is_refused(
-    google: Simulator, run: Run, subnet: None, change: dict[str, Any], told: str
-) -> None:
+def test_what_a_subnetwork_cannot_become_is_refused(google: Simulator, run: Run, subnet: None, change: dict[str, Any], told: str) -> None:
     google.clear()
     refused = run("gcp_subnetwork", **{**SUBNET, **change})
     assert told in refused["msg"]
@@ -206,9 +198,7 @@ def test_a_rule_of_somebody_else_is_left_alone_and_taken_over_when_asked_for(
     assert reader.get(RULE_URL)["description"] == "(muster-owner=m)"
 
 
-def test_what_a_cluster_of_another_region_has_for_the_whole_project_is_left_alone(
-    left_alone: Callable[..., None], network: None
-) -> None:
+def test_what_a_cluster_of_another_region_has_for_the_whole_project_is_left_alone(left_alone: Callable[..., None], network: None) -> None:
     """Its name is the same, and so are those of what it has."""
     left_alone("gcp_network", name="shared")
     left_alone("gcp_firewall", **{**RULE, "name": "shared"})
@@ -225,9 +215,7 @@ def test_a_router_has_a_nat_for_everything(changes: Run, network: None, reader: 
     assert nat["sourceSubnetworkIpRangesToNat"] == "ALL_SUBNETWORKS_ALL_IP_RANGES"
 
 
-def test_a_nat_gets_addresses_of_its_own_and_loses_them_again(
-    run: Run, changes: Run, network: None, reader: Reader
-) -> None:
+def test_a_nat_gets_addresses_of_its_own_and_loses_them_again(run: Run, changes: Run, network: None, reader: Reader) -> None:
     run("gcp_router_nat", **NAT)
     reader.write("POST", f"{COMPUTE}/regions/{REGION}/addresses", {"name": "out"})
     manual = {"nat_ip_allocate_option": "MANUAL_ONLY", "nat_ips": ["out"], "min_ports_per_vm": 128}
@@ -240,9 +228,7 @@ def test_a_nat_gets_addresses_of_its_own_and_loses_them_again(
     reader.write("DELETE", f"{COMPUTE}/regions/{REGION}/addresses/out")
 
 
-def test_other_nats_of_the_router_stay_and_keep_it(
-    google: Simulator, run: Run, changes: Run, subnet: None, reader: Reader
-) -> None:
+def test_other_nats_of_the_router_stay_and_keep_it(google: Simulator, run: Run, changes: Run, subnet: None, reader: Reader) -> None:
     run("gcp_router_nat", **NAT, state="absent")
     rows = [{"name": "s", "source_ip_ranges_to_nat": ["PRIMARY_IP_RANGE"]}]
     listed = {"source_subnetwork_ip_ranges_to_nat": "LIST_OF_SUBNETWORKS", "subnetworks": rows}
@@ -333,10 +319,7 @@ def test_an_address_without_a_region_is_global(run: Run, changes: Run, reader: R
     found = reader.get(f"{COMPUTE}/global/addresses/a")
     assert (found["labels"], found["addressType"]) == ({"team": "ml", "muster-owner": "m"}, "EXTERNAL")
     for wrong in ({"address_type": "INTERNAL"}, {"network_tier": "STANDARD"}, {"subnetwork": "s"}):
-        assert (
-            "is global, so it is external and of the tier PREMIUM. Set region"
-            in run("gcp_address", **wide, **wrong)["msg"]
-        )
+        assert "is global, so it is external and of the tier PREMIUM. Set region" in run("gcp_address", **wide, **wrong)["msg"]
     assert "does not have the mark" in run("gcp_address", name="a", owner="x", state="absent")["kept"]
     assert changes("gcp_address", **wide, state="absent")["actions"] == ["compute:globalAddresses.delete (delete)"]
 
@@ -422,17 +405,13 @@ def test_what_changes_at_rest_is_refused_while_it_runs_and_then_done(
         ({"address": "nothing"}, "does not exist in us-central1. Create it first, by gcp_address"),
     ],
 )
-def test_what_a_machine_cannot_become_is_refused(
-    google: Simulator, run: Run, machine: None, change: dict[str, Any], told: str
-) -> None:
+def test_what_a_machine_cannot_become_is_refused(google: Simulator, run: Run, machine: None, change: dict[str, Any], told: str) -> None:
     google.clear()
     assert told in run("gcp_instance", **{**MACHINE, **change})["msg"]
     assert google.attempts() == []
 
 
-def test_a_disk_outlives_its_machine_and_is_used_again(
-    google: Simulator, run: Run, changes: Run, machine: None, reader: Reader
-) -> None:
+def test_a_disk_outlives_its_machine_and_is_used_again(google: Simulator, run: Run, changes: Run, machine: None, reader: Reader) -> None:
     disk = reader.get(DISK_URL)["id"]
     done = changes("gcp_instance", **MACHINE, state="absent")
     assert done["actions"] == ["compute:instances.delete (delete)"]
@@ -459,9 +438,7 @@ def test_a_zone_without_machines_is_told(google: Simulator, run: Run, subnet: No
     assert not run("gcp_instance", **MACHINE).get("failed")
 
 
-def test_a_machine_and_a_disk_of_somebody_else_are_left_alone(
-    google: Simulator, run: Run, machine: None, reader: Reader
-) -> None:
+def test_a_machine_and_a_disk_of_somebody_else_are_left_alone(google: Simulator, run: Run, machine: None, reader: Reader) -> None:
     google.clear()
     other = {**MACHINE, "owner": "other"}
     assert "does not have the mark" in run("gcp_instance", **other, state="absent", delete_data=True)["kept"]
@@ -476,9 +453,7 @@ def test_a_machine_and_a_disk_of_somebody_else_are_left_alone(
 # Everything
 
 
-def test_what_is_in_a_network_keeps_it_and_all_of_it_goes_in_order(
-    run: Run, changes: Run, subnet: None, rule: None
-) -> None:
+def test_what_is_in_a_network_keeps_it_and_all_of_it_goes_in_order(run: Run, changes: Run, subnet: None, rule: None) -> None:
     run("gcp_router_nat", **NAT)
     failed = run("gcp_network", **NETWORK, state="absent", wait_timeout=1)
     assert "is busy or still in use after 1 s" in failed["msg"]
@@ -491,9 +466,7 @@ def test_what_is_in_a_network_keeps_it_and_all_of_it_goes_in_order(
         assert changes(module, **{**options, "state": "absent"})["actions"][0].endswith("(delete)")
 
 
-def test_the_rules_of_a_network_and_an_owner_are_listed_as_patiently_as_anything_is_read(
-    google: Simulator, run: Run, rule: None
-) -> None:
+def test_the_rules_of_a_network_and_an_owner_are_listed_as_patiently_as_anything_is_read(google: Simulator, run: Run, rule: None) -> None:
     run("gcp_firewall", **{**RULE, "name": "theirs", "owner": "other"})
     google.fault("throttle", "compute.firewalls.list", times=5)
     google.fault("throttle", "compute.firewalls.list", times=5, status=503)

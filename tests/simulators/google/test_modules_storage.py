@@ -119,9 +119,7 @@ def test_a_run_killed_at_the_creation_is_taken_up_and_a_lost_answer_is_none(
     assert run("gcs_bucket", **BUCKET)["changed"] is False
 
 
-def test_objects_go_only_by_their_own_word(
-    google: Simulator, run: Run, changes: Run, bucket: None, reader: Reader
-) -> None:
+def test_objects_go_only_by_their_own_word(google: Simulator, run: Run, changes: Run, bucket: None, reader: Reader) -> None:
     run("gcs_bucket", **BUCKET, versioning=True)
     for name in ("a/1", "a/1", "b c"):
         upload(reader, name.replace("/", "%2F").replace(" ", "%20"))
@@ -132,11 +130,7 @@ def test_objects_go_only_by_their_own_word(
     planned = run("gcs_bucket", **BUCKET, state="absent", delete_data=True, check=True)
     assert google.attempts() == []
     done = run("gcs_bucket", **BUCKET, state="absent", delete_data=True)
-    assert (
-        planned["actions"]
-        == done["actions"]
-        == ["storage:objects.delete (delete its objects)", "storage:buckets.delete (delete)"]
-    )
+    assert planned["actions"] == done["actions"] == ["storage:objects.delete (delete its objects)", "storage:buckets.delete (delete)"]
     assert google.writes() == [*["storage:objects.delete"] * 3, "storage:buckets.delete"]
     assert reader.get(BUCKET_URL) is None
 
@@ -192,12 +186,8 @@ def test_a_repository_is_made_changed_and_deleted(changes: Run, run: Run, reader
         done = changes("gcp_artifact_repository", **IMAGES, **change)
         assert done["actions"] == [f"artifactregistry:projects.locations.repositories.patch ({field})"]
         assert reader.get(IMAGES_URL).get(field) == after
-    assert (
-        "has format 'DOCKER'; Google cannot change it" in run("gcp_artifact_repository", **IMAGES, format="GO")["msg"]
-    )
-    assert (
-        "does not have the mark" in run("gcp_artifact_repository", **{**IMAGES, "owner": "x"}, state="absent")["kept"]
-    )
+    assert "has format 'DOCKER'; Google cannot change it" in run("gcp_artifact_repository", **IMAGES, format="GO")["msg"]
+    assert "does not have the mark" in run("gcp_artifact_repository", **{**IMAGES, "owner": "x"}, state="absent")["kept"]
     changes("gcp_artifact_repository", **IMAGES, state="absent")
     assert reader.get(IMAGES_URL) is None
 
@@ -256,9 +246,7 @@ def google_only(actions: list[str]) -> list[str]:
     return [action.split(" ")[0] for action in actions if action.startswith("storage:")]
 
 
-def test_a_key_goes_into_the_secret_and_nowhere_else(
-    google: Simulator, run: Run, cluster: FakeCluster, reader: Reader
-) -> None:
+def test_a_key_goes_into_the_secret_and_nowhere_else(google: Simulator, run: Run, cluster: FakeCluster, reader: Reader) -> None:
     google.clear()
     planned = run("gcs_hmac_key", check=True, **KEY)
     assert (google.attempts(), [request for request in cluster.writes if not request.dry_run]) == ([], [])
@@ -414,17 +402,12 @@ def test_a_key_whose_secret_cannot_be_written_is_named(
         patched.setattr(FakeCluster, "apply", apply)
         told = run("gcs_hmac_key", **KEY)["msg"]
     (made,) = active(reader)
-    assert (
-        f"{made} was made, and its secret could not be written into Secret ml/hmac: The API server did not answer"
-        in told
-    )
+    assert f"{made} was made, and its secret could not be written into Secret ml/hmac: The API server did not answer" in told
     assert f"gcloud storage hmac delete {made}" in told
     assert named_as_unknown(run("gcs_hmac_key", **KEY)) == {made}
 
 
-def test_a_key_that_was_disabled_is_told_and_one_that_was_deleted_is_replaced(
-    run: Run, cluster: FakeCluster, reader: Reader
-) -> None:
+def test_a_key_that_was_disabled_is_told_and_one_that_was_deleted_is_replaced(run: Run, cluster: FakeCluster, reader: Reader) -> None:
     run("gcs_hmac_key", **KEY)
     used = stored(cluster)["access_key"]
     reader.write("PUT", active(reader)[used]["selfLink"], {"state": "INACTIVE"})
@@ -450,9 +433,7 @@ def test_absent_takes_the_key_and_the_secret_and_only_those(run: Run, cluster: F
     assert f"{theirs} of {EMAIL} were kept" in again["kept"]
 
 
-def test_a_secret_of_somebody_else_is_refused_before_a_key_is_made(
-    google: Simulator, run: Run, cluster: FakeCluster
-) -> None:
+def test_a_secret_of_somebody_else_is_refused_before_a_key_is_made(google: Simulator, run: Run, cluster: FakeCluster) -> None:
     metadata = {"name": "hmac", "namespace": "ml"}
     cluster.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"access_key": "YQ=="}})
     google.clear()

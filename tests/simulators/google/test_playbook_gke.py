@@ -59,9 +59,7 @@ OFFICE: dict[str, Any] = {
     "allowed": [{"ip_protocol": "tcp", "ports": ["443", "8443"]}],
 }
 GUESTS: dict[str, Any] = {**OFFICE, "name": "guests"}
-BUCKETS = STORE, SCRIPTS, MODELS, CHECKPOINTS = [
-    f"{PROJECT}-muster-{name}" for name in ("studioml", "scripts", "models", "checkpoints")
-]
+BUCKETS = STORE, SCRIPTS, MODELS, CHECKPOINTS = [f"{PROJECT}-muster-{name}" for name in ("studioml", "scripts", "models", "checkpoints")]
 MARK = f"muster-owner=muster--{REGION}"
 OURS = {"muster-owner": f"muster--{REGION}"}
 CLUSTER = f"{GKE}/{REGION}/clusters/muster"
@@ -109,9 +107,7 @@ def whole(google: Simulator) -> dict[str, set[str]]:
     What was deleted is kept by Google for a while.
     """
     return {
-        kind: {"one"}
-        if kind == "hmacKeys"
-        else {re.sub(r"(/gke-.*?)-[0-9a-f]{8}(-[0-9a-f]{4}$)?", r"\1-ID", name) for name in rows}
+        kind: {"one"} if kind == "hmacKeys" else {re.sub(r"(/gke-.*?)-[0-9a-f]{8}(-[0-9a-f]{4}$)?", r"\1-ID", name) for name in rows}
         for kind, rows in hold(google).items()
         if not kind.startswith("deleted")
     }
@@ -150,10 +146,7 @@ def test_a_run_for_another_region_is_refused_and_its_teardown_leaves_everything(
     google.clear()
     done = play("gke", *NO_MACHINE, muster_gcp_region="europe-west1")
     assert recap(done)["failed"] == 1, failure(done)
-    assert (
-        f"Google network muster exists and does not carry the mark muster-owner=muster--europe-west1: it has {MARK}"
-        in play.said()
-    )
+    assert f"Google network muster exists and does not carry the mark muster-owner=muster--europe-west1: it has {MARK}" in play.said()
     gone = play("gke_teardown", **DATA_TOO, muster_gcp_region="europe-west1")
     assert gone.returncode == 0, failure(gone)
     for noun in ("network", "service account", "firewall", "address", "bucket"):
@@ -207,9 +200,7 @@ def test_doors_are_closed(reader: Reader) -> None:
         reads = {role for role, members in access.items() if f"serviceAccount:{email}" in members}
         assert reads == {"roles/storage.objectViewer", "roles/storage.legacyBucketReader"}
     images = reader.members("GET", f"{IMAGES}/muster:getIamPolicy")
-    assert images == {
-        "roles/artifactregistry.reader": [f"serviceAccount:muster-nodes@{PROJECT}.iam.gserviceaccount.com"]
-    }
+    assert images == {"roles/artifactregistry.reader": [f"serviceAccount:muster-nodes@{PROJECT}.iam.gserviceaccount.com"]}
 
 
 def test_each_slice_of_tpus_has_a_pool_that_begins_with_no_node(reader: Reader) -> None:
@@ -409,9 +400,7 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
     assert pools.keys() == {"management", "gpu", "tpu-0", "tpu-1", "tpu-2"}
     assert pools["management"]["autoscaling"]["totalMaxNodeCount"] == 5
     assert pools["management"]["config"]["labels"] == {"pool": "management"}
-    assert {name: pool["config"]["resourceLabels"]["team"] for name, pool in pools.items()} == dict.fromkeys(
-        pools, "ml"
-    )
+    assert {name: pool["config"]["resourceLabels"]["team"] for name, pool in pools.items()} == dict.fromkeys(pools, "ml")
     assert reader.get(INFERENCE)["labels"] == {**OURS, "team": "ml"}
     assert pools["management"]["config"]["machineType"] == "e2-standard-8"
     assert sorted(row["key"] for row in pools["gpu"]["config"]["taints"]) == ["nvidia.com/gpu", "team"]
@@ -444,9 +433,7 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
 
 
 @pytest.mark.prove
-def test_the_key_of_the_buckets_is_rotated_and_nothing_else_is_changed(
-    play: Play, google: Simulator, reader: Reader
-) -> None:
+def test_the_key_of_the_buckets_is_rotated_and_nothing_else_is_changed(play: Play, google: Simulator, reader: Reader) -> None:
     before = stored(play, "gcs-hmac")
     google.clear()
     run(play, gcs_buckets_rotate=True)
@@ -497,9 +484,7 @@ FAULTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
 
 
 @pytest.mark.prove
-def test_runs_that_are_killed_or_fail_are_taken_up_with_what_was_kept(
-    play: Play, google: Simulator, reader: Reader
-) -> None:
+def test_runs_that_are_killed_or_fail_are_taken_up_with_what_was_kept(play: Play, google: Simulator, reader: Reader) -> None:
     """Killed while the cluster is made, and when the address of the Gateway was made, which gets its labels later; then two runs that end
     with one clear error each; what passes by itself is ridden out."""
     disk, bucket = reader.get(DISK), reader.get(f"{STORAGE}/b/{STORE}")

@@ -114,9 +114,7 @@ def test_what_is_not_ours_is_refused_and_stays(play: Play, google: Simulator, re
 
 
 @pytest.mark.prove
-def test_a_bucket_of_another_project_is_named_and_the_teardown_goes_on(
-    play: Play, google: Simulator, reader: Reader
-) -> None:
+def test_a_bucket_of_another_project_is_named_and_the_teardown_goes_on(play: Play, google: Simulator, reader: Reader) -> None:
     """What a run has made before it was refused the name goes; and Google may be too busy for a listing for a while."""
     google.reset()
     google.enable()

@@ -47,9 +47,7 @@ def test_a_service_account_and_a_user_get_tokens(google: Simulator) -> None:
 
 def test_who_proves_nothing_gets_no_token(google: Simulator) -> None:
     key = json.loads((google.folder / "service_account.json").read_text(encoding="utf-8"))
-    other = Account.from_service_account_info(
-        {**key, "client_email": f"other@{PROJECT}.iam.gserviceaccount.com"}, scopes=[SCOPE]
-    )
+    other = Account.from_service_account_info({**key, "client_email": f"other@{PROJECT}.iam.gserviceaccount.com"}, scopes=[SCOPE])
     with pytest.raises(RefreshError, match="Invalid JWT: issuer or audience"):
         session(google, other).get(f"{COMPUTE}/global/networks")
     with pytest.raises(RefreshError, match="Invalid OAuth scope"):
@@ -210,18 +208,14 @@ def test_permissions_are_those_of_the_file(tmp_path: Path) -> None:
             return str(answer.json()["error"]["message"])
 
         subnet = f"{COMPUTE}/regions/us-central1/subnetworks"
-        wanted = (
-            f"Required 'compute.subnetworks.create' permission for 'projects/{PROJECT}/regions/us-central1/subnetworks'"
-        )
+        wanted = f"Required 'compute.subnetworks.create' permission for 'projects/{PROJECT}/regions/us-central1/subnetworks'"
         assert refused("POST", subnet, {"name": "s"}) == wanted
         wanted = f'Required "container.clusters.create" permission(s) for "projects/{PROJECT}/locations/us-central1".'
         assert refused("POST", GKE, {"cluster": {"name": "c"}}) == wanted
         text = refused("POST", f"{STORAGE}/b?project={PROJECT}", {"name": "some-bucket"})
         assert text.startswith(f"{CALLER} does not have storage.buckets.create access to the Google Cloud project.")
         accounts = f"https://iam.googleapis.com/v1/projects/{PROJECT}/serviceAccounts"
-        assert "Permission 'iam.serviceAccounts.create' denied on resource" in refused(
-            "POST", accounts, {"accountId": "account-x"}
-        )
+        assert "Permission 'iam.serviceAccounts.create' denied on resource" in refused("POST", accounts, {"accountId": "account-x"})
         policy = f"https://cloudresourcemanager.googleapis.com/v1/projects/{PROJECT}:setIamPolicy"
         assert refused("POST", policy, {"policy": {}}) == "The caller does not have permission"
     finally:
@@ -235,7 +229,5 @@ def test_the_environment_leads_nowhere_else(google: Simulator) -> None:
         "print(requests.get('https://compute.googleapis.com/nothing').status_code)\n"
         "try:\n    urllib.request.urlopen('https://storage.googleapis.com/nothing')\nexcept OSError as error:\n    print(error.code)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=google.environment(), capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], env=google.environment(), capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["404", "404"]

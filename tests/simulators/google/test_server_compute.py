@@ -55,9 +55,7 @@ def test_an_api_that_is_not_enabled_says_so_and_so_it_does_just_after(tmp_path: 
 def test_an_operation_is_over_when_it_was_looked_at_often_enough(google: Simulator) -> None:
     compute = clients.discovered(google, "compute")
     google.fault("slow", "compute.networks.insert", polls=3)
-    operation = (
-        compute.networks().insert(project=PROJECT, body={"name": "slow", "autoCreateSubnetworks": False}).execute()
-    )
+    operation = compute.networks().insert(project=PROJECT, body={"name": "slow", "autoCreateSubnetworks": False}).execute()
     seen = [operation["status"]]
     while seen[-1] != "DONE":
         seen.append(compute.globalOperations().get(project=PROJECT, operation=operation["name"]).execute()["status"])
@@ -209,9 +207,7 @@ def test_what_quotas_do_not_allow_ends_in_an_error(tmp_path: Path) -> None:
         simulator.enable()
         reader = Reader(simulator)
         names = [
-            reader.write("POST", f"{COMPUTE}/global/networks", {"name": name, "autoCreateSubnetworks": False}).get(
-                "error"
-            )
+            reader.write("POST", f"{COMPUTE}/global/networks", {"name": name, "autoCreateSubnetworks": False}).get("error")
             for name in ("first", "second")
         ]
         assert names[0] is None

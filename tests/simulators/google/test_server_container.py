@@ -88,9 +88,7 @@ def test_nodes_stay_near_the_control_plane(gke: ClusterManagerClient, old: str, 
     """Two minor versions behind, or one where Google upgrades them."""
     by_hand, late = {"auto_repair": True}, f"{old}/nodePools/late"
     pool = {"name": "late", "initial_node_count": 1, "version": "1.32"}
-    with pytest.raises(
-        exceptions.BadRequest, match=r"Auto-upgrade is enabled, node version .* within one minor version"
-    ):
+    with pytest.raises(exceptions.BadRequest, match=r"Auto-upgrade is enabled, node version .* within one minor version"):
         gke.create_node_pool(parent=old, node_pool=pool)
     finished(gke, gke.create_node_pool(parent=old, node_pool={**pool, "management": by_hand}))
     with pytest.raises(exceptions.BadRequest, match="Auto-upgrade is enabled"):
@@ -134,13 +132,9 @@ PUBLIC = [{"cidrBlock": "8.8.8.0/24"}]
         ({**SHUT, "cidrBlocks": [{"cidrBlock": "0.0.0.0/0"}]}, "is not a reserved network"),
     ],
 )
-def test_a_private_endpoint_has_networks_of_its_own(
-    old: str, reader: Reader, networks: dict[str, Any], words: str
-) -> None:
+def test_a_private_endpoint_has_networks_of_its_own(old: str, reader: Reader, networks: dict[str, Any], words: str) -> None:
     """Of a new cluster, and of one that is changed."""
-    new = other(
-        "new", privateClusterConfig={"enablePrivateNodes": True}, controlPlaneEndpointsConfig=private(**networks)
-    )
+    new = other("new", privateClusterConfig={"enablePrivateNodes": True}, controlPlaneEndpointsConfig=private(**networks))
     assert words in reader.refused("POST", URL, {"cluster": new})[2]
     change = {"update": {"desiredControlPlaneEndpointsConfig": private(**networks)}}
     assert words in reader.refused("PUT", f"{URL}/old", change)[2]
@@ -161,10 +155,7 @@ def test_networks_of_the_internet_wait_until_the_endpoint_is_public(old: str, re
 
 def test_logs_are_told_in_the_older_way_or_the_newer(reader: Reader, old: str) -> None:
     new = other("new", loggingService="none", monitoringConfig={"managedPrometheusConfig": {"enabled": True}})
-    assert (
-        "Cannot specify logging_config or monitoring_config together"
-        in reader.refused("POST", URL, {"cluster": new})[2]
-    )
+    assert "Cannot specify logging_config or monitoring_config together" in reader.refused("POST", URL, {"cluster": new})[2]
 
 
 def test_one_update_at_a_time(gke: ClusterManagerClient, old: str) -> None:
@@ -249,9 +240,7 @@ def test_a_cluster_is_named_and_there_once(gke: ClusterManagerClient, old: str, 
         gke.create_cluster(parent=ZONE, cluster={"name": "Upper", "initial_node_count": 1})
 
 
-def test_what_it_stands_on_stays_until_it_is_gone(
-    google: Simulator, gke: ClusterManagerClient, old: str, reader: Reader
-) -> None:
+def test_what_it_stands_on_stays_until_it_is_gone(google: Simulator, gke: ClusterManagerClient, old: str, reader: Reader) -> None:
     subnet = f"https://compute.googleapis.com/compute/v1/projects/{PROJECT}/regions/us-central1/subnetworks/ground"
     assert reader.refused("DELETE", subnet)[:2] == (400, "resourceInUseByAnotherResource")
     finished(gke, gke.delete_cluster(name=old))

@@ -247,9 +247,7 @@ def test_an_hmac_key_shows_its_secret_once_and_goes_only_inactive(google: Simula
     assert answer.status_code == 412
     key.delete()
     assert list(client.list_hmac_keys(service_account_email=email)) == []
-    assert [one.state for one in client.list_hmac_keys(service_account_email=email, show_deleted_keys=True)] == [
-        "DELETED"
-    ]
+    assert [one.state for one in client.list_hmac_keys(service_account_email=email, show_deleted_keys=True)] == ["DELETED"]
     assert "hmacKeys" not in google.ask("holdings")
 
 
@@ -273,9 +271,7 @@ def test_the_bucket_by_gcloud_or_by_its_library(google: Simulator) -> None:
     """The same question to whichever of Google's clients is here: is the bucket there, and where."""
     clients.storage(google).create_bucket("muster-asked", location="europe-west4")
     if shutil.which("gcloud"):
-        status, out, errors = clients.gcloud(
-            google, "storage", "buckets", "describe", "gs://muster-asked", "--format=value(location)"
-        )
+        status, out, errors = clients.gcloud(google, "storage", "buckets", "describe", "gs://muster-asked", "--format=value(location)")
         assert (status, out.strip()) == (0, "EUROPE-WEST4"), errors
         status, _out, errors = clients.gcloud(google, "storage", "buckets", "describe", "gs://muster-absent")
         assert (status, "not found" in errors) == (1, True), errors

@@ -26,11 +26,7 @@ ZONES = {
     "tpu7x": "us-central1-c",
 }
 KINDS = {generation.accelerator: name for name, generation in GENERATIONS.items()}
-ROWS = [
-    (KINDS[tpu.accelerator], topology, machine)
-    for machine, tpu in TPUS.items()
-    for topology in (*tpu.one_host, *tpu.hosts)
-]
+ROWS = [(KINDS[tpu.accelerator], topology, machine) for machine, tpu in TPUS.items() for topology in (*tpu.one_host, *tpu.hosts)]
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +116,7 @@ def test_every_row_of_the_table_is_a_pool(
         ("tpu7x", "2x2x2", {}, "workload-policy NAME --type=HIGH_THROUGHPUT --accelerator-topology=2x2x2"),
     ],
 )
-def test_a_wrong_combination_is_refused_with_the_nearest_right_ones(
-    kind: str, topology: str, config: Body, words: str
-) -> None:
+def test_a_wrong_combination_is_refused_with_the_nearest_right_ones(kind: str, topology: str, config: Body, words: str) -> None:
     with pytest.raises(AnsibleFilterError, match=words):
         pool(row_of(kind, topology, **config))
 
@@ -146,12 +140,8 @@ def test_the_rows_that_the_filter_refuses_would_be_refused_by_google(
     assert reader.get(f"{GKE}/us-central1/clusters/tpus/nodePools/tpu") is None
 
 
-@pytest.mark.parametrize(
-    "policy", [{"type": "COMPACT"}, {"policy_name": "of-2x2x4"}, {"type": "COMPACT", "policy_name": "of-2x2x2"}]
-)
-def test_a_slice_of_tpu7x_without_its_workload_policy_ends_in_error(
-    regions: list[str], policies: None, run: Run, policy: Body
-) -> None:
+@pytest.mark.parametrize("policy", [{"type": "COMPACT"}, {"policy_name": "of-2x2x4"}, {"type": "COMPACT", "policy_name": "of-2x2x2"}])
+def test_a_slice_of_tpu7x_without_its_workload_policy_ends_in_error(regions: list[str], policies: None, run: Run, policy: Body) -> None:
     """Without the filter, in the words of Compute Engine."""
     made = pool({**row_of("tpu7x", "2x2x2"), "placement_policy": {"policy_name": "of-2x2x2"}})
     done = run("gke_node_pool", **{**made, "placement_policy": {"tpu_topology": "2x2x2", **policy}})
@@ -164,9 +154,7 @@ def test_a_compact_placement_of_tpu7x_is_refused() -> None:
         pool({**row_of("tpu7x", "2x2x2"), "placement_policy": {"type": "COMPACT", "policy_name": "mine"}})
 
 
-def test_a_pool_may_be_spot_reserved_or_queued(
-    regions: list[str], changes: Run, reader: Reader, google: Simulator
-) -> None:
+def test_a_pool_may_be_spot_reserved_or_queued(regions: list[str], changes: Run, reader: Reader, google: Simulator) -> None:
     """What the inventory offers besides type and topology; queued provisioning and a reservation exclude each other."""
     reserved = {
         "consume_reservation_type": "SPECIFIC_RESERVATION",

@@ -90,9 +90,7 @@ class World:
         self.google.clear()
         for method, kind in (faults or {}).items():
             self.google.fault(kind, method, times=99 if kind == "refuse" else 1, status=503)
-        context = Context(
-            params=given.validated_parameters, check=check, connect=lambda: self.cluster, warn=print, diff=True
-        )
+        context = Context(params=given.validated_parameters, check=check, connect=lambda: self.cluster, warn=print, diff=True)
         result: dict[str, Any] = triton_model.execute(context)
         # google-auth asks there where a service account may be used from.
         assert {*self.google.strangers()} <= {"iamcredentials.googleapis.com"}

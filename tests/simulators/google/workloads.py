@@ -36,9 +36,7 @@ def make(found: Project, cluster: str, location: str, fades: int = 0) -> list[st
         {"diskType": "pd-balanced", "sizeGb": "10"},
         "disk",
     )
-    disk["description"] = (
-        '{"kubernetes.io/created-for/pvc/name":"data","kubernetes.io/created-for/pvc/namespace":"default"}'
-    )
+    disk["description"] = '{"kubernetes.io/created-for/pvc/name":"data","kubernetes.io/created-for/pvc/namespace":"default"}'
     disk["labels"] = {
         "goog-k8s-cluster-name": cluster,
         "goog-k8s-cluster-location": location,

@@ -53,9 +53,7 @@ def attempts(page: Page) -> Iterator[Attempt]:
             words = [os.path.expandvars(word) for word in shlex.split(line, comments=True)]
             words = [*aliases.get(words[0], words[:1]), *words[1:]]
             if words[0] == "alias":
-                aliases |= {
-                    name: shlex.split(text) for name, _equals, text in (word.partition("=") for word in words[1:])
-                }
+                aliases |= {name: shlex.split(text) for name, _equals, text in (word.partition("=") for word in words[1:])}
             elif words[0] == "cp":
                 copies[words[-1]] = own_path(words[-2])
                 yield Attempt(line, "as it is", argv=tuple(words))
@@ -73,9 +71,7 @@ def _attempt(line: str, words: list[str], copies: Mapping[str, str]) -> Attempt:
         return Attempt(line, "printed", INSTEAD[program], (program, "-n", *rest))
     if program != "ansible-playbook":
         raise LookupError(f"{line}: nothing says how {program} is tried")
-    (playbook,) = (
-        Path(word.removeprefix("muster.ml.")).stem for word in rest if re.search(r"^[^=@]*\.yml$|^muster\.ml\.", word)
-    )
+    (playbook,) = (Path(word.removeprefix("muster.ml.")).stem for word in rest if re.search(r"^[^=@]*\.yml$|^muster\.ml\.", word))
     inventory = rest[rest.index("-i") + 1]
     if copies.get(inventory, inventory) in ("inventories/eks", "inventories/gke"):
         return Attempt(line, "listed", NO_ACCOUNT, (*words, "--list-tasks"))

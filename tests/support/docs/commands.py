@@ -84,9 +84,7 @@ class Commands:
             if name == "SYSTEMS":
                 yield from (f"there is no system {s}" for s in value.split(",") if s not in collection.claims())
             elif name == "ONLY":
-                what, known = (
-                    ("benchmark", collection.benches()) if "bench" in words else ("check", collection.checks())
-                )
+                what, known = ("benchmark", collection.benches()) if "bench" in words else ("check", collection.checks())
                 yield from (f"there is no {what} {c}" for c in value.split() if c not in known)
 
     def _playbook(self, *words: str) -> Iterator[str]:
@@ -114,9 +112,7 @@ class Commands:
     def _doc(self, *words: str) -> Iterator[str]:
         known = {*collection.modules(), *collection.roles(), *collection.other_plugins()}
         named = [word.removeprefix(NAMESPACE) for word in words if word.startswith(NAMESPACE)]
-        yield from (
-            f"there is no {NAMESPACE}{name}" for name in named if name not in known and not PLACEHOLDER.match(name)
-        )
+        yield from (f"there is no {NAMESPACE}{name}" for name in named if name not in known and not PLACEHOLDER.match(name))
 
     def _alias(self, *words: str) -> Iterator[str]:
         for word in words:
@@ -159,9 +155,7 @@ def own_path(word: str) -> str:
 
 def made_by(page: Page) -> tuple[str, ...]:
     """What the reader of a page has made by its commands: the targets of `cp`."""
-    lines = [
-        shlex.split(line, comments=True) for f in page.fences() if f.language == "console" for line in commands(f.text)
-    ]
+    lines = [shlex.split(line, comments=True) for f in page.fences() if f.language == "console" for line in commands(f.text)]
     return tuple(words[-1] for words in lines if words[:1] == ["cp"])
 
 

@@ -81,9 +81,7 @@ def in_group(group: Mapping[str, Any]) -> Iterator[str]:
 
 def in_play(play: Mapping[str, Any]) -> Iterator[str]:
     for key in IMPORT_PLAYBOOK & play.keys():
-        if (name := str(play[key])).startswith(NAMESPACE) and name.removeprefix(
-            NAMESPACE
-        ) not in collection.playbooks():
+        if (name := str(play[key])).startswith(NAMESPACE) and name.removeprefix(NAMESPACE) not in collection.playbooks():
             yield f"there is no playbook {name}"
     yield from in_variables(play.get("vars") or {})
     yield from in_defaults(play.get("module_defaults") or {})
@@ -190,9 +188,7 @@ def of_type(option: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
         return
     kind = option.get("type", "str")
     try:
-        value = (
-            DEFAULT_TYPE_VALIDATORS[kind](value) if kind != "str" or not isinstance(value, int | float) else str(value)
-        )
+        value = DEFAULT_TYPE_VALIDATORS[kind](value) if kind != "str" or not isinstance(value, int | float) else str(value)
     except (TypeError, ValueError, KeyError) as error:
         yield f"{where}: {value!r} is no {kind}: {error}"
         return

@@ -73,9 +73,7 @@ def measure(texts: Mapping[str, str]) -> dict[str, Figures]:
         if name.endswith(".py"):
             _count_python(figures, text)
         else:
-            figures.lines += [
-                len(line) for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
-            ]
+            figures.lines += [len(line) for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     return found
 
 
@@ -98,11 +96,7 @@ def of_revision(revision: str | None) -> dict[str, str]:
     if revision is None:
         listed = _git("ls-files", "-co", "--exclude-standard").splitlines()
         return {n: (ROOT / n).read_text(encoding="utf-8") for n in listed if _counts(n) and (ROOT / n).is_file()}
-    return {
-        n: _git("show", f"{revision}:{n}")
-        for n in _git("ls-tree", "-r", "--name-only", revision).splitlines()
-        if _counts(n)
-    }
+    return {n: _git("show", f"{revision}:{n}") for n in _git("ls-tree", "-r", "--name-only", revision).splitlines() if _counts(n)}
 
 
 def _counts(name: str) -> bool:

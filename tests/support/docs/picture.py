@@ -27,9 +27,7 @@ def layer(dotted: str) -> str:
 
 
 def files() -> dict[Path, str]:
-    found = {
-        path: layer(".".join(path.relative_to(PLUGINS).with_suffix("").parts)) for path in sorted(PLUGINS.rglob("*.py"))
-    }
+    found = {path: layer(".".join(path.relative_to(PLUGINS).with_suffix("").parts)) for path in sorted(PLUGINS.rglob("*.py"))}
     return {path: name for path, name in found.items() if name not in LEFT_OUT}
 
 

@@ -41,9 +41,7 @@ def contents() -> str:
         ("[playbooks.md](playbooks.md)", "every playbook, inventory and make target"),
         ("[claims.md](claims.md)", "what the acceptance suite proves on a running cluster"),
     ]
-    return "# Reference\n\nThe reference by name. Written from the code by `scripts/docs`.\n\n" + table(
-        ("page", "has"), rows
-    )
+    return "# Reference\n\nThe reference by name. Written from the code by `scripts/docs`.\n\n" + table(("page", "has"), rows)
 
 
 def modules() -> str:
@@ -90,10 +88,7 @@ def role_part(role: Role) -> str:
 
 def options_table(options: Options, *, whole: bool = False) -> str:
     """``whole`` shows all of each description; roles have no other place for it."""
-    rows = [
-        (f"`{name}`", type_of(option), default_of(option), described(option, whole=whole))
-        for name, option in options.items()
-    ]
+    rows = [(f"`{name}`", type_of(option), default_of(option), described(option, whole=whole)) for name, option in options.items()]
     return table(("name", "type", "default", "for"), rows)
 
 
@@ -134,10 +129,7 @@ def plain(text: str) -> str:
 
 def playbooks() -> str:
     rows = [(f"`{name}`", comment_of(path)) for name, path in collection.playbooks().items()]
-    inventories = [
-        (f"`inventories/{name}`", comment_of(main_variables(ROOT / "inventories" / name)))
-        for name in collection.inventories()
-    ]
+    inventories = [(f"`inventories/{name}`", comment_of(main_variables(ROOT / "inventories" / name))) for name in collection.inventories()]
     targets = [(f"`make {name}`", text) for name, text in collection.make_targets().items()]
     settings = importlib.import_module("ansible_collections.muster.ml.plugins.plugin_utils._specs").options("")
     return "\n\n".join(

@@ -57,9 +57,7 @@ def unknown_names(page: Page) -> Iterator[str]:
 
 def _in_code(code: str) -> Iterator[str]:
     if code.startswith(COMMANDS) and " " in code:
-        yield from Commands().complaints(
-            re.sub(r"\S*\b[A-Z][A-Z_]+\b\S*(?<!=)", "...", code) if "NAME" in code else code
-        )
+        yield from Commands().complaints(re.sub(r"\S*\b[A-Z][A-Z_]+\b\S*(?<!=)", "...", code) if "NAME" in code else code)
     elif code.startswith("-e "):
         yield from extra_variables(code.removeprefix("-e ").strip("'"))
     for name in re.findall(rf"\b{re.escape(NAMESPACE)}([a-z][a-z0-9_]*)", code):
@@ -128,6 +126,4 @@ def said_twice(pages: Iterable[Page]) -> list[str]:
         for sentence, words in page.sentences():
             if len(words.split()) > LONG_SENTENCE:
                 places[words]["docs/reference" if page.generated else page.name] = sentence
-    return [
-        f"{' and '.join(sorted(found))}: {next(iter(found.values()))}" for found in places.values() if len(found) > 1
-    ]
+    return [f"{' and '.join(sorted(found))}: {next(iter(found.values()))}" for found in places.values() if len(found) > 1]

@@ -17,9 +17,7 @@ def main() -> int:
         (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / name).write_text(text, encoding="utf-8")
     text = ARCHITECTURE.read_text(encoding="utf-8")
-    ARCHITECTURE.write_text(
-        pages.replace_between(text, picture.NAME, picture.picture(picture.lines())), encoding="utf-8"
-    )
+    ARCHITECTURE.write_text(pages.replace_between(text, picture.NAME, picture.picture(picture.lines())), encoding="utf-8")
     return 0
 
 

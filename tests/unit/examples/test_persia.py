@@ -20,9 +20,7 @@ from hypothesis import strategies as st
 EXAMPLE = Path(__file__).resolve().parents[3] / "roles" / "persia" / "files" / "example"
 # In a pod the files lie beside each other in the folder that Python was started with.
 sys.path.insert(0, str(EXAMPLE))
-settings, dataset, metrics, exchange = (
-    importlib.import_module(name) for name in ("settings", "dataset", "metrics", "exchange")
-)
+settings, dataset, metrics, exchange = (importlib.import_module(name) for name in ("settings", "dataset", "metrics", "exchange"))
 sys.path.remove(str(EXAMPLE))
 
 COLUMNS = "city,age,bought\n"
@@ -106,9 +104,7 @@ def test_a_packed_file_is_read_as_it_is_unpacked(csv: Path, tmp_path: Path) -> N
 def test_a_packed_file_that_is_cut_off_is_named(csv: Path, tmp_path: Path) -> None:
     packed = tmp_path / "cut.csv.gz"
     packed.write_bytes(gzip.compress(csv.read_bytes())[:-20])
-    with pytest.raises(
-        settings.SettingsError, match=r"cannot read .*cut\.csv\.gz: .*; set MUSTER_DATA to a CSV file in the pod"
-    ):
+    with pytest.raises(settings.SettingsError, match=r"cannot read .*cut\.csv\.gz: .*; set MUSTER_DATA to a CSV file in the pod"):
         dataset.load(read(packed))
 
 
@@ -133,9 +129,7 @@ def test_data_is_split_the_same_way_in_every_process(csv: Path) -> None:
 
 def test_rows_are_read_where_they_are(csv: Path) -> None:
     """Quotes, several lines in a value, empty lines and ends of lines as Windows writes them."""
-    csv.write_bytes(
-        csv.read_bytes().replace(b"a,20,0", b'\r\n"a,\nb",20,0\r\n').replace(b"a,23,", "\u00e4,23,".encode())
-    )
+    csv.write_bytes(csv.read_bytes().replace(b"a,20,0", b'\r\n"a,\nb",20,0\r\n').replace(b"a,23,", "\u00e4,23,".encode()))
     data = dataset.load(read(csv))
     numbers = [3, 0, 59, 1]
     ages = [row.dense[0] for row in data.rows(numbers)]
@@ -197,13 +191,7 @@ def test_too_few_rows_say_so() -> None:
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3, 0.4]), st.booleans()), min_size=2, max_size=40))
 def test_auc_counts_pairs(pairs: list[tuple[float, bool]]) -> None:
     scores, labels = [score for score, _label in pairs], [float(label) for _score, label in pairs]
-    wins = [
-        1.0 if yes > no else 0.5 if yes == no else 0.0
-        for yes, is_yes in pairs
-        if is_yes
-        for no, is_no in pairs
-        if not is_no
-    ]
+    wins = [1.0 if yes > no else 0.5 if yes == no else 0.0 for yes, is_yes in pairs if is_yes for no, is_no in pairs if not is_no]
     found = metrics.auc(scores, labels)
     assert math.isnan(found) if not wins else found == pytest.approx(sum(wins) / len(wins))
 

@@ -55,8 +55,6 @@ def test_without_gpus_it_computes_on_the_cpu(choose: t.Callable[..., t.Any], gpu
         (0, 2, False, "PERSIA is built without CUDA"),
     ],
 )
-def test_gpus_that_cannot_be_used_are_an_error(
-    choose: t.Callable[..., t.Any], rank: int, gpus: int, built: bool, why: str
-) -> None:
+def test_gpus_that_cannot_be_used_are_an_error(choose: t.Callable[..., t.Any], rank: int, gpus: int, built: bool, why: str) -> None:
     with pytest.raises(ValueError, match=f"asks for 2 GPUs, and .*{why}"):
         choose(rank, gpus=gpus, built=built, asked="2")

@@ -71,8 +71,7 @@ class Account:
     def snapshot(self) -> dict[tuple[str, ...], Body]:
         """What there is, without what differs between two that are alike."""
         return {
-            key: {name: value for name, value in thing.items() if name not in MADE_BY_AWS}
-            for key, thing in copied(self.things).items()
+            key: {name: value for name, value in thing.items() if name not in MADE_BY_AWS} for key, thing in copied(self.things).items()
         }
 
     # Helpers
@@ -107,11 +106,7 @@ class Account:
         return seen
 
     def by_arn(self, arn: str) -> Body:
-        return next(
-            thing
-            for thing in self.things.values()
-            if any(v == arn for k, v in thing.items() if k.lower().endswith(("arn", "id")))
-        )
+        return next(thing for thing in self.things.values() if any(v == arn for k, v in thing.items() if k.lower().endswith(("arn", "id"))))
 
     def sts_get_caller_identity(self) -> Body:
         return {"Account": ACCOUNT, "Arn": f"arn:{self.partition}:sts::{ACCOUNT}:assumed-role/ops/me"}
@@ -195,9 +190,7 @@ class Account:
 
     def eks_create_addon(self, clusterName: str, addonName: str, **body: t.Any) -> Body:
         rows = body.pop("podIdentityAssociations", None) or []
-        body["podIdentityAssociations"] = [
-            self.arn("eks", f"podidentityassociation/{number}") for number, _row in enumerate(rows)
-        ]
+        body["podIdentityAssociations"] = [self.arn("eks", f"podidentityassociation/{number}") for number, _row in enumerate(rows)]
         made = {"addonVersion": "v1", **body, "status": "CREATING"}
         return self._eks_create(("addon", clusterName, addonName), "addonArn", made)
 
@@ -228,9 +221,7 @@ class Account:
         rows = self.find("access entry", clusterName, principalArn)["policies"]
         return {"associatedAccessPolicies": [{"policyArn": arn, "accessScope": scope} for arn, scope in rows.items()]}
 
-    def eks_associate_access_policy(
-        self, clusterName: str, principalArn: str, policyArn: str, accessScope: Body
-    ) -> Body:
+    def eks_associate_access_policy(self, clusterName: str, principalArn: str, policyArn: str, accessScope: Body) -> Body:
         self.find("access entry", clusterName, principalArn)["policies"][policyArn] = accessScope
         return {}
 
@@ -243,9 +234,7 @@ class Account:
         del self.things["access entry", clusterName, principalArn]
         return {}
 
-    def eks_create_pod_identity_association(
-        self, clusterName: str, namespace: str, serviceAccount: str, **body: t.Any
-    ) -> Body:
+    def eks_create_pod_identity_association(self, clusterName: str, namespace: str, serviceAccount: str, **body: t.Any) -> Body:
         made = {**body, "associationId": self.new_id("a"), "namespace": namespace, "serviceAccount": serviceAccount}
         return self._eks_create(("association", clusterName, f"{namespace}/{serviceAccount}"), "associationArn", made)
 
@@ -314,11 +303,7 @@ class Account:
         return {}
 
     def _targets(self, identity: str) -> dict[tuple[str, ...], Body]:
-        return {
-            key: thing
-            for key, thing in self.things.items()
-            if key[0] == "mount target" and thing["FileSystemId"] == identity
-        }
+        return {key: thing for key, thing in self.things.items() if key[0] == "mount target" and thing["FileSystemId"] == identity}
 
     def efs_create_mount_target(self, FileSystemId: str, SubnetId: str, SecurityGroups: list[str]) -> Body:
         token = self._file_system(FileSystemId)["CreationToken"]
@@ -357,17 +342,11 @@ class Account:
         )
 
     def efs_describe_access_points(self, FileSystemId: str) -> Body:
-        keys = [
-            key
-            for key, thing in self.things.items()
-            if key[0] == "access point" and thing["FileSystemId"] == FileSystemId
-        ]
+        keys = [key for key, thing in self.things.items() if key[0] == "access point" and thing["FileSystemId"] == FileSystemId]
         return {"AccessPoints": [self.look(key, "LifeCycleState") for key in keys]}
 
     def efs_delete_access_point(self, AccessPointId: str) -> Body:
-        next(thing for thing in self.things.values() if thing.get("AccessPointId") == AccessPointId).update(
-            LifeCycleState="deleting"
-        )
+        next(thing for thing in self.things.values() if thing.get("AccessPointId") == AccessPointId).update(LifeCycleState="deleting")
         return {}
 
     def efs_tag_resource(self, ResourceId: str, Tags: list[Body]) -> Body:
@@ -416,9 +395,7 @@ class Account:
         clients[:] = sorted({*clients} - {ClientID})
         return {}
 
-    def iam_update_open_id_connect_provider_thumbprint(
-        self, OpenIDConnectProviderArn: str, ThumbprintList: list[str]
-    ) -> Body:
+    def iam_update_open_id_connect_provider_thumbprint(self, OpenIDConnectProviderArn: str, ThumbprintList: list[str]) -> Body:
         self._provider(OpenIDConnectProviderArn)["ThumbprintList"] = ThumbprintList
         return {}
 
@@ -467,9 +444,7 @@ class Account:
         code = "ServerSideEncryptionConfigurationNotFoundError"
         return {"ServerSideEncryptionConfiguration": self._part(Bucket, ExpectedBucketOwner, "encryption", code)}
 
-    def s3_put_bucket_encryption(
-        self, Bucket: str, ExpectedBucketOwner: str, ServerSideEncryptionConfiguration: Body
-    ) -> None:
+    def s3_put_bucket_encryption(self, Bucket: str, ExpectedBucketOwner: str, ServerSideEncryptionConfiguration: Body) -> None:
         self._bucket(Bucket, ExpectedBucketOwner)["encryption"] = ServerSideEncryptionConfiguration
 
     def s3_get_bucket_policy(self, Bucket: str, ExpectedBucketOwner: str) -> Body:
@@ -482,9 +457,7 @@ class Account:
         code = "NoSuchPublicAccessBlockConfiguration"
         return {"PublicAccessBlockConfiguration": self._part(Bucket, ExpectedBucketOwner, "access", code)}
 
-    def s3_put_public_access_block(
-        self, Bucket: str, ExpectedBucketOwner: str, PublicAccessBlockConfiguration: Body
-    ) -> None:
+    def s3_put_public_access_block(self, Bucket: str, ExpectedBucketOwner: str, PublicAccessBlockConfiguration: Body) -> None:
         self._bucket(Bucket, ExpectedBucketOwner)["access"] = PublicAccessBlockConfiguration
 
     def s3_get_bucket_versioning(self, Bucket: str, ExpectedBucketOwner: str) -> Body:
@@ -494,9 +467,7 @@ class Account:
         self._bucket(Bucket, ExpectedBucketOwner)["versioning"] = VersioningConfiguration["Status"]
 
     def s3_list_object_versions(self, Bucket: str, ExpectedBucketOwner: str, MaxKeys: int = 0) -> Body:
-        rows = [
-            {"Key": key, "VersionId": version} for key, version in self._bucket(Bucket, ExpectedBucketOwner)["objects"]
-        ]
+        rows = [{"Key": key, "VersionId": version} for key, version in self._bucket(Bucket, ExpectedBucketOwner)["objects"]]
         return {"Versions": rows[:MaxKeys] if MaxKeys else rows}
 
     def s3_delete_objects(self, Bucket: str, ExpectedBucketOwner: str, Delete: Body) -> Body:

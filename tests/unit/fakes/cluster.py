@@ -104,11 +104,7 @@ def _fields(value: t.Any, path: str = "f:") -> t.Any:
     if isinstance(value, dict) and value:
         return {f"f:{key}": _fields(item) for key, item in value.items()}
     for key in ("mountPath", "name"):
-        if (
-            isinstance(value, list)
-            and value
-            and all(isinstance(item, dict) and isinstance(item.get(key), str) for item in value)
-        ):
+        if isinstance(value, list) and value and all(isinstance(item, dict) and isinstance(item.get(key), str) for item in value):
             return {f"k:{json.dumps({key: item[key]})}": {".": {}, **_fields(item)} for item in value}
     return {}
 
@@ -220,9 +216,7 @@ class FakeCluster:
             stored = copied(manifest)
             if manager:
                 entry = {"manager": manager, "operation": "Update", "apiVersion": stored["apiVersion"]}
-                stored["metadata"]["managedFields"] = [
-                    {**entry, "fieldsType": "FieldsV1", "fieldsV1": _owned(manifest)}
-                ]
+                stored["metadata"]["managedFields"] = [{**entry, "fieldsType": "FieldsV1", "fieldsV1": _owned(manifest)}]
             self._store(stored, "ADDED")
 
     def set_status(self, ref: Ref, status: Manifest) -> None:
@@ -321,9 +315,7 @@ class FakeCluster:
             partial=limit is not None and len(full) > limit,
         )
 
-    def apply(
-        self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
-    ) -> Manifest:
+    def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER) -> Manifest:
         manifest = revealed(manifest)
         ref = ref_of(manifest)
         self._note("apply", ref, dry_run)
@@ -331,9 +323,7 @@ class FakeCluster:
         live = self.objects.get(ref.identity)
         self._same_object(ref, live, manifest)
         merged = self._applied(live, manifest, ref, force_conflicts, manager)
-        if live is not None and {k: v for k, v in merged.items() if k != "status"} == {
-            k: v for k, v in live.items() if k != "status"
-        }:
+        if live is not None and {k: v for k, v in merged.items() if k != "status"} == {k: v for k, v in live.items() if k != "status"}:
             return redact.seal_secrets(copied(live))
         return redact.seal_secrets(merged if dry_run else self._store(merged, "MODIFIED" if live else "ADDED"))
 
@@ -494,9 +484,7 @@ class FakeCluster:
         return namespace in ALWAYS_THERE or ("", "Namespace", "", namespace) in self.objects
 
     @staticmethod
-    def _matches(
-        manifest: Manifest, api_version: str, kind: str, namespace: str | None, label_selector: str | None
-    ) -> bool:
+    def _matches(manifest: Manifest, api_version: str, kind: str, namespace: str | None, label_selector: str | None) -> bool:
         metadata = manifest["metadata"]
         if (manifest["apiVersion"], manifest["kind"]) != (api_version, kind):
             return False
@@ -512,9 +500,7 @@ class FakeCluster:
         entries = base.get("metadata", {}).pop("managedFields", [])
         others = [entry for entry in entries if (entry["manager"], entry["operation"]) != (manager, "Apply")]
         ours = [entry["fieldsV1"] for entry in entries if entry not in others]
-        clashes = {
-            entry["manager"]: found for entry in others if (found := _clashes(live, manifest, entry["fieldsV1"]))
-        }
+        clashes = {entry["manager"]: found for entry in others if (found := _clashes(live, manifest, entry["fieldsV1"]))}
         if clashes and not force:
             fields = [field for found in clashes.values() for field in found]
             raise Conflict(f"{ref}: {', '.join(clashes)} have {fields}", managers=list(clashes), fields=fields, ref=ref)

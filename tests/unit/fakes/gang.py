@@ -37,9 +37,7 @@ class Things:
 
     def container(self, name: str = "main", *, limits: Manifest | None = None, **requests: t.Any) -> Manifest:
         """A container. A request of gpu is one of nvidia.com/gpu."""
-        named = {
-            GPU if key == "gpu" else key.replace("__", "/").replace("_", "-"): str(v) for key, v in requests.items()
-        }
+        named = {GPU if key == "gpu" else key.replace("__", "/").replace("_", "-"): str(v) for key, v in requests.items()}
         resources = {**({"requests": named} if named else {}), **({"limits": limits} if limits else {})}
         return {"name": name, "image": "x", **({"resources": resources} if resources else {})}
 

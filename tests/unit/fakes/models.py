@@ -56,11 +56,7 @@ class FakeReplica(Served):
                     self.reply(200, rows)
                     return
                 replica.asked.append(f"{parts[-1]} {parts[-2]}")
-                wrong = (
-                    replica.unload(parts[-2])
-                    if parts[-1] == "unload"
-                    else replica.load(parts[-2], json.loads(body or b"{}"))
-                )
+                wrong = replica.unload(parts[-2]) if parts[-1] == "unload" else replica.load(parts[-2], json.loads(body or b"{}"))
                 self.reply(400 if wrong else 200, {"error": wrong} if wrong else None)
 
             def reply(self, status: int, body: t.Any) -> None:
@@ -76,11 +72,7 @@ class FakeReplica(Served):
         super().__init__(Handler)
 
     def rows(self) -> list[dict[str, str]]:
-        found = [
-            (model, version, *what)
-            for model, versions in self.index.items()
-            for version, what in sorted(versions.items())
-        ]
+        found = [(model, version, *what) for model, versions in self.index.items() for version, what in sorted(versions.items())]
         return [
             {"name": model, "version": str(version), "state": state, **({"reason": reason} if reason else {})}
             for model, version, state, reason in found
@@ -108,9 +100,7 @@ class FakeReplica(Served):
         for version in wanted:
             if "broken" in (folder / str(version) / "model.py").read_text():
                 versions[version] = "UNAVAILABLE", "RuntimeError: broken"
-                return (
-                    f"load failed for model '{model}': version {version} is at UNAVAILABLE state: RuntimeError: broken"
-                )
+                return f"load failed for model '{model}': version {version} is at UNAVAILABLE state: RuntimeError: broken"
         for version in [*versions]:
             if version not in wanted and versions[version][0] == "READY":
                 versions[version] = "UNAVAILABLE", "unloaded"

@@ -13,9 +13,7 @@ Manifest = dict[str, t.Any]
 
 def pod(name: str, phase: str = "Running", *, namespace: str = "default", **more: t.Any) -> Manifest:
     """A pod of one container. MORE: labels, created, and what its container's status holds."""
-    state: Manifest = more.get("state") or (
-        {"running": {"startedAt": "2026-11-21T10:00:05Z"}} if phase == "Running" else {}
-    )
+    state: Manifest = more.get("state") or ({"running": {"startedAt": "2026-11-21T10:00:05Z"}} if phase == "Running" else {})
     status: Manifest = {
         "phase": phase,
         "startTime": "2026-11-21T10:00:01Z",

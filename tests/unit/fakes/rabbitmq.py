@@ -186,11 +186,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if path[0] == "queues" and path[3:] == ("bindings",):
             return 200, [row for row in broker.bindings if (row["vhost"], row["destination"]) == path[1:3]]
         if len(path) < _KEYS[path[0]]:
-            if (
-                path[0] in ("queues", "policies", "exchanges")
-                and path[1:]
-                and ("vhosts", path[1]) not in broker.objects
-            ):
+            if path[0] in ("queues", "policies", "exchanges") and path[1:] and ("vhosts", path[1]) not in broker.objects:
                 return 404, {"error": "Object Not Found", "reason": "Not Found"}
             return 200, [self.counted(key) for key in broker.objects if key[: len(path)] == path]
         if path not in broker.objects:
@@ -222,10 +218,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if path[0] == "feature-flags":
             broker.flags[path[1]] = (broker.flags[path[1]][0], "enabled")
             return 204, None
-        if (
-            path[0] in ("permissions", "topic-permissions")
-            and not {("vhosts", path[1]), ("users", path[2])} <= broker.objects.keys()
-        ):
+        if path[0] in ("permissions", "topic-permissions") and not {("vhosts", path[1]), ("users", path[2])} <= broker.objects.keys():
             return 400, {"error": "bad_request", "reason": "vhost_or_user_not_found"}
         if path[0] in ("queues", "policies") and ("vhosts", path[1]) not in broker.objects:
             return 404, {"error": "Object Not Found", "reason": "Not Found"}
@@ -238,9 +231,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def delete(self, path: tuple[str, ...], _body: t.Any, query: dict[str, str]) -> tuple[int, t.Any]:
         broker = self.server
         if path[0] == "user-limits":
-            return (
-                (204, None) if broker.objects["users", path[1]]["limits"].pop(path[2], None) is not None else (404, {})
-            )
+            return (204, None) if broker.objects["users", path[1]]["limits"].pop(path[2], None) is not None else (404, {})
         if path[0] == "bindings":
             ends = (path[1], path[3], path[5], path[6])
             named = ("vhost", "source", "destination", "properties_key")
@@ -257,16 +248,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if path[0] == "bindings":
             ends = {"vhost": path[1], "source": path[3], "destination": path[5]}
             kind = {"q": "queue", "e": "exchange"}[path[4]]
-            self.server.bindings.append(
-                {**ends, "destination_type": kind, **body, "properties_key": body["routing_key"] or "~"}
-            )
+            self.server.bindings.append({**ends, "destination_type": kind, **body, "properties_key": body["routing_key"] or "~"})
             return 201, None
         if path[-1] == "publish":
             self.server.published.append(body)
             names = {"amq.default": body["routing_key"]} | {
-                row["source"]: row["destination"]
-                for row in self.server.bindings
-                if row["routing_key"] == body["routing_key"]
+                row["source"]: row["destination"] for row in self.server.bindings if row["routing_key"] == body["routing_key"]
             }
             if path[2] not in names:
                 return 200, {"routed": False}

@@ -32,9 +32,7 @@ def options(module: types.ModuleType, params: dict[str, t.Any]) -> dict[str, t.A
     return given.validated_parameters
 
 
-def context(
-    module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False, **more: t.Any
-) -> Context:
+def context(module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False, **more: t.Any) -> Context:
     """What a module is called with."""
     return Context(params=options(module, params), check=check, connect=lambda: cluster, **more)
 

@@ -49,9 +49,7 @@ class _Server(http.server.ThreadingHTTPServer):
 class Served:
     """An HTTP server at ``port`` until it is stopped."""
 
-    def __init__(
-        self, handler: type[http.server.BaseHTTPRequestHandler], certificate: pathlib.Path | None = None
-    ) -> None:
+    def __init__(self, handler: type[http.server.BaseHTTPRequestHandler], certificate: pathlib.Path | None = None) -> None:
         self.server = _Server(("127.0.0.1", 0), handler)
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

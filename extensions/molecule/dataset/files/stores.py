@@ -114,9 +114,7 @@ def s3(host: str, objects: dict[str, bytes], subject: str) -> dict[str, Any]:
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
-    server = make_server(
-        host, 0, OnlyForTheAccount(DomainDispatcherApplication(create_backend_app), subject), threaded=True
-    )
+    server = make_server(host, 0, OnlyForTheAccount(DomainDispatcherApplication(create_backend_app), subject), threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://{host}:{server.server_port}"
     anybody = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1", "endpoint_url": url}

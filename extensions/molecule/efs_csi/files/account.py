@@ -79,8 +79,7 @@ def show(state: Path) -> dict[str, Any]:
     addon = eks.describe_addon(clusterName=CLUSTER, addonName=ADDON)["addon"]
     rows = eks.list_pod_identity_associations(clusterName=CLUSTER)["associations"]
     associations = [
-        eks.describe_pod_identity_association(clusterName=CLUSTER, associationId=row["associationId"])["association"]
-        for row in rows
+        eks.describe_pod_identity_association(clusterName=CLUSTER, associationId=row["associationId"])["association"] for row in rows
     ]
     return {"addon": addon, "associations": associations}
 

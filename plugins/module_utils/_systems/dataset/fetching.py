@@ -35,9 +35,7 @@ def _claim(data: Dataset) -> Ref:
 
 def check_storage(cluster: Cluster, data: Dataset) -> None:
     """Refuse a claim that cannot be bound."""
-    storage.check_claim(
-        cluster, _claim(data), size=data.storage_size, storage_class=data.storage_class_name, modes=data.access_modes
-    )
+    storage.check_claim(cluster, _claim(data), size=data.storage_size, storage_class=data.storage_class_name, modes=data.access_modes)
 
 
 def check_neighbours(cluster: Cluster, data: Dataset) -> None:

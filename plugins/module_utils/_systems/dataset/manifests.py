@@ -91,9 +91,7 @@ def check(dataset: Dataset) -> None:
         raise InvalidInput("sha256: not 64 hexadecimal digits in lower case.", "sha256sum FILE prints them.")
     parts = dataset.folder.split("/")
     if not dataset.folder or any(part in ("", ".", "..", ".muster") for part in parts):
-        raise InvalidInput(
-            f"path: '{dataset.folder}' is not a folder in the claim.", "Such as imagenet or vision/tiny."
-        )
+        raise InvalidInput(f"path: '{dataset.folder}' is not a folder in the claim.", "Such as imagenet or vision/tiny.")
     if dataset.size is not None:
         check_count(dataset.size, "size", minimum=1)
     check_count(dataset.backoff_limit, "backoff_limit")
@@ -104,9 +102,7 @@ def check(dataset: Dataset) -> None:
     if dataset.url is not None:
         _check_url(dataset.url)
     if dataset.endpoint_url is not None and not re.match(r"https?://[^/@]+", dataset.endpoint_url):
-        raise InvalidInput(
-            f"endpoint_url: '{dataset.endpoint_url}' is no server.", "Such as https://minio.example:9000."
-        )
+        raise InvalidInput(f"endpoint_url: '{dataset.endpoint_url}' is no server.", "Such as https://minio.example:9000.")
 
 
 def _check_url(url: str) -> None:
@@ -177,9 +173,7 @@ def job_spec(dataset: Dataset) -> Manifest:
         ),
         security_context=dataset.pod.security_context or RESTRICTED_CONTAINER,
     )
-    template = pod_template(
-        pod, container="fetch", labels=dataset.labels, selector=dataset.labels, env=_environment(dataset)
-    )
+    template = pod_template(pod, container="fetch", labels=dataset.labels, selector=dataset.labels, env=_environment(dataset))
     template["spec"]["restartPolicy"] = "Never"
     if dataset.credentials_secret:
         template["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": dataset.credentials_secret}}]

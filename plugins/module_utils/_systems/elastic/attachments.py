@@ -29,9 +29,7 @@ DATA_DIR = "MUSTER_DATA_DIR"
 def with_etcd(given: Params, etcd: Mapping[str, t.Any]) -> Params:
     """The options with the etcd as endpoint, certificate and rendezvous settings. Options of the user win."""
     if given["rdzv_backend"] == "c10d":
-        raise InvalidInput(
-            "etcd: with c10d pod 0 hosts the rendezvous.", "Leave it out, or set rdzv_backend to etcd-v2."
-        )
+        raise InvalidInput("etcd: with c10d pod 0 hosts the rendezvous.", "Leave it out, or set rdzv_backend to etcd-v2.")
     met: Params = {**given, "rdzv_endpoint": f"{etcd['name']}:{CLIENT_PORT}"}
     if not etcd["tls"]:
         return met

@@ -87,8 +87,7 @@ class ElasticJob(ProgramTraining):
         check_count(self.min_replicas, "min_replicas", minimum=1)
         if not self.min_replicas <= self.replicas <= self.max_replicas:
             raise InvalidInput(
-                f"replicas: {self.replicas} is not between min_replicas {self.min_replicas} and max_replicas "
-                f"{self.max_replicas}.",
+                f"replicas: {self.replicas} is not between min_replicas {self.min_replicas} and max_replicas {self.max_replicas}.",
                 "The pods would wait for each other in vain, or be refused.",
             )
         for name in ("join_timeout", "keep_alive_interval", "keep_alive_max_attempt"):
@@ -105,9 +104,7 @@ class ElasticJob(ProgramTraining):
         _check_script(self.script, self.files)
         for name in ("script_endpoint_url", "script_credentials_secret"):
             if getattr(self, name) and not self.is_remote:
-                raise InvalidInput(
-                    f"{name}: '{self.script}' is in no bucket.", "Leave it out, or give s3://... or gs://..."
-                )
+                raise InvalidInput(f"{name}: '{self.script}' is in no bucket.", "Leave it out, or give s3://... or gs://...")
         if self.backend == "pytorchjob":
             _check_pytorchjob(self.name, self.max_replicas, self.backoff_limit)
 
@@ -172,9 +169,7 @@ def _check_conf(conf: Mapping[str, t.Any]) -> None:
     """Refuse what torchrun's --rdzv-conf, KEY=VALUE with commas between them, would take for something else."""
     for key, value in conf.items():
         if "," in f"{key}{value}" or "=" in str(key):
-            raise InvalidInput(
-                f"rdzv_conf: {key} has a comma or '=', which separate settings.", "torchrun has no way to quote it."
-            )
+            raise InvalidInput(f"rdzv_conf: {key} has a comma or '=', which separate settings.", "torchrun has no way to quote it.")
         if key in ElasticJob.__dataclass_fields__:
             raise InvalidInput(f"rdzv_conf: {key} is set by an option of its own.", f"Use option {key}.")
 
@@ -201,9 +196,7 @@ def _check_script(script: str, files: Mapping[str, File]) -> None:
             raise InvalidInput(f"script: '{script}' names no object in its bucket.")
     elif not script.startswith("/") and script not in files:
         known = ", ".join(sorted(files)) or "none"
-        raise InvalidInput(
-            f"script: '{script}' is not among files ({known}).", "Or give a path in the pods, s3://... or gs://..."
-        )
+        raise InvalidInput(f"script: '{script}' is not among files ({known}).", "Or give a path in the pods, s3://... or gs://...")
     first = text.partition("\n")[0] if isinstance(text := files.get(script), str) else ""
     if first.startswith("#!") and "python" not in first:
         raise InvalidInput(f"script: '{script}' is for {first[2:].strip()}, not for Python.", "Name a Python program.")

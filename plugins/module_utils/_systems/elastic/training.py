@@ -25,9 +25,7 @@ from .world import World, world
 
 # Lines of a log, more than are written between two repetitions of the round; see the launcher.
 _TAIL = 300
-_PYTORCH_JOB = Workload(
-    pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True, pod_sets=pytorch_job.pod_sets
-)
+_PYTORCH_JOB = Workload(pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True, pod_sets=pytorch_job.pod_sets)
 _UNCHANGEABLE = "only replicas can change while it runs"
 
 
@@ -50,10 +48,7 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
 def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> list[Manifest]:
     """The training with the rendezvous of the live run, which a continued run keeps."""
     live = next((item for item in workloads if group_kind(item) == pytorch_job.GROUP_KIND), None)
-    return [
-        pytorch_job.with_run_of(item, live) if live and group_kind(item) == group_kind(live) else item
-        for item in objects
-    ]
+    return [pytorch_job.with_run_of(item, live) if live and group_kind(item) == group_kind(live) else item for item in objects]
 
 
 def _progress(cluster: Cluster, status: JobStatus) -> World:

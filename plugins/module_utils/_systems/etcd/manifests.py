@@ -85,9 +85,7 @@ def check(cluster: EtcdCluster) -> None:
             "Choose 1, 3 or 5: after a loss a majority must be left.",
         )
     if cluster.storage_size is None and cluster.size > 1:
-        raise InvalidInput(
-            "storage_size: missing.", "A member that lost its data cannot come back to a cluster of more than one."
-        )
+        raise InvalidInput("storage_size: missing.", "A member that lost its data cannot come back to a cluster of more than one.")
     if cluster.storage_size is not None:
         quantity(cluster.storage_size, "storage_size")
     _check_image(cluster)
@@ -106,9 +104,7 @@ def _check_image(cluster: EtcdCluster) -> None:
 def initial_cluster(cluster: EtcdCluster) -> str:
     """Names and addresses of all members, which etcd reads only at its first start."""
     scheme = "https" if cluster.peer_tls else "http"
-    return ",".join(
-        f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{cluster.domain}:{PEER_PORT}" for i in range(cluster.size)
-    )
+    return ",".join(f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{cluster.domain}:{PEER_PORT}" for i in range(cluster.size))
 
 
 def arguments(cluster: EtcdCluster) -> list[str]:
@@ -270,10 +266,7 @@ def with_mutual_connections(views: Sequence[MemberView]) -> list[MemberView]:
     single messages share one status, so a message to the lost peer that fails late (pipeline.go) overrules streams that are connected
     again.
     """
-    return [
-        dataclasses.replace(view, peers=len(view.active | {o.member for o in views if view.member in o.active}))
-        for view in views
-    ]
+    return [dataclasses.replace(view, peers=len(view.active | {o.member for o in views if view.member in o.active})) for view in views]
 
 
 def problems(size: int, views: list[MemberView]) -> list[str]:

@@ -78,9 +78,7 @@ def _pods(job: JobSet) -> Manifest:
         ports=({"name": "coordinator", "container_port": job.coordinator_port}, *job.pod.ports),
     )
     annotations = {key: text(value, f"pod_annotations: {key}") for key, value in job.pod_annotations.items()}
-    return pod_template(
-        pod, container=GROUP, labels=job.labels, selector=job.selector, env=_env(job), annotations=annotations
-    )
+    return pod_template(pod, container=GROUP, labels=job.labels, selector=job.selector, env=_env(job), annotations=annotations)
 
 
 def _env(job: JobSet) -> list[Manifest]:

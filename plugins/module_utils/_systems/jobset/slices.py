@@ -22,9 +22,7 @@ def with_tpu(params: Mapping[str, t.Any], tpu: Mapping[str, t.Any]) -> dict[str,
     except InvalidInput as error:
         raise InvalidInput(f"tpu: {error.message}", error.hint) from error
     if params.get("hosts") not in (None, found.hosts):
-        raise InvalidInput(
-            f"hosts: {params['hosts']}, and a slice of {_named(found)} has {found.hosts}.", "Leave out hosts."
-        )
+        raise InvalidInput(f"hosts: {params['hosts']}, and a slice of {_named(found)} has {found.hosts}.", "Leave out hosts.")
     slices = params.get("slices") or 1
     if slices > 1 and found.hosts == 1:
         # "Deploy TPU Multislices in GKE": only slices of several hosts can be connected.

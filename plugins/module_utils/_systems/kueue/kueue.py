@@ -41,9 +41,7 @@ def manifests(controller: KueueController, released: Sequence[Manifest]) -> list
     kinds = {integration: integration.rpartition("/")[2] for integration in controller.integrations}
     known = {_kind_of(hook) for one in released for hook in one.get("webhooks") or () if not _is_own(hook)}
     if unknown := [integration for integration, kind in kinds.items() if kind not in known]:
-        raise InvalidInput(
-            f"integrations: {', '.join(unknown)} is none of Kueue's.", f"It has some for {', '.join(sorted(known))}."
-        )
+        raise InvalidInput(f"integrations: {', '.join(unknown)} is none of Kueue's.", f"It has some for {', '.join(sorted(known))}.")
     configured = [_configured(one, kinds) for one in released]
     data: Manifest = next((one["data"] for one in configured if _is_config(one)), {})
     annotations = {ANNOTATION_CONFIG_HASH: spec_hash(data)}

@@ -42,10 +42,7 @@ def queue_objects(
         *(manifest for row in provisioning_requests for manifest in _provisioning(row)),
         *(_cluster_queue(row) for row in cluster_queues),
         *(_object("LocalQueue", row, spec={"clusterQueue": row["cluster_queue"]}) for row in local_queues),
-        *(
-            _object("WorkloadPriorityClass", row, value=row["value"], description=row.get("description"))
-            for row in priority_classes
-        ),
+        *(_object("WorkloadPriorityClass", row, value=row["value"], description=row.get("description")) for row in priority_classes),
     ]
 
 
@@ -72,10 +69,7 @@ def _flavor(row: Mapping[str, t.Any]) -> Manifest:
 
 def _provisioning(row: Mapping[str, t.Any]) -> list[Manifest]:
     """The AdmissionCheck that holds a training until nodes for all of its pods are provisioned, and its ProvisioningRequestConfig."""
-    targets = [
-        {"key": label, "valueFromProvisioningClassDetail": detail}
-        for label, detail in (row.get("node_selector") or {}).items()
-    ]
+    targets = [{"key": label, "valueFromProvisioningClassDetail": detail} for label, detail in (row.get("node_selector") or {}).items()]
     config = {
         "provisioningClassName": row["class_name"],
         "parameters": {name: str(value) for name, value in (row.get("parameters") or {}).items()} or None,
@@ -100,9 +94,7 @@ def _cluster_queue(row: Mapping[str, t.Any]) -> Manifest:
             "Give each of its flavors a nominal_quota of cpu and memory, such as all that its nodes have.",
         )
     if not row.get("cohort_name") and any(flavor.get("borrowing_limit") for flavor in flavors):
-        raise InvalidInput(
-            f"cluster_queues: {name} has a borrowing_limit and no cohort_name, so nobody to borrow from."
-        )
+        raise InvalidInput(f"cluster_queues: {name} has a borrowing_limit and no cohort_name, so nobody to borrow from.")
     checks = [{"name": check} for check in row.get("admission_checks") or ()]
     group = {"coveredResources": resources, "flavors": [_quotas(name, flavor, resources) for flavor in flavors]}
     spec = {

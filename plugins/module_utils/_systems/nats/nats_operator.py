@@ -89,9 +89,7 @@ def _deployment(operator: NatsOperator) -> Manifest:
         "name": NAME,
         "command": ["nats-operator"],
         "args": [f"--gc-interval={operator.gc_interval}", *scope],
-        "env": merge_env(
-            [field_env("MY_POD_NAMESPACE", "metadata.namespace"), field_env("MY_POD_NAME", "metadata.name")]
-        ),
+        "env": merge_env([field_env("MY_POD_NAMESPACE", "metadata.namespace"), field_env("MY_POD_NAME", "metadata.name")]),
         "ports": [{"name": "http", "containerPort": 8080}],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 5},
     }

@@ -101,9 +101,7 @@ def _watch(
     return watch(cluster, nats, observe, goal=goal, timeout=timeout, progress=progress, hint=hint)
 
 
-def replace_outdated(
-    cluster: Cluster, nats: NatsCluster, *, timeout: float, progress: t.Callable[[str], None]
-) -> list[ServerView]:
+def replace_outdated(cluster: Cluster, nats: NatsCluster, *, timeout: float, progress: t.Callable[[str], None]) -> list[ServerView]:
     """Replace, one by one, the servers that nats-operator leaves running with an older configuration; then wait.
 
     The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never changes the resources of

@@ -107,9 +107,7 @@ def check_global_config(config: Mapping[str, t.Any]) -> None:
     _check_tree(config, _GLOBAL, "global_config")
     common = config.get("common_config") or {}
     if common.get("job_type") == "Infer" and not common.get("infer_config"):
-        raise InvalidInput(
-            "global_config.common_config: job_type Infer needs infer_config.", "Give servers and embedding_checkpoint."
-        )
+        raise InvalidInput("global_config.common_config: job_type Infer needs infer_config.", "Give servers and embedding_checkpoint.")
 
 
 def check_embedding_config(config: Mapping[str, t.Any]) -> None:
@@ -121,9 +119,7 @@ def check_embedding_config(config: Mapping[str, t.Any]) -> None:
     prefix_bit = config.get("feature_index_prefix_bit", 8)
     _number(1)(prefix_bit, f"{where}.feature_index_prefix_bit")
     if prefix_bit > MAX_PREFIX_BIT:
-        raise InvalidInput(
-            f"{where}.feature_index_prefix_bit: {prefix_bit} leaves no bit of 64 for the ID itself.", "8 is usual."
-        )
+        raise InvalidInput(f"{where}.feature_index_prefix_bit: {prefix_bit} leaves no bit of 64 for the ID itself.", "8 is usual.")
     slots = config.get("slots_config")
     if not isinstance(slots, Mapping) or not slots:
         raise InvalidInput(f"{where}.slots_config: missing.", "Name every ID feature there, with its dim.")
@@ -132,9 +128,7 @@ def check_embedding_config(config: Mapping[str, t.Any]) -> None:
     groups = _check_groups(config.get("feature_groups") or {}, slots, where)
     # Every group, and every slot outside of a group, needs a separate index prefix.
     if groups >= 2**prefix_bit:
-        raise InvalidInput(
-            f"{where}.feature_index_prefix_bit: {prefix_bit} bits cannot tell {groups} features apart.", "Raise it."
-        )
+        raise InvalidInput(f"{where}.feature_index_prefix_bit: {prefix_bit} bits cannot tell {groups} features apart.", "Raise it.")
 
 
 def _check_slot(slot: t.Any, where: str) -> None:

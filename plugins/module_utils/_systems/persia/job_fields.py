@@ -40,18 +40,14 @@ JOB: Mapping[str, Field] = {
     "env": Field("env"),
     "logLevel": Field("log_level"),
     "imagePullPolicy": Field("image_pull_policy"),
-    "restartPolicy": Field(
-        why="ignored; Jobs start failed pods again (persia_options.backoff_limit), and never those that are done"
-    ),
+    "restartPolicy": Field(why="ignored; Jobs start failed pods again (persia_options.backoff_limit), and never those that are done"),
 }
 
 VARIABLE: Mapping[str, Field] = {"name": Field("name"), "value": Field("value"), "valueFrom": Field("value_from")}
 
 MOUNT: Mapping[str, Field] = {
     **{key: Field(key) for key in ("name", "mountPath", "mountPropagation", "readOnly", "subPath", "subPathExpr")},
-    "read_only": Field(
-        "readOnly", "renamed to readOnly; a PersiaJob has no read_only, and its operator mounts to write"
-    ),
+    "read_only": Field("readOnly", "renamed to readOnly; a PersiaJob has no read_only, and its operator mounts to write"),
 }
 
 NATS: Mapping[str, Field] = {

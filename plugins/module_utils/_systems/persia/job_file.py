@@ -75,9 +75,7 @@ def translate(documents: t.Sequence[t.Any], source: str) -> Translation:
         if kind in known and kind not in kinds:
             known[str(kind)](found, document)
         else:
-            why = (
-                "there is one already" if kind in kinds else "a job file has a PersiaJob and, if at all, a NatsCluster"
-            )
+            why = "there is one already" if kind in kinds else "a job file has a PersiaJob and, if at all, a NatsCluster"
             found.refused.append(f"kind {kind}: {why}. Apply other objects with muster.ml.apply.")
         kinds.append(str(kind))
     if "PersiaJob" not in kinds:
@@ -95,9 +93,7 @@ def _head(found: Translation, document: Mapping[str, t.Any], api_version: str) -
     if not metadata.get("name"):
         found.refused.append(f"{kind}: metadata.name is missing.")
     for name in sorted(metadata.keys() - {"name", "namespace"}):
-        found.differences.append(
-            f"{kind} metadata.{name}: ignored; the objects have labels and annotations of this collection"
-        )
+        found.differences.append(f"{kind} metadata.{name}: ignored; the objects have labels and annotations of this collection")
     if "namespace" in metadata:
         found.differences.append(f"{kind} metadata.namespace: ignored; everything is in persia_namespace")
     for name in sorted(document.keys() - {"apiVersion", "kind", "metadata", "spec"}):
@@ -168,9 +164,7 @@ def _nats_url(found: Translation, variable: Mapping[str, t.Any], where: str) -> 
         found.options["nats_url"] = url
         found.differences.append(f"{where} {name}: the servers at {url} are used, and none are made (persia_nats_url)")
     else:
-        found.refused.append(
-            f"{where} {name}: {url or 'no value'}; give nats://HOST:PORT, or nats://NAME:4222, whose servers are made."
-        )
+        found.refused.append(f"{where} {name}: {url or 'no value'}; give nats://HOST:PORT, or nats://NAME:4222, whose servers are made.")
 
 
 def _nats_cluster(found: Translation, document: Mapping[str, t.Any]) -> None:

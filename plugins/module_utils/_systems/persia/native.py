@@ -67,12 +67,8 @@ def runs_to_completion(job: PersiaJob, role: Role) -> bool:
 
 def manifests(job: PersiaJob) -> list[Manifest]:
     """All objects of JOB."""
-    objects = shared_objects(
-        job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch), **script_program(), **_metrics_program(job)}
-    )
-    config_hash = spec_hash(
-        [{**item["data"], **item.get("binaryData", {})} for item in objects if group_kind(item) == CONFIG_MAP]
-    )
+    objects = shared_objects(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch), **script_program(), **_metrics_program(job)})
+    config_hash = spec_hash([{**item["data"], **item.get("binaryData", {})} for item in objects if group_kind(item) == CONFIG_MAP])
     if job.metrics.makes_gateway:
         objects += metrics_gateway(job)
     for role in ROLES:
@@ -147,9 +143,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
 def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
     """The environment of today's persia-launcher, and that of launch.py."""
     global_path, embedding_path = config_paths(job)
-    peers = " ".join(
-        f"{job.object_name(peer)}:{peer.replicas}" for role in _PEERS[group.role] if (peer := job.groups.get(role))
-    )
+    peers = " ".join(f"{job.object_name(peer)}:{peer.replicas}" for role in _PEERS[group.role] if (peer := job.groups.get(role)))
     values = {
         "PERSIA_GLOBAL_CONFIG": global_path,
         "PERSIA_EMBEDDING_CONFIG": embedding_path,

@@ -33,16 +33,10 @@ def require_alone(nats_url: str, namespace: str, name: str, cluster: Cluster, cl
 
     def observe() -> tuple[None, str | None]:
         try:
-            pods = [
-                (pod, label) for label in (LABEL_JOB, JOB_LABEL) for pod in cluster.list("v1", "Pod", namespace, label)
-            ]
+            pods = [(pod, label) for label in (LABEL_JOB, JOB_LABEL) for pod in cluster.list("v1", "Pod", namespace, label)]
         except Forbidden:
             return None, None
-        others = [
-            (pod, labels_of(pod)[label])
-            for pod, label in pods
-            if labels_of(pod)[label] != name and _uses(pod, nats_url)
-        ]
+        others = [(pod, labels_of(pod)[label]) for pod, label in pods if labels_of(pod)[label] != name and _uses(pod, nats_url)]
         running = sorted({other for pod, other in others if not pod["metadata"].get("deletionTimestamp")})
         if running:
             raise InvalidInput(

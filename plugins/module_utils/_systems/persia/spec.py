@@ -113,9 +113,7 @@ class Metrics:
     def __post_init__(self) -> None:
         """Refuse a gateway to which PERSIA's processes could not push."""
         if self.address is not None and not _ADDRESS.fullmatch(self.address):
-            raise InvalidInput(
-                f"metrics.address: '{self.address}' is not HOST:PORT.", "Example: pushgateway.monitoring:9091."
-            )
+            raise InvalidInput(f"metrics.address: '{self.address}' is not HOST:PORT.", "Example: pushgateway.monitoring:9091.")
 
     @property
     def makes_gateway(self) -> bool:
@@ -164,9 +162,7 @@ class PersiaJob:
                 "Leave it out.",
             )
         if not NATS_ADDRESS.fullmatch(self.nats_url):
-            raise InvalidInput(
-                f"nats_url: '{self.nats_url}' is not nats://HOST:PORT.", "Example: nats://persia-nats-service:4222"
-            )
+            raise InvalidInput(f"nats_url: '{self.nats_url}' is not nats://HOST:PORT.", "Example: nats://persia-nats-service:4222")
         check_count(self.backoff_limit, "backoff_limit")
         for name in ("active_deadline_seconds", "peer_timeout_seconds"):
             if getattr(self, name) is not None:

@@ -287,9 +287,7 @@ class ManagementApi:
             )
         if answer.status >= 500:
             said = f": {reason}" if reason else ""
-            return ServerError(
-                f"The broker at {self.address} failed at {what} (status {answer.status}){said}.", "Its log says why."
-            )
+            return ServerError(f"The broker at {self.address} failed at {what} (status {answer.status}){said}.", "Its log says why.")
         return Rejected(f"The broker at {self.address} refuses {what}: {reason or answer.status}.")
 
     def _without_secrets(self, text: str, body: Body | None) -> str:
@@ -310,9 +308,7 @@ class ManagementApi:
             "other": "The certificate itself, or that of its authority, is not in order.",
         }
         reason = exc.verify_message.rstrip(".")
-        return Unreachable(
-            f"The broker at {self.address} has a certificate that is not trusted: {reason}.", hints[refusal(exc)]
-        )
+        return Unreachable(f"The broker at {self.address} has a certificate that is not trusted: {reason}.", hints[refusal(exc)])
 
     def _unreachable(self, exc: BaseException, trouble: str, *, sent: bool) -> MusterError:
         reason = trouble or getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
@@ -324,9 +320,7 @@ class ManagementApi:
             hint = f"Check that port {self.address.port} is the one with TLS (15671 by default)."
         elif isinstance(exc, http.client.HTTPException | ConnectionResetError) and self.address.protocol == "http":
             hint += " A port with TLS also breaks off so: then set login_protocol to https."
-        return _NoAnswer(
-            f"The broker's management API at {self.address} does not answer: {reason}.", hint, sent, passes
-        )
+        return _NoAnswer(f"The broker's management API at {self.address} does not answer: {reason}.", hint, sent, passes)
 
 
 class _NoAnswer(Unreachable):

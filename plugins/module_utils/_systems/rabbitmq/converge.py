@@ -45,9 +45,7 @@ def converge(wanted: Wanted, api: ManagementApi, *, check: bool, warn: Warn) -> 
         warn(reason)
     says = [step.says for step in made.steps]
     diff = {"before": made.before, "after": made.after}
-    return t.cast(
-        "dict[str, t.Any]", printable({"changed": bool(says), "actions": says, "kept": made.kept, "diff": diff})
-    )
+    return t.cast("dict[str, t.Any]", printable({"changed": bool(says), "actions": says, "kept": made.kept, "diff": diff}))
 
 
 def read(api: ManagementApi, wanted: Wanted) -> Document:

@@ -136,9 +136,7 @@ def exported(text: str, where: str) -> tuple[dict[str, list[Row]], list[str]]:
     try:
         found = json.loads(text)
         rows = {name: list(found.get(name) or []) for name in (*KINDS, "global_parameters")}
-        limits, operator = (
-            [row for row in rows["parameters"] if row["component"] == one] for one in (VHOST_LIMITS, _OPERATOR_POLICY)
-        )
+        limits, operator = ([row for row in rows["parameters"] if row["component"] == one] for one in (VHOST_LIMITS, _OPERATOR_POLICY))
         rows["operator_policies"] += [{"vhost": row["vhost"], "name": row["name"], **row["value"]} for row in operator]
         others = [row for row in rows["parameters"] if row not in (*limits, *operator)]
         ignored = [f"{row['component']} {row['name']}" for row in others]
@@ -254,11 +252,7 @@ def _row(name: str, kind: Kind, given: Row, vhost: str, *, keys_only: bool) -> R
     if missing:
         raise InvalidInput(f"{name}: a row{label} has no {', '.join(missing)}.")
     # An export of vhosts also has their metadata, and limits that are empty: those in effect are parameters.
-    unknown = (
-        row.keys()
-        - known.keys()
-        - ({"metadata", "limits", *(given.get("metadata") or ())} if name == "vhosts" else set())
-    )
+    unknown = row.keys() - known.keys() - ({"metadata", "limits", *(given.get("metadata") or ())} if name == "vhosts" else set())
     if unknown:
         raise InvalidInput(f"{name}: the row{label} has {', '.join(sorted(unknown))}, which is no field of its kind.",
                            f"Its fields are {', '.join(known)}.")  # fmt: skip
@@ -267,9 +261,7 @@ def _row(name: str, kind: Kind, given: Row, vhost: str, *, keys_only: bool) -> R
     if name in ("vhosts", "users") and "tags" in row:
         row["tags"] = _tags(row["tags"])
     for field in row.keys() & known.keys():
-        if not isinstance(row[field], type(known[field])) or isinstance(row[field], bool) is not isinstance(
-            known[field], bool
-        ):
+        if not isinstance(row[field], type(known[field])) or isinstance(row[field], bool) is not isinstance(known[field], bool):
             raise InvalidInput(f"{name}: {field} of the row{label} is not of type {type(known[field]).__name__}.")
     clean = {field: value for field, value in row.items() if field in known}
     _check(name, clean, label)
@@ -291,9 +283,7 @@ def _take_type(row: Row) -> None:
 def _check(name: str, row: Row, label: str) -> None:
     """Refuse rows that the broker would misread, or refuse after other objects were written."""
     if row.get("password") == "":
-        raise InvalidInput(
-            f"users: the password of{label} is empty. RabbitMQ sets an empty password and refuses every login with it."
-        )
+        raise InvalidInput(f"users: the password of{label} is empty. RabbitMQ sets an empty password and refuses every login with it.")
     if any("," in tag for tag in row.get("tags", ())):
         raise InvalidInput(f"{name}: a tag of{label} has a comma, which separates tags.")
     if name == "queues" and row.get("type", "classic") != "classic" and (not row["durable"] or row["auto_delete"]):

@@ -114,9 +114,7 @@ def check(cluster: RabbitmqCluster) -> None:
     """Refuse options that only a node would refuse otherwise, in its log."""
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-server-tls"), service=True)
     if cluster.size not in (1, 3):
-        raise InvalidInput(
-            f"size: {cluster.size} nodes are not possible.", "Choose 1 or 3: after a loss a majority must be left."
-        )
+        raise InvalidInput(f"size: {cluster.size} nodes are not possible.", "Choose 1 or 3: after a loss a majority must be left.")
     if not 0 < cluster.memory_watermark < 1:
         raise InvalidInput(f"memory_watermark: {cluster.memory_watermark} is no share of the memory.", "Such as 0.4.")
     room = parse(quantity(cluster.storage_size, "storage_size"))
@@ -275,8 +273,7 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
         init_containers=(_setup(pod),),
         volumes=(*pod.volumes, *_volumes(cluster)),
         volume_mounts=tuple(
-            {"name": name, "mountPath": path, **({"readOnly": True} if name in read_only else {})}
-            for name, path in mounts.items()
+            {"name": name, "mountPath": path, **({"readOnly": True} if name in read_only else {})} for name, path in mounts.items()
         ),
         readiness_probe=opens,
         termination_grace_period_seconds=_GRACE_S if grace is None else grace,

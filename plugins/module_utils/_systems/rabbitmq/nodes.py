@@ -62,9 +62,7 @@ def stored(cluster: Reads, broker: RabbitmqCluster) -> Login | None:
     return found
 
 
-def login_of(
-    once: MadeOnce, broker: RabbitmqCluster, user: str, password: Sensitive | None, *, in_use: bool
-) -> tuple[Login | None, Login]:
+def login_of(once: MadeOnce, broker: RabbitmqCluster, user: str, password: Sensitive | None, *, in_use: bool) -> tuple[Login | None, Login]:
     """The current and the desired login of the administrator. ``in_use``: nodes run, and have a login already."""
     have = stored(once, broker)
     if broker.admin_secret:
@@ -146,9 +144,7 @@ def change_password(
         converge(Wanted(present=parse({"users": [user]}), absent=parse({})), api, check=False, warn=warn)
 
 
-def prepare_upgrade(
-    cluster: Cluster, broker: RabbitmqCluster, live: Manifest, *, check: bool, warn: t.Callable[[str], None]
-) -> None:
+def prepare_upgrade(cluster: Cluster, broker: RabbitmqCluster, live: Manifest, *, check: bool, warn: t.Callable[[str], None]) -> None:
     """Prepare a change of the image: refuse a release that cannot follow the running one, and enable the feature flags that it needs."""
     now = read_live(live)
     if now.pod.image == broker.pod.image:

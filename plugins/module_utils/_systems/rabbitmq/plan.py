@@ -153,9 +153,7 @@ class _Comparison:
                 f"absent: {label} is the one that this task logs in as; without it no further login may be possible.",
                 "Log in as another administrator, or set allow_lockout: true.",
             )
-        why = why_kept(
-            self._candidate(name, label, found), data_option=DATA_OPTION, delete_data=self.wanted.delete_data
-        )
+        why = why_kept(self._candidate(name, label, found), data_option=DATA_OPTION, delete_data=self.wanted.delete_data)
         if why:
             self.plan.kept.append(f"{label} was kept: it {why}.")
             return

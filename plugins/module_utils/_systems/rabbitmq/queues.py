@@ -43,18 +43,14 @@ def rows(api: ManagementApi, vhost: str | None, names: re.Pattern[str]) -> list[
     return sorted(picked, key=lambda row: (row["vhost"], row["name"]))
 
 
-def wait_empty(
-    api: ManagementApi, vhost: str | None, names: re.Pattern[str], timeout: float, progress: OnProgress
-) -> list[Row]:
+def wait_empty(api: ManagementApi, vhost: str | None, names: re.Pattern[str], timeout: float, progress: OnProgress) -> list[Row]:
     """Wait until none of them has a message, unacknowledged ones included, for as long as a count may be stale."""
     empty_since: float | None = None
 
     def observe() -> tuple[list[Row], str | None]:
         nonlocal empty_since
         found = rows(api, vhost, names)
-        filled = [
-            f"queue {row['name']} in vhost {row['vhost']} has {_messages(row)}" for row in found if row["messages"] != 0
-        ]
+        filled = [f"queue {row['name']} in vhost {row['vhost']} has {_messages(row)}" for row in found if row["messages"] != 0]
         now = api.clock.monotonic()
         empty_since = None if filled else now if empty_since is None else empty_since
         if empty_since is not None and now - empty_since >= SETTLED_S:

@@ -47,9 +47,7 @@ def check_hop(was: Release, to: Release) -> None:
     following = [(*series, least)] if patch < least else _HOPS.get(series, [])
     if to[:2] in following:
         return
-    reached = (
-        " or ".join(".".join(map(str, one)) for one in following) or f"later releases of {series[0]}.{series[1]} only"
-    )
+    reached = " or ".join(".".join(map(str, one)) for one in following) or f"later releases of {series[0]}.{series[1]} only"
     raise InvalidInput(
         f"image: the broker runs RabbitMQ {_text(was)}, which cannot become {_text(to)}: from it there is an upgrade to {reached}.",
         "Take an image of that first, or make another broker and move what clients need.",

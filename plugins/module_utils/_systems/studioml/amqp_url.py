@@ -50,9 +50,7 @@ def check_amqp_url(url: Sensitive, what: str = "AMQP_URL") -> Broker:
         raise InvalidInput(f"{what} does not begin with amqp:// or amqps://.")
     credentials, at, _host = parts.netloc.rpartition("@")
     if not at:
-        raise InvalidInput(
-            f"{what} has no user and password before its host.", "A '/', '?' or '#' in one of them would hide them."
-        )
+        raise InvalidInput(f"{what} has no user and password before its host.", "A '/', '?' or '#' in one of them would hide them.")
     user, _colon, password = credentials.partition(":")
     check_credential(Sensitive(user), f"{what}: the user")
     check_credential(Sensitive(password), f"{what}: the password")

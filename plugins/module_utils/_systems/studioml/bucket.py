@@ -24,9 +24,7 @@ if t.TYPE_CHECKING:
 
 _MISSING = {"404", "NoSuchKey", "NotFound"}
 _NO_BUCKET = "NoSuchBucket"
-_LOGIN_HINT = (
-    "Check access_key and secret_key, and that the key is active. For Google Cloud Storage they are an HMAC key."
-)
+_LOGIN_HINT = "Check access_key and secret_key, and that the key is active. For Google Cloud Storage they are an HMAC key."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,16 +109,12 @@ class S3Bucket:
         if code in _MISSING:
             return NotFound(f"Cannot {doing} in {where}: it does not exist.", details=details)
         if code in s3.BAD_LOGIN:
-            return Unauthorized(
-                f"The store at {self._storage.endpoint} {s3.BAD_LOGIN[code]} ({code}).", _LOGIN_HINT, details=details
-            )
+            return Unauthorized(f"The store at {self._storage.endpoint} {s3.BAD_LOGIN[code]} ({code}).", _LOGIN_HINT, details=details)
         if status in (401, 403):
             hint = f"The key needs to list, read and write objects of the bucket. {_LOGIN_HINT}"
             return Forbidden(f"access_key may not {doing} in {where}: {said or code}.", hint, details=details)
         if status >= 500:
-            return ServerError(
-                f"The store failed to {doing} in {where}: {said or code} (status {status}).", details=details
-            )
+            return ServerError(f"The store failed to {doing} in {where}: {said or code} (status {status}).", details=details)
         return Failed(f"The store refuses to {doing} in {where}: {said or code} (status {status}).", details=details)
 
 

@@ -61,9 +61,7 @@ class Client:
 
     def settings(self) -> Settings:
         """The configuration; secret values are Sensitive."""
-        credentials = {
-            "aws": {"access_key": self.access_key, "secret_access_key": self.secret_key, "region": self.region}
-        }
+        credentials = {"aws": {"access_key": self.access_key, "secret_access_key": self.secret_key, "region": self.region}}
         place = {"type": "s3", "endpoint": self.endpoint, "credentials": credentials}
         found: Settings = {
             "database": {**place, "bucket": self.database_bucket, "authentication": "none"},
@@ -81,9 +79,7 @@ class Client:
         found |= {name: value for name, value in own.items() if value is not None}
         for path, value in leaves(found).items():
             if "$" in str(Sensitive(value).reveal()):
-                raise InvalidInput(
-                    f"{dotted(path)}: the value has a $, which the client would expand.", "Choose one without."
-                )
+                raise InvalidInput(f"{dotted(path)}: the value has a $, which the client would expand.", "Choose one without.")
         return found
 
 
@@ -122,9 +118,7 @@ class Merged:
 def merged(live: Settings, desired: Settings, record: Record, *, overwrite: bool, where: str) -> Merged:
     """Return LIVE with the desired values. Values of other owners are kept; one that differs from a desired value is a conflict."""
     config, wanted, defaults = copy.deepcopy(live), leaves(desired), leaves(DEFAULTS)
-    foreign = (
-        [] if overwrite else sorted(dotted(path) for path in wanted if _is_foreign(live, path, wanted[path], record))
-    )
+    foreign = [] if overwrite else sorted(dotted(path) for path in wanted if _is_foreign(live, path, wanted[path], record))
     if foreign:
         raise Conflict(
             f"{where} has other values for {', '.join(foreign)}, which somebody else has set.",

@@ -69,9 +69,7 @@ class Folder:
             found = json.loads(file.read_text(encoding="utf-8"))
             return {"config": dict(found["config"]), "files": dict(found["files"])}
         except (ValueError, KeyError, TypeError):
-            raise InvalidInput(
-                f"{file} is not a record of this collection.", "Remove it; what was written is then foreign."
-            ) from None
+            raise InvalidInput(f"{file} is not a record of this collection.", "Remove it; what was written is then foreign.") from None
 
     def live(self) -> tuple[Settings, str]:
         """The configuration, and its text."""
@@ -94,17 +92,11 @@ class Folder:
         """Write the settings and the keys. All conflicts are found before anything is written."""
         record, (live, text) = self.record(), self.live()
         merged = client.merged(live, desired, record["config"], overwrite=overwrite, where=str(self.config))
-        files = {
-            name: self._checked(name, content, record["files"], overwrite=overwrite) for name, content in keys.items()
-        }
+        files = {name: self._checked(name, content, record["files"], overwrite=overwrite) for name, content in keys.items()}
         self.change.before, self.change.after = merged.before, merged.after
         if not self.path.is_dir():
             self._do(f"create {self.path}", lambda: self.path.mkdir(mode=0o700, parents=True))
-        keys_record = {
-            name: [client.digest(content.reveal())]
-            for name, content in keys.items()
-            if files[name] or name in record["files"]
-        }
+        keys_record = {name: [client.digest(content.reveal())] for name, content in keys.items() if files[name] or name in record["files"]}
         self._note(record, {"config": merged.record, "files": keys_record})
         for name, content in keys.items():
             if files[name]:
@@ -168,11 +160,7 @@ class Folder:
                 self._do(f"remove {self.config}", self.config.unlink)
         for name, old in record["files"].items():
             file = self.path / name
-            if (
-                file.is_file()
-                and not file.is_symlink()
-                and client.digest(file.read_text(encoding="utf-8", errors="replace")) in old
-            ):
+            if file.is_file() and not file.is_symlink() and client.digest(file.read_text(encoding="utf-8", errors="replace")) in old:
                 self._do(f"remove {file}", file.unlink)
             elif os.path.lexists(file):
                 self.change.kept.append(str(file))

@@ -64,13 +64,9 @@ class Storage:
         """Raise if no URL can be built from it."""
         scheme, _colon, host = self.endpoint.partition("://")
         if scheme not in ("http", "https") or not host.rstrip("/") or "/" in host.rstrip("/"):
-            raise InvalidInput(
-                f"endpoint: {self.endpoint} is not http:// or https:// with a host.", f"Such as {GOOGLE}."
-            )
+            raise InvalidInput(f"endpoint: {self.endpoint} is not http:// or https:// with a host.", f"Such as {GOOGLE}.")
         if not self.bucket or "/" in self.bucket:
-            raise InvalidInput(
-                f"bucket: '{self.bucket}' is not the name of a bucket.", "Give the name alone, or gs://NAME."
-            )
+            raise InvalidInput(f"bucket: '{self.bucket}' is not the name of a bucket.", "Give the name alone, or gs://NAME.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,9 +127,7 @@ class Experiment:
                 raise InvalidInput(f"resources_needed.{name}: '{size}' is not a size.", "Write a unit, as in 6gb.")
         for name, duration in (("lifetime", self.lifetime), ("max_duration", self.max_duration)):
             if duration is not None and not _DURATION.fullmatch(duration):
-                raise InvalidInput(
-                    f"{name}: '{duration}' is not a duration.", "Such as 30m or 1h30m; the units are h, m, s, ms."
-                )
+                raise InvalidInput(f"{name}: '{duration}' is not a duration.", "Such as 30m or 1h30m; the units are h, m, s, ms.")
         _check_env({**self.env, **self.secret_env})
 
     def spec(self) -> Request:
@@ -166,16 +160,12 @@ def _check_env(variables: Mapping[str, str | Sensitive]) -> None:
     """Refuse values that a shell would change: the runner's script has them in double quotes. Values may be secrets: they are not shown."""
     for name, value in variables.items():
         if not _VARIABLE.fullmatch(name):
-            raise InvalidInput(
-                f"env: '{name}' is not the name of a variable.", "The runner drops one that begins with '_'."
-            )
+            raise InvalidInput(f"env: '{name}' is not the name of a variable.", "The runner drops one that begins with '_'.")
         text = str(Sensitive(value).reveal())
         found = [character for character in _CHANGED_BY_SHELL if character in text]
         if found:
             what = "a line break" if found[0] == "\n" else found[0]
-            raise InvalidInput(
-                f"env: the value of {name} has {what}, which the runner's shell would change.", "Encode it, as base64."
-            )
+            raise InvalidInput(f"env: the value of {name} has {what}, which the runner's shell would change.", "Encode it, as base64.")
 
 
 def request(wanted: Experiment, storage: Storage, now: float) -> Request:

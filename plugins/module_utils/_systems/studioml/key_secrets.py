@@ -239,9 +239,7 @@ def check_public_keys(texts: Mapping[str, str], others: Mapping[str, str], read:
         keys.check_prefix(prefix, "public_keys" if prefix in texts else "public_key_secrets")
     twice = sorted(texts.keys() & others.keys())
     if twice:
-        raise InvalidInput(
-            f"public_keys and public_key_secrets both have the prefix '{twice[0]}'.", "A prefix has one key."
-        )
+        raise InvalidInput(f"public_keys and public_key_secrets both have the prefix '{twice[0]}'.", "A prefix has one key.")
     for prefix, text in texts.items():
         read(text, f"public_keys.{prefix}")
 
@@ -335,9 +333,7 @@ def _rsa_fingerprint(text: str, what: str) -> str:
     return keys.fingerprint(keys.read_rsa_public(text, what, bits=keys.BITS))
 
 
-def _current(
-    stored: _Stored, phrases: _Stored, candidates: Sequence[Sensitive]
-) -> tuple[Pair | None, Sensitive | None]:
+def _current(stored: _Stored, phrases: _Stored, candidates: Sequence[Sensitive]) -> tuple[Pair | None, Sensitive | None]:
     """The stored key and the passphrase that opens it. One that cannot be opened is an error, unless the options request another one."""
     text, what = stored.text(PRIVATE_KEY), stored.what(PRIVATE_KEY)
     if text is None:
@@ -394,9 +390,7 @@ def _public(stored: _Stored, pair: Pair, read: Callable[[str, str], str]) -> str
     return str(text.reveal())
 
 
-def _kept_spelling(
-    stored: _Stored, key: str, text: str, fingerprint: str | None, read: Callable[[str, str], str]
-) -> str:
+def _kept_spelling(stored: _Stored, key: str, text: str, fingerprint: str | None, read: Callable[[str, str], str]) -> str:
     """The stored text, where it is the same public key: another comment or line break is no reason to write."""
     present = stored.text(key)
     try:

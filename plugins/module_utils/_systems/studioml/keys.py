@@ -129,9 +129,7 @@ def opened_rsa_key(text: Sensitive, passphrase: Sensitive, what: str) -> rsa.RSA
 
     try:
         # The search for primes would take a quarter of a second each time. The numbers of a damaged key do not fit together.
-        key = s.load_pem_private_key(
-            text.reveal().encode(), passphrase.reveal().encode(), unsafe_skip_rsa_key_validation=True
-        )
+        key = s.load_pem_private_key(text.reveal().encode(), passphrase.reveal().encode(), unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
     if not isinstance(key, rsa.RSAPrivateKey):
@@ -146,9 +144,7 @@ def _fits_together(numbers: rsa.RSAPrivateNumbers) -> bool:
     """Whether what was encrypted with the public numbers can be decrypted with the private ones."""
     public = numbers.public_numbers
     exponents = [(numbers.p, numbers.dmp1), (numbers.q, numbers.dmq1)]
-    halves = all(
-        (public.e * numbers.d) % (prime - 1) == 1 and numbers.d % (prime - 1) == half for prime, half in exponents
-    )
+    halves = all((public.e * numbers.d) % (prime - 1) == 1 and numbers.d % (prime - 1) == half for prime, half in exponents)
     return halves and numbers.p * numbers.q == public.n and (numbers.q * numbers.iqmp) % numbers.p == 1
 
 
@@ -202,9 +198,7 @@ def read_rsa_public(text: str, what: str, *, bits: int = REPORT_BITS) -> rsa.RSA
 
 def _check_bits(bits: int, least: int, what: str) -> None:
     if bits < least:
-        raise InvalidInput(
-            f"{what} has {bits} bits, {least} are needed.", "ssh-keygen -t rsa -b 4096 makes such a key."
-        )
+        raise InvalidInput(f"{what} has {bits} bits, {least} are needed.", "ssh-keygen -t rsa -b 4096 makes such a key.")
 
 
 # Keys that sign requests
@@ -262,9 +256,7 @@ def read_ssh_public(text: str, what: str) -> ed25519.Ed25519PublicKey:
 
     refuse_private(text, what)
     if not text.startswith("ssh-ed25519 "):
-        raise InvalidInput(
-            f"{what} does not begin with ssh-ed25519, as it must.", "It is the file FILE.pub of ssh-keygen."
-        )
+        raise InvalidInput(f"{what} does not begin with ssh-ed25519, as it must.", "It is the file FILE.pub of ssh-keygen.")
     if "\n" in text.strip():
         raise InvalidInput(f"{what} has several lines.", "A prefix has one key. Give another key a longer prefix.")
     try:
@@ -279,9 +271,7 @@ def read_ssh_public(text: str, what: str) -> ed25519.Ed25519PublicKey:
 def refuse_private(text: str, what: str) -> None:
     """Raise if a private key was given instead of a public one: all users who may read the Secret could read it."""
     if "PRIVATE KEY" in text:
-        raise InvalidInput(
-            f"{what} is a private key, a public one belongs here.", "Private keys stay with their owner."
-        )
+        raise InvalidInput(f"{what} is a private key, a public one belongs here.", "Private keys stay with their owner.")
 
 
 def check_prefix(prefix: str, what: str) -> None:
@@ -292,9 +282,7 @@ def check_prefix(prefix: str, what: str) -> None:
             "The kind of the broker with its underscore, such as rmq_, holds for all of its queues.",
         )
     if prefix == PLACEHOLDER:
-        raise InvalidInput(
-            f"{what}: the prefix '{PLACEHOLDER}' is reserved.", "The runner ignores errors of that file."
-        )
+        raise InvalidInput(f"{what}: the prefix '{PLACEHOLDER}' is reserved.", "The runner ignores errors of that file.")
     if not _PREFIX.fullmatch(prefix) or prefix.startswith("."):
         raise InvalidInput(
             f"{what}: the prefix '{prefix}' cannot be the name of a file in a Secret that the runner reads.",

@@ -113,9 +113,7 @@ def _part(request: Mapping[str, t.Any], name: str) -> Mapping[str, t.Any]:
 
 def _seconds(value: t.Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(
-            "experiment.time_added is not a number.", "It is the time of submission in seconds since 1970."
-        )
+        raise InvalidInput("experiment.time_added is not a number.", "It is the time of submission in seconds since 1970.")
     return float(value)
 
 
@@ -135,9 +133,7 @@ def _resources(value: t.Any) -> Mapping[str, t.Any]:
 # Opening
 
 
-def opened(
-    body: bytes, *, queue: str, private_key: Sensitive, passphrase: Sensitive, public_keys: Mapping[str, str]
-) -> Opened:
+def opened(body: bytes, *, queue: str, private_key: Sensitive, passphrase: Sensitive, public_keys: Mapping[str, str]) -> Opened:
     """The request in BODY, checked in the runner's order. ``public_keys``: texts of the signers' public keys, by prefix of queue names."""
     message = envelope(body)
     signed_by, fits = check_signature(message, queue, public_keys)
@@ -172,9 +168,7 @@ def check_signature(message: Mapping[str, t.Any], queue: str, public_keys: Mappi
             raise _refused(f"The message is not signed: message.{name} is missing.")
     prefix = longest_prefix(queue, public_keys)
     if prefix is None:
-        raise _refused(
-            f"No public key is known for queue {queue}.", f"Known prefixes: {', '.join(sorted(public_keys))}."
-        )
+        raise _refused(f"No public key is known for queue {queue}.", f"Known prefixes: {', '.join(sorted(public_keys))}.")
     public = keys.read_ssh_public(public_keys[prefix], f"public key of {prefix}")
     fingerprint = keys.fingerprint(public)
     try:
@@ -203,9 +197,7 @@ def unseal(payload: str, key: rsa.RSAPrivateKey) -> bytes:
     parts = payload.split(",")
     if len(parts) != 2:
         raise _refused(f"message.payload has {len(parts)} parts, key and box are two.", hard=True)
-    sealed, box = (
-        _bytes(part, f"message.payload, {name}", hard=True) for part, name in zip(parts, ("key", "box"), strict=True)
-    )
+    sealed, box = (_bytes(part, f"message.payload, {name}", hard=True) for part, name in zip(parts, ("key", "box"), strict=True))
     try:
         secret = key.decrypt(sealed, _oaep())
     except ValueError:

@@ -30,9 +30,7 @@ from collections.abc import Iterable, Mapping
 from ..._core.errors import Failed
 from ..._core.sensitive import Sensitive
 
-_FAILED = re.compile(
-    r"failed when downloading user data$|^The execution was aborted because a command exited with an error"
-)
+_FAILED = re.compile(r"failed when downloading user data$|^The execution was aborted because a command exited with an error")
 _SHOWN = 8
 """Last lines of an output that an error shows."""
 _LONGEST = 1 << 16
@@ -89,9 +87,7 @@ def metric(result: Result, path: str, experiment: str) -> t.Any:
             known = ", ".join(sorted(_paths({k: v for k, v in result.results.items() if k != "studioml"}))[:8])
             raise Failed(
                 f"Experiment {experiment} has finished, but wrote no {path}.",
-                f"It wrote {known}."
-                if known
-                else 'It has to print a line of JSON, such as {"experiment": {"loss": 0.5}}.',
+                f"It wrote {known}." if known else 'It has to print a line of JSON, such as {"experiment": {"loss": 0.5}}.',
             )
         found = found[part]
     return found

@@ -250,8 +250,7 @@ def environment(runner: Runner) -> list[Manifest]:
         "S3_CA": f"{_CA}/{_STORE_CA}" if runner.store_ca else None,
     }
     addresses: list[Manifest] = [
-        {"name": key, "value_from": {"secretKeyRef": {"name": runner.url_secret, "key": key}}}
-        for key in _addresses(runner)
+        {"name": key, "value_from": {"secretKeyRef": {"name": runner.url_secret, "key": key}}} for key in _addresses(runner)
     ]
     return [*addresses, *({"name": name, "value": value} for name, value in values.items() if value)]
 

@@ -53,9 +53,7 @@ def check_secrets(cluster: Cluster, runner: Runner) -> list[str]:
                 ref=ref,
             )
         if name == runner.signing_secret and not has_public_key(found):
-            warnings.append(
-                f"{ref} has no public key yet, so the runner refuses every request. public_keys of training_secret adds them."
-            )
+            warnings.append(f"{ref} has no public key yet, so the runner refuses every request. public_keys of training_secret adds them.")
     return warnings
 
 
@@ -101,15 +99,11 @@ def _recovered(one: RunnerView, first: dict[str, float]) -> RunnerView:
     return dataclasses.replace(one, trouble="") if one.checked > since else one
 
 
-def wait_drained(
-    cluster: Cluster, runner: Runner, before: t.Mapping[str, float], *, timeout: float, on_progress: OnProgress
-) -> None:
+def wait_drained(cluster: Cluster, runner: Runner, before: t.Mapping[str, float], *, timeout: float, on_progress: OnProgress) -> None:
     """Wait until no runner takes or runs an experiment. ``before``: the number of skipped polls of each before."""
 
     def observe(bounded: Cluster) -> tuple[None, str | None]:
-        return None, listed(
-            [why for one in _views(bounded, runner, _running(pods_of(bounded, runner))) if (why := _busy(one, before))]
-        )
+        return None, listed([why for one in _views(bounded, runner, _running(pods_of(bounded, runner))) if (why := _busy(one, before))])
 
     hint = (
         "Nothing was stopped. The runners take no new experiments until this task succeeds: run it again to go on waiting. "

@@ -249,9 +249,7 @@ class Life:
         if note is None or self.wanted.lifetime is None:
             return ""
         end = dt.datetime.fromisoformat(note.submitted) + dt.timedelta(seconds=seconds(self.wanted.lifetime))
-        return (
-            f"Its lifetime of {self.wanted.lifetime} ended at {end:%Y-%m-%d %H:%M:%S} UTC. " if end < self.now() else ""
-        )
+        return f"Its lifetime of {self.wanted.lifetime} ended at {end:%Y-%m-%d %H:%M:%S} UTC. " if end < self.now() else ""
 
     def _gone(self) -> MusterError:
         return Failed(

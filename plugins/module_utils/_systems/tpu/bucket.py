@@ -38,9 +38,7 @@ def mounted(
     if not mount_path.startswith("/"):
         raise InvalidInput(f"The path {mount_path!r} for bucket {bucket} does not begin with '/'")
     context = pod_security_context or RESTRICTED_POD
-    owner = [
-        f"{word}={context[key]}" for word, key in (("uid", "runAsUser"), ("gid", "runAsGroup")) if context.get(key)
-    ]
+    owner = [f"{word}={context[key]}" for word, key in (("uid", "runAsUser"), ("gid", "runAsGroup")) if context.get(key)]
     attributes = {"bucketName": bucket, "mountOptions": ",".join((*_OPTIONS, *owner, *options))}
     return {
         "volumes": [{"name": _VOLUME, "csi": {"driver": DRIVER, "volumeAttributes": attributes}}],

@@ -40,13 +40,9 @@ class Autoscaling:
             )
         check_count(self.queue_time_us, "autoscaling.queue_time_us", minimum=1)
         if self.max_replicas < self.min_replicas:
-            raise InvalidInput(
-                f"autoscaling.max_replicas: {self.max_replicas} is less than min_replicas, {self.min_replicas}."
-            )
+            raise InvalidInput(f"autoscaling.max_replicas: {self.max_replicas} is less than min_replicas, {self.min_replicas}.")
         if not self.metric:
-            raise InvalidInput(
-                "autoscaling.metric: it is empty.", f"The rule of role prometheus_adapter makes {METRIC}."
-            )
+            raise InvalidInput("autoscaling.metric: it is empty.", f"The rule of role prometheus_adapter makes {METRIC}.")
         refuse_unknown_keys(self.behavior or {}, ("scaleUp", "scaleDown"), "autoscaling.behavior")
 
     @property

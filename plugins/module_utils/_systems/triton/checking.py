@@ -30,9 +30,7 @@ def unready(found: Mapping[str, Opened], inference: Inference) -> str | None:
     return "; ".join(missing) or None
 
 
-def check_replica(
-    client: Asked, inference: Inference, requests: int
-) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
+def check_replica(client: Asked, inference: Inference, requests: int) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
     """The model's metadata, the last answer, and the seconds of each request."""
     if not client.is_ready(inference):
         raise NotFound(

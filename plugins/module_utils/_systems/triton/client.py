@@ -34,9 +34,7 @@ class Version:
     reason: str = ""
 
 
-def send(
-    address: str, who: str, method: str, path: str, body: t.Any = None, *, size: int = 0, timeout: float
-) -> dict[str, t.Any]:
+def send(address: str, who: str, method: str, path: str, body: t.Any = None, *, size: int = 0, timeout: float) -> dict[str, t.Any]:
     """Send a body of SIZE bytes, which may be a file, and return the JSON of the response; raise Unreachable if there is none."""
     connection = http.client.HTTPConnection(address, timeout=timeout)
     try:
@@ -63,9 +61,7 @@ class Client:
     AUTHORITIES (PEM) are those that HTTPS trusts, instead of those of the system.
     """
 
-    def __init__(
-        self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None
-    ) -> None:
+    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None) -> None:
         self.who = who
         parts_of(url)
         if not re.fullmatch("[!-~]*", hostname or ""):

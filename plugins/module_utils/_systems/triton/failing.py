@@ -36,10 +36,7 @@ def said_by_server(log: str) -> str | None:
     """The reason for which the server of this log ended."""
     found = _ENDS_WITH.findall(log)
     if found and found[-1].strip().endswith("failed to load all models"):
-        found += [
-            "; ".join(dict.fromkeys(one.partition("\\n")[0].rstrip(".") for one in _OF_MODELS.findall(log)))
-            or found[-1]
-        ]
+        found += ["; ".join(dict.fromkeys(one.partition("\\n")[0].rstrip(".") for one in _OF_MODELS.findall(log))) or found[-1]]
     return str(found[-1]).strip() if found else None
 
 
@@ -66,11 +63,7 @@ def why_store_is_away(cluster: Cluster, place: str) -> str | None:
     if live is None:
         return f"{ref}, which leads to the store of the models, does not exist."
     pods = cluster.list("v1", "Pod", ref.namespace, selector_of(live["spec"].get("selector") or {}))
-    return (
-        None
-        if any(is_true(pod, "Ready") for pod in pods)
-        else f"The store of the models, {ref}, has no pod that is ready."
-    )
+    return None if any(is_true(pod, "Ready") for pod in pods) else f"The store of the models, {ref}, has no pod that is ready."
 
 
 def explained(cluster: Cluster, server: TritonServer) -> str:

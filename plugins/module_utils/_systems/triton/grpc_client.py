@@ -48,9 +48,7 @@ def _library() -> tuple[t.Any, t.Any, t.Any]:
 class GrpcClient:
     """A client of the server at URL. WHO names it in messages; HOSTNAME replaces the host of the URL in requests."""
 
-    def __init__(
-        self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None
-    ) -> None:
+    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None) -> None:
         self.who = who
         self._timeout = timeout
         parts = parts_of(url)
@@ -111,9 +109,7 @@ class GrpcClient:
         """The answer of the model, as over HTTP, and the seconds that it took."""
         request = self._request(inference)
         began = SYSTEM_CLOCK.monotonic()
-        answers = self._call(
-            self._streamed if inference.stream else self._one, request, f"infer with model {inference.model}"
-        )
+        answers = self._call(self._streamed if inference.stream else self._one, request, f"infer with model {inference.model}")
         took = SYSTEM_CLOCK.monotonic() - began
         outputs = [
             {"name": row.name, "datatype": row.datatype, "shape": list(row.shape), "data": unpacked(row.datatype, raw)}
@@ -139,13 +135,9 @@ class GrpcClient:
         return [one.infer_response for one in found]
 
     def _request(self, inference: Inference) -> t.Any:
-        request = self._messages.ModelInferRequest(
-            model_name=inference.model, model_version=inference.model_version or ""
-        )
+        request = self._messages.ModelInferRequest(model_name=inference.model, model_version=inference.model_version or "")
         for name, value in inference.parameters.items():
-            kind = (
-                "bool_param" if isinstance(value, bool) else "int64_param" if isinstance(value, int) else "string_param"
-            )
+            kind = "bool_param" if isinstance(value, bool) else "int64_param" if isinstance(value, int) else "string_param"
             setattr(request.parameters[name], kind, value)
         for row in inference.inputs:
             request.inputs.add(name=row["name"], datatype=row["datatype"], shape=row["shape"])

@@ -76,8 +76,7 @@ class Inference:
                     "Use protocol: grpc.",
                 )
         inputs = [
-            {"name": row["name"], "datatype": row["datatype"], "shape": row["shape"], "data": flat(row["data"])}
-            for row in self.inputs
+            {"name": row["name"], "datatype": row["datatype"], "shape": row["shape"], "data": flat(row["data"])} for row in self.inputs
         ]
         parameters = {"parameters": dict(self.parameters)} if self.parameters else {}
         if self.stream:

@@ -35,9 +35,7 @@ class Alerts:
         if self.queue_time_ms <= 0:
             raise InvalidInput(f"alerts.queue_time_ms: {self.queue_time_ms} is not more than 0.")
         if not 0 < self.failure_ratio < 1:
-            raise InvalidInput(
-                f"alerts.failure_ratio: {self.failure_ratio} is not between 0 and 1.", "0.01 is one of a hundred."
-            )
+            raise InvalidInput(f"alerts.failure_ratio: {self.failure_ratio} is not between 0 and 1.", "0.01 is one of a hundred.")
 
 
 def _of(name: str, namespace: str) -> str:
@@ -91,9 +89,7 @@ def _alert(name: str, expr: str, after: str, severity: str, summary: str, descri
 def dashboard_text(name: str, namespace: str) -> str:
     """The dashboard, as Grafana reads it."""
     of = _of(name, namespace)
-    latency = (
-        f"{_rate('nv_inference_request_duration_us', of)} / ({_rate('nv_inference_request_success', of)} > 0) / 1000"
-    )
+    latency = f"{_rate('nv_inference_request_duration_us', of)} / ({_rate('nv_inference_request_success', of)} > 0) / 1000"
     panels: Sequence[tuple[str, str, str]] = (
         ("Requests a second", _rate("nv_inference_request_success", of), "reqps"),
         ("Share of requests that fail", failure_ratio(of), "percentunit"),

@@ -73,11 +73,7 @@ def carry_out(
         raise
     except MusterError as error:
         _restore(store, made, stored)
-        was = (
-            f"versions {', '.join(map(str, stored.served))} are served on"
-            if stored.served
-            else "no version was served before"
-        )
+        was = f"versions {', '.join(map(str, stored.served))} are served on" if stored.served else "no version was served before"
         error.message += f" The store has again what it had, and {was}."
         raise
     if made.delete:

@@ -112,9 +112,7 @@ def opened(cluster: Cluster, bucket: Bucket, model: str, secret: str | None, nam
 def _keys(cluster: Cluster, ref: Ref) -> tuple[Sensitive, ...]:
     found = cluster.get(ref)
     if found is None:
-        raise NotFound(
-            f"{ref}, which has the keys of the store, does not exist.", "Correct credentials_secret.", ref=ref
-        )
+        raise NotFound(f"{ref}, which has the keys of the store, does not exist.", "Correct credentials_secret.", ref=ref)
     return tuple(needed_text(found, key, " and ".join(KEYS)) for key in KEYS)
 
 
@@ -122,9 +120,7 @@ def _forwarded(cluster: Cluster, ref: Ref, port: str | None) -> contextlib.Abstr
     """A local port that leads to a pod of a Service."""
     service = cluster.get(ref)
     if service is None:
-        raise NotFound(
-            f"{ref}, which leads to the store of the models, does not exist.", "Correct model_repository.", ref=ref
-        )
+        raise NotFound(f"{ref}, which leads to the store of the models, does not exist.", "Correct model_repository.", ref=ref)
     spec = service["spec"]
     pods = cluster.list("v1", "Pod", ref.namespace, selector_of(spec.get("selector") or {}))
     entries = [one for one in spec["ports"] if str(one["port"]) == (port or "80")]
@@ -133,10 +129,6 @@ def _forwarded(cluster: Cluster, ref: Ref, port: str | None) -> contextlib.Abstr
         raise Unreachable(f"{ref}, which leads to the store of the models, {what}.", ref=ref)
     pod = next((one for one in pods if not one["metadata"].get("deletionTimestamp")), pods[0])
     target = entries[0].get("targetPort", entries[0]["port"])
-    named = {
-        row.get("name"): row["containerPort"] for each in pod["spec"]["containers"] for row in each.get("ports") or []
-    }
+    named = {row.get("name"): row["containerPort"] for each in pod["spec"]["containers"] for row in each.get("ports") or []}
     number = int(target) if str(target).isdecimal() else named.get(target, entries[0]["port"])
-    return forward.forwarded(
-        cluster, Ref("v1", "Pod", pod["metadata"]["name"], ref.namespace), number, "The store of the models must run."
-    )
+    return forward.forwarded(cluster, Ref("v1", "Pod", pod["metadata"]["name"], ref.namespace), number, "The store of the models must run.")

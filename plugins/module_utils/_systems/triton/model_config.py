@@ -37,11 +37,7 @@ src/model_config_utils.cc of triton-inference-server/core 73aad7c. It also takes
 def _definition() -> type[model_config_pb2.ModelConfig]:
     """The class of a configuration."""
     package = importlib.util.find_spec("tritonclient")
-    places = (
-        [Path(place) / "grpc" / "model_config_pb2.py" for place in (package.submodule_search_locations or ())]
-        if package
-        else []
-    )
+    places = [Path(place) / "grpc" / "model_config_pb2.py" for place in (package.submodule_search_locations or ())] if package else []
     found = [place for place in places if place.is_file()]
     if not found:
         raise InvalidInput(f"{FILE} cannot be checked: there is no package tritonclient.", _INSTALL)
@@ -108,9 +104,7 @@ class ModelConfig:
         """
         config = self._message
         if config.name and config.name != model:
-            raise InvalidInput(
-                f"{FILE}: name is '{config.name}', but the model is {model}.", "Leave the name out, or correct it."
-            )
+            raise InvalidInput(f"{FILE}: name is '{config.name}', but the model is {model}.", "Leave the name out, or correct it.")
         named = config.default_model_filename
         told = named in _TELLING if named else "." in model or bool(_TELLING & {*files})
         if not (config.backend or config.platform or told):
@@ -119,9 +113,7 @@ class ModelConfig:
                 f'Such as backend: "python", or one of {", ".join(sorted(_TELLING))}.',
             )
         if config.max_batch_size < 0:
-            raise InvalidInput(
-                f"{FILE}: max_batch_size is {config.max_batch_size}.", "0 is for a model without batches."
-            )
+            raise InvalidInput(f"{FILE}: max_batch_size is {config.max_batch_size}.", "0 is for a model without batches.")
         for what, rows in (("input", config.input), ("output", config.output)):
             names = [row.name for row in rows]
             for row in rows:
@@ -131,9 +123,7 @@ class ModelConfig:
                     raise InvalidInput(f"{FILE}: {what} {row.name} is there twice.")
                 wrong = [size for size in row.dims if size != -1 and size < 1]
                 if wrong:
-                    raise InvalidInput(
-                        f"{FILE}: {what} {row.name} has a dimension of {wrong[0]}.", "-1 is for any size."
-                    )
+                    raise InvalidInput(f"{FILE}: {what} {row.name} has a dimension of {wrong[0]}.", "-1 is for any size.")
 
     @property
     def model_file(self) -> str | None:
@@ -154,7 +144,5 @@ def parsed(text: str, where: str) -> ModelConfig:
     try:
         text_format.Parse(text, message)
     except text_format.ParseError as error:
-        raise InvalidInput(
-            f"{where} is not a configuration of a model: {str(error).rstrip('.')} (line:column)."
-        ) from error
+        raise InvalidInput(f"{where} is not a configuration of a model: {str(error).rstrip('.')} (line:column).") from error
     return ModelConfig(message)

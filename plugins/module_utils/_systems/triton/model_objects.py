@@ -50,9 +50,7 @@ class BucketStore:
     def read(self) -> Stored:
         """Read the files with the SHA-256 of their upload; it is empty for files that other clients uploaded."""
         found = {
-            key.removeprefix(self._prefix): sha256
-            for key, sha256 in self._objects.sums(self._prefix).items()
-            if not key.endswith("/")
+            key.removeprefix(self._prefix): sha256 for key, sha256 in self._objects.sums(self._prefix).items() if not key.endswith("/")
         }
         there = found.pop(FILE, None) is not None
         return Stored(found, self._objects.text(self._prefix + FILE, f"read {FILE}") if there else None)

@@ -61,19 +61,13 @@ def plan(model: str, source: Source | None, stored: Stored, versions: Sequence[i
     of_source = source.files if source else {}
     base = source.config if source else stored.read_config
     if base is None:
-        raise NotFound(
-            f"The store has no model {model} whose versions could be chosen.", "Give src, the folder of the model."
-        )
+        raise NotFound(f"The store has no model {model} whose versions could be chosen.", "Give src, the folder of the model.")
     after = {**stored.files, **of_source}
     wanted = sorted(set(versions)) or base.chosen(versions_of(of_source or stored.files))
     missing = [version for version in wanted if version not in versions_of(after)]
     if missing or not wanted:
         have = ", ".join(map(str, versions_of(after))) or "none"
-        what = (
-            f"version {missing[0]} of model {model} is neither in src nor in the store"
-            if missing
-            else f"model {model} has no version"
-        )
+        what = f"version {missing[0]} of model {model} is neither in src nor in the store" if missing else f"model {model} has no version"
         raise InvalidInput(f"versions: {what}.", f"There are: {have}.")
     upload = [path for path, sha256 in of_source.items() if stored.files.get(path) != sha256]
     for path in upload:
@@ -104,11 +98,7 @@ def _refuse_change(model: str, path: str, stored: Stored) -> None:
 def difference(stored: Stored, made: ModelPlan, source: Source | None) -> dict[str, t.Any]:
     """The state before and after, as Ansible shows it with --diff."""
     before = dict(stored.files)
-    after = {
-        path: sha256
-        for path, sha256 in {**before, **(source.files if source else {})}.items()
-        if path not in made.delete
-    }
+    after = {path: sha256 for path, sha256 in {**before, **(source.files if source else {})}.items() if path not in made.delete}
     return {
         "before": _listed(before, stored.config),
         "after": _listed(after, made.config.text if made.new_config else stored.config),

@@ -139,9 +139,7 @@ class Rollout:
 
     def wait_for_replicas(self) -> list[Ref]:
         """The replicas, once all are ready."""
-        return self._wait(
-            self._pods, f"Model {self._model} can be loaded only when all replicas are ready, and they are not"
-        )
+        return self._wait(self._pods, f"Model {self._model} can be loaded only when all replicas are ready, and they are not")
 
     def load(self, config: str, *, back: bool) -> None:
         """Load the model with CONFIG at all replicas. If one refuses, all roll back: to the store's configuration (BACK), or to none."""
@@ -220,9 +218,7 @@ class Rollout:
                 continue
             # The index has the reason of the last failure until the next try ends.
             if what != known.get(version) or passed > 3 * self.server.poll_s + 10:
-                raise Failed(
-                    f"Triton in {pod} refuses to load model {self._model}: version {version}: {what.reason or 'no reason given'}."
-                )
+                raise Failed(f"Triton in {pod} refuses to load model {self._model}: version {version}: {what.reason or 'no reason given'}.")
 
     def _wait(self, observe: t.Callable[[], tuple[T, str | None]], goal: str) -> T:
         pause = fixed_interval(_PAUSE, SYSTEM_CLOCK)

@@ -48,9 +48,7 @@ class Source:
 def check_model(model: str) -> str:
     """MODEL, if it can be the name of a folder and part of an address."""
     if not _NAME.fullmatch(model):
-        raise InvalidInput(
-            f"model: '{model}' is not a name of a model.", "It has letters, digits, '_', '-' and '.' only."
-        )
+        raise InvalidInput(f"model: '{model}' is not a name of a model.", "It has letters, digits, '_', '-' and '.' only.")
     return model
 
 
@@ -94,9 +92,7 @@ def _config(folder: Path) -> ModelConfig:
 
 def _names(folder: Path) -> list[str]:
     """List the files of FOLDER without its configuration and without __pycache__."""
-    paths = [
-        path for path in entries(folder, "src", 20_000) if "__pycache__" not in path.parts and path != folder / FILE
-    ]
+    paths = [path for path in entries(folder, "src", 20_000) if "__pycache__" not in path.parts and path != folder / FILE]
     for path in paths:
         if not path.is_file() and (path.is_symlink() or not path.is_dir()):
             raise InvalidInput(f"src: {path} is not a plain file.", "Put the file itself there.")

@@ -67,9 +67,7 @@ def planned(wanted: Wanted) -> Outcome:
     return _planned(wanted.plan(Stored()), Stored(), wanted, Report(), {}, steady=False)
 
 
-def _planned(
-    made: ModelPlan, stored: Stored, wanted: Wanted, report: Report, replicas: dict[str, list[int]], *, steady: bool
-) -> Outcome:
+def _planned(made: ModelPlan, stored: Stored, wanted: Wanted, report: Report, replicas: dict[str, list[int]], *, steady: bool) -> Outcome:
     return Outcome(
         report=report,
         changed=bool(made.changes or not steady),

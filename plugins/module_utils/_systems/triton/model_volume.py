@@ -61,9 +61,7 @@ class Volume:
     def name(self) -> str:
         """The name of the objects of the model. Names of models may have what those of objects may not."""
         plain = re.sub(r"[^a-z0-9]+", "-", self.model.lower()).strip("-")[:20].rstrip("-")
-        return "-".join(
-            filter(None, [self.server, "model", plain, hashlib.sha256(self.model.encode()).hexdigest()[:6]])
-        )
+        return "-".join(filter(None, [self.server, "model", plain, hashlib.sha256(self.model.encode()).hexdigest()[:6]]))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -180,9 +178,7 @@ class VolumeStore:
         objects = writer(self._volume)
         self._stack.callback(self._remove)
         self._remove()  # objects that a killed run has left
-        apply_objects(
-            self._cluster, objects, owner=self._owner, check=False, wait=True, wait_timeout=self._volume.timeout
-        )
+        apply_objects(self._cluster, objects, owner=self._owner, check=False, wait=True, wait_timeout=self._volume.timeout)
         hint = "Run again."
         return self._stack.enter_context(forward.forwarded(self._cluster, self._pod, _PORT, hint))
 

@@ -106,9 +106,7 @@ class PodCheck:
 def settings_of(deployment: Manifest | None, image: str | None, ref: Ref) -> PodSettings:
     """A pod with the image of the server, on nodes that have it; or with IMAGE."""
     if not deployment and not image:
-        raise NotFound(
-            f"{ref} does not exist, whose image the pod would have.", "Correct name, or give image.", ref=ref
-        )
+        raise NotFound(f"{ref} does not exist, whose image the pod would have.", "Correct name, or give image.", ref=ref)
     spec = deployment["spec"]["template"]["spec"] if deployment else {"containers": [{}]}
     container = spec["containers"][0]
     return PodSettings(
@@ -125,18 +123,14 @@ def manifests(check: PodCheck, settings: PodSettings) -> list[Manifest]:
     """The pod with its program."""
     task = check.task
     if len(task.encode()) > _TASK_MAX:
-        raise InvalidInput(
-            f"inputs: {len(task.encode())} bytes are more than a pod is given.", "Check without from_pod, or with less."
-        )
+        raise InvalidInput(f"inputs: {len(task.encode())} bytes are more than a pod is given.", "Check without from_pod, or with less.")
     metadata = {"name": check.name, "namespace": check.namespace, "labels": check.labels}
     pod = dataclasses.replace(
         settings,
         command=("python3", f"{_FOLDER}/{_CONTAINER}.py", f"{_FOLDER}/{_TASK}"),
         termination_grace_period_seconds=1,
     )
-    config, made = program_pod(
-        metadata, pod, container=_CONTAINER, module=http_requests, folder=_FOLDER, files={_TASK: task}
-    )
+    config, made = program_pod(metadata, pod, container=_CONTAINER, module=http_requests, folder=_FOLDER, files={_TASK: task})
     made["spec"]["activeDeadlineSeconds"] = check.wait + check.longest + int(_ENDS_S)
     return [config, made]
 

@@ -20,9 +20,7 @@ KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 _BUCKET = re.compile(r"(?:s3://(?:https?://[^/\s]+/|[^/\s:]+:\d+/)?|gs://)[^/\s:]+(?:/[^\s]*)?")
 _MODEL = re.compile(r"[^/\s]+")
-_FORMS = (
-    "It is s3://BUCKET/FOLDER, s3://http://HOST:PORT/BUCKET/FOLDER, gs://BUCKET/FOLDER, or a folder of option storage."
-)
+_FORMS = "It is s3://BUCKET/FOLDER, s3://http://HOST:PORT/BUCKET/FOLDER, gs://BUCKET/FOLDER, or a folder of option storage."
 _OWN_FLAGS = {
     "model-repository": "model_repository",
     "model-store": "model_repository",
@@ -129,6 +127,4 @@ def arguments(repository: Repository, more: Sequence[str]) -> list[str]:
 def credentials(repository: Repository) -> list[Manifest]:
     """The variables that clients of S3 read, out of the Secret."""
     secret = repository.credentials_secret
-    return [
-        {"name": key, "value_from": {"secretKeyRef": {"name": secret, "key": key}}} for key in (KEYS if secret else ())
-    ]
+    return [{"name": key, "value_from": {"secretKeyRef": {"name": secret, "key": key}}} for key in (KEYS if secret else ())]

@@ -119,8 +119,7 @@ def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
     rule: Manifest = {
         "matches": _http_matches(route) if protocol == "http" else _grpc_matches(route),
         "backendRefs": [
-            {"group": "", "kind": "Service", "name": name, "port": PORTS[protocol], "weight": weight}
-            for name, weight in weights.items()
+            {"group": "", "kind": "Service", "name": name, "port": PORTS[protocol], "weight": weight} for name, weight in weights.items()
         ],
     }
     if route.request_timeout and protocol == "http":
@@ -161,6 +160,4 @@ def between(before: Weights, after: Weights, percent: int) -> dict[str, int]:
     """The weights, in thousandths, at PERCENT of the change. A server that is missing in one of both has weight 0 there."""
     old, new = shares(before), shares(after)
     part = percent / 100
-    return {
-        name: round(1000 * ((1 - part) * old.get(name, 0) + part * new.get(name, 0))) for name in {**before, **after}
-    }
+    return {name: round(1000 * ((1 - part) * old.get(name, 0) + part * new.get(name, 0))) for name in {**before, **after}}

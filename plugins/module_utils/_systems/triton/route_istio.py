@@ -52,8 +52,7 @@ def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
         "name": protocol,
         "match": [{"uri": {how: text}} for how, text in _uris(route, protocol)],
         "route": [
-            {"destination": {"host": name, "port": {"number": PORTS[protocol]}}, "weight": weight}
-            for name, weight in weights.items()
+            {"destination": {"host": name, "port": {"number": PORTS[protocol]}}, "weight": weight} for name, weight in weights.items()
         ],
     }
     if route.request_timeout and protocol == "http":
@@ -64,9 +63,7 @@ def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
 def _uris(route: InferenceRoute, protocol: str) -> list[tuple[str, str]]:
     """The paths of a protocol: a request of gRPC is one of HTTP for /SERVICE/METHOD."""
     if protocol == "grpc":
-        return (
-            [("prefix", f"/{SERVICE}/")] if route.management else [("exact", f"/{SERVICE}/{name}") for name in METHODS]
-        )
+        return [("prefix", f"/{SERVICE}/")] if route.management else [("exact", f"/{SERVICE}/{name}") for name in METHODS]
     # Requests of gRPC must not match here: their rule comes after this one.
     return [("prefix", "/v2")] if route.management else list(_PATHS)
 

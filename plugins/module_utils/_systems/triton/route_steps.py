@@ -87,9 +87,7 @@ def wrong(name: str, seen: Counts, limits: Limits) -> str:
     if asked < limits.min_requests:
         return ""
     if seen.failed > limits.max_failure_ratio * asked:
-        return (
-            f"{seen.failed} of {asked} requests to {name} failed, and max_failure_ratio is {limits.max_failure_ratio:g}"
-        )
+        return f"{seen.failed} of {asked} requests to {name} failed, and max_failure_ratio is {limits.max_failure_ratio:g}"
     mean = seen.nanoseconds / seen.good / 1e6
     if limits.max_latency_ms is not None and mean > limits.max_latency_ms:
         return f"{name} took {mean:.1f} ms in the mean, and max_latency_ms is {limits.max_latency_ms:g}"
@@ -163,9 +161,7 @@ class Steps:
                 lost = [pod for pod in before[name] if pod not in replicas]
                 if lost:
                     raise Failed(f"{lost[0]} of {name} is not ready any more.")
-                seen = sum(
-                    (now.since(before[name].get(pod, Counts())) for pod, now in replicas.items()), start=Counts()
-                )
+                seen = sum((now.since(before[name].get(pod, Counts())) for pod, now in replicas.items()), start=Counts())
                 if why := wrong(name, seen, limits):
                     raise Failed(f"At {step} % of the way {why}.")
                 if (asked := seen.good + seen.failed) < limits.min_requests:

@@ -215,9 +215,7 @@ class Training:
                     self.done += self.options.batch_size
                 if self.rank == 0 and time.monotonic() - told >= 1:
                     told = time.monotonic()
-                    say(
-                        "step", world_size=self.world_size, epoch=self.epoch, step=self.step, loss=round(loss.item(), 4)
-                    )
+                    say("step", world_size=self.world_size, epoch=self.epoch, step=self.step, loss=round(loss.item(), 4))
                 time.sleep(max(0.0, began + self.options.step_time - time.monotonic()))
                 began = time.monotonic()
             self.end_epoch()
@@ -237,9 +235,7 @@ class Training:
 
     def loader(self, dataset: Dataset[Any], batch_size: int, sampler: Any = None) -> DataLoader[Any]:
         workers = 0 if isinstance(dataset, TensorDataset) else self.options.workers
-        return DataLoader(
-            dataset, batch_size, sampler=sampler, num_workers=workers, worker_init_fn=let_end if workers else None
-        )
+        return DataLoader(dataset, batch_size, sampler=sampler, num_workers=workers, worker_init_fn=let_end if workers else None)
 
     def end_epoch(self) -> None:
         accuracy = self.accuracy() if self.rank == 0 else 0.0
@@ -285,26 +281,18 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--data", default="digits", help="digits, or a folder with train/ and val/ of images by class")
     parser.add_argument("--data-file", default=DIGITS, help="digits.csv.gz, beside this script by default")
     parser.add_argument("--side", type=int, default=64, help="images are scaled to this many pixels, at least 8")
-    parser.add_argument(
-        "--workers", type=int, default=2, help="processes that load images, for each process that trains"
-    )
+    parser.add_argument("--workers", type=int, default=2, help="processes that load images, for each process that trains")
     parser.add_argument("--model", default="auto", help="auto, or a network of torchvision, such as resnet101")
     parser.add_argument("--run-dir", default=os.environ.get("MUSTER_RUN_DIR", "/workspace/shared/run"))
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=60, help="of all workers together")
     parser.add_argument("--width", type=int, default=256, help="of the layers: the work of a step")
-    parser.add_argument(
-        "--step-time", type=float, default=0.0, help="seconds that a step takes at least: a larger model's"
-    )
-    parser.add_argument(
-        "--last-time", type=float, default=0.0, help="seconds that the first worker works on when the others have ended"
-    )
+    parser.add_argument("--step-time", type=float, default=0.0, help="seconds that a step takes at least: a larger model's")
+    parser.add_argument("--last-time", type=float, default=0.0, help="seconds that the first worker works on when the others have ended")
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--timeout", type=float, default=60, help="seconds without an answer of the other workers")
-    parser.add_argument(
-        "--patience", type=float, default=15, help="seconds for the agent to end us after a peer is lost"
-    )
+    parser.add_argument("--patience", type=float, default=15, help="seconds for the agent to end us after a peer is lost")
     return parser.parse_args()
 
 

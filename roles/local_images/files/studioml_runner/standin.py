@@ -153,17 +153,11 @@ class Settings:
     tls: bool
     management: str
     poll: float = dataclasses.field(default_factory=lambda: float(setting("MUSTER_POLL_SECONDS", "5")))
-    match: re.Pattern[str] = dataclasses.field(
-        default_factory=lambda: re.compile(setting("QUEUE_MATCH", "^(rmq|sqs)_.*$"))
-    )
+    match: re.Pattern[str] = dataclasses.field(default_factory=lambda: re.compile(setting("QUEUE_MATCH", "^(rmq|sqs)_.*$")))
     mismatch: str = dataclasses.field(default_factory=lambda: setting("QUEUE_MISMATCH"))
     keys: Path = dataclasses.field(default_factory=lambda: Path(setting("ENCRYPT_DIR", "./certs/message")))
-    signers: Path = dataclasses.field(
-        default_factory=lambda: Path(setting("REQUEST_SIGNATURES_DIR", "./certs/queues/signing"))
-    )
-    readers: Path = dataclasses.field(
-        default_factory=lambda: Path(setting("RESPONSE_SIGNATURES_DIR", "./certs/queues/response-encrypt"))
-    )
+    signers: Path = dataclasses.field(default_factory=lambda: Path(setting("REQUEST_SIGNATURES_DIR", "./certs/queues/signing")))
+    readers: Path = dataclasses.field(default_factory=lambda: Path(setting("RESPONSE_SIGNATURES_DIR", "./certs/queues/response-encrypt")))
     clear_text: bool = dataclasses.field(default_factory=lambda: setting("CLEAR_TEXT_MESSAGES") == "true")
     env_secrets: bool = dataclasses.field(default_factory=lambda: setting("ALLOW_ENV_SECRETS") == "true")
 
@@ -212,9 +206,7 @@ def size(text: object) -> int:
 def check_settings() -> None:
     """End as the runner does at its start."""
     if size(setting("CACHE_SIZE", "1gib")) < GIBIBYTE:
-        raise SystemExit(
-            "option cache-size was ignored, too small to be useful, less than 1Gb (cmd/runner/cache.go:50)"
-        )
+        raise SystemExit("option cache-size was ignored, too small to be useful, less than 1Gb (cmd/runner/cache.go:50)")
 
 
 def store_authorities() -> str | None:
@@ -225,17 +217,11 @@ def store_authorities() -> str | None:
     try:
         length = Path(path).stat().st_size
     except OSError:
-        raise Refused(
-            "unable to read a PEM, or Certificate file from disk for S3 security (internal/s3/s3.go:137)"
-        ) from None
+        raise Refused("unable to read a PEM, or Certificate file from disk for S3 security (internal/s3/s3.go:137)") from None
     if length > STORE_CA_MAX:
-        raise Refused(
-            "the PEM, or Certificate file is suspicously large, too large to be a PEM file (internal/s3/s3.go:140)"
-        )
+        raise Refused("the PEM, or Certificate file is suspicously large, too large to be a PEM file (internal/s3/s3.go:140)")
     if not length:
-        raise Refused(
-            "PEM, or Certificate file was empty, PEM data is needed when the file name is specified (internal/s3/s3.go:147)"
-        )
+        raise Refused("PEM, or Certificate file was empty, PEM data is needed when the file name is specified (internal/s3/s3.go:147)")
     return path
 
 
@@ -313,9 +299,7 @@ def check_signature(message: t.Mapping[str, t.Any], queue: str, folder: Path) ->
         head = b"".join(len(part).to_bytes(4, "big") + part for part in (ALGORITHM,)) + (64).to_bytes(4, "big")
         public.verify(raw.removeprefix(head), str(message["payload"]).encode())
     except (ValueError, IndexError, InvalidSignature):
-        raise Refused(
-            f"the signature is not by the key of {prefix}, with which requests of queue {queue} are checked"
-        ) from None
+        raise Refused(f"the signature is not by the key of {prefix}, with which requests of queue {queue} are checked") from None
 
 
 def oaep() -> t.Any:
@@ -484,9 +468,7 @@ def cause_of(error: object) -> str:
     if isinstance(error, TimeoutError):
         return "i/o timeout"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return (
-            f"tls: failed to verify certificate: x509: certificate signed by unknown authority ({error.verify_message})"
-        )
+        return f"tls: failed to verify certificate: x509: certificate signed by unknown authority ({error.verify_message})"
     return type(error).__name__
 
 
@@ -549,9 +531,7 @@ class Artifact:
         import botocore.config
 
         retries = {"max_attempts": 3, "mode": "standard"}
-        style = botocore.config.Config(
-            signature_version="s3v4", s3={"addressing_style": "path"}, retries=retries, connect_timeout=PATIENCE
-        )
+        style = botocore.config.Config(signature_version="s3v4", s3={"addressing_style": "path"}, retries=retries, connect_timeout=PATIENCE)
         return boto3.client(
             "s3", endpoint_url=self.endpoint, verify=self.authorities, aws_access_key_id=self.credentials[0],
             aws_secret_access_key=self.credentials[1], region_name=self.region, config=style,
@@ -596,13 +576,9 @@ def stored(place: Artifact, doing: str) -> t.Iterator[None]:
     except botocore.exceptions.ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", ""))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        raise Refused(
-            f"{doing} {place.bucket}/{place.key} of {place.endpoint} failed: {code} (status {status})"
-        ) from None
+        raise Refused(f"{doing} {place.bucket}/{place.key} of {place.endpoint} failed: {code} (status {status})") from None
     except botocore.exceptions.BotoCoreError as error:
-        raise Refused(
-            f"{doing} {place.bucket}/{place.key} of {place.endpoint} failed: {type(error).__name__}"
-        ) from None
+        raise Refused(f"{doing} {place.bucket}/{place.key} of {place.endpoint} failed: {type(error).__name__}") from None
 
 
 def check_bucket(place: Artifact) -> None:
@@ -866,9 +842,7 @@ class Runner:
         output = folder / "output"
         output.mkdir(exist_ok=True)
         with (output / "output").open("wb") as file:
-            told = {
-                "experiment": {"key": request["experiment"].get("key"), "project": request["experiment"].get("project")}
-            }
+            told = {"experiment": {"key": request["experiment"].get("key"), "project": request["experiment"].get("project")}}
             for row in (
                 told,
                 {"host": socket.gethostname()},
@@ -918,9 +892,7 @@ def report_text(experiment: str, word: str, fields: t.Mapping[str, str]) -> str:
     """A report in the text form of upstream's proto/reports.proto."""
     now = time.time()
     moment = f"{{ seconds: {int(now)} nanos: {int(now % 1 * 1e9)} }}"
-    more = " ".join(
-        f"fields {{ key: {json.dumps(name)} value: {json.dumps(value)} }}" for name, value in fields.items()
-    )
+    more = " ".join(f"fields {{ key: {json.dumps(name)} value: {json.dumps(value)} }}" for name, value in fields.items())
     return (
         f"time {moment} experiment_id {{ value: {json.dumps(experiment)} }} unique_id {{ value: {json.dumps(secrets.token_hex(8))} }} "
         f"executor_id {{ value: {json.dumps(socket.gethostname())} }} "

@@ -69,9 +69,7 @@ def load(settings: Settings) -> Dataset:
         with _opened(settings.data) as handle:
             return _scan(settings, handle)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise SettingsError(
-            f"cannot read {settings.data}: {error}; set MUSTER_DATA to a CSV file in the pod"
-        ) from error
+        raise SettingsError(f"cannot read {settings.data}: {error}; set MUSTER_DATA to a CSV file in the pod") from error
 
 
 def _opened(path: str) -> BinaryIO:
@@ -121,9 +119,7 @@ def _offsets(path: str, handle: BinaryIO, columns: int) -> Iterator[int]:
         yield offset
 
 
-def _scales(
-    settings: Settings, place: dict[str, int], handle: BinaryIO, held_out: Sequence[int]
-) -> list[tuple[float, float]]:
+def _scales(settings: Settings, place: dict[str, int], handle: BinaryIO, held_out: Sequence[int]) -> list[tuple[float, float]]:
     """Mean and deviation of each dense column, both of the training rows alone."""
     labels: tuple[set[float], set[float]] = (set(), set())  # of the training rows, of the others
     held = bytearray(max(held_out) + 1)
@@ -160,8 +156,7 @@ def _matches(settings: Settings, value: str, where: str) -> bool:
         return settings.label_rule.matches(value)
     except ValueError:
         raise SettingsError(
-            f"{settings.data}, {where}: {settings.label_column}={value!r} is not a number; use '== value' in "
-            "MUSTER_LABEL_RULE for text"
+            f"{settings.data}, {where}: {settings.label_column}={value!r} is not a number; use '== value' in MUSTER_LABEL_RULE for text"
         ) from None
 
 
@@ -172,8 +167,7 @@ def _float(settings: Settings, column: str, text: str, where: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise SettingsError(
-            f"{settings.data}, {where}: {column}={text!r} is not a number; make it an ID column "
-            "(MUSTER_ID_COLUMNS) or repair the file"
+            f"{settings.data}, {where}: {column}={text!r} is not a number; make it an ID column (MUSTER_ID_COLUMNS) or repair the file"
         )
     return value
 
@@ -207,10 +201,7 @@ class Plan:
     def requests(self) -> list[tuple[int, int]]:
         """(first batch, number of batches) of each request of an epoch."""
         cuts = range(0, self.steps, self.steps_per_request)
-        return [
-            (start * self.world_size, min(self.steps_per_request, self.steps - start) * self.world_size)
-            for start in cuts
-        ]
+        return [(start * self.world_size, min(self.steps_per_request, self.steps - start) * self.world_size) for start in cuts]
 
 
 def plan(train_rows: int, settings: Settings, world_size: int, loaders: int) -> Plan:

@@ -135,9 +135,7 @@ class Exchange:
     def checkpoint(self, state: dict[str, Any], fingerprint: str) -> Path:
         """The folder of the valid checkpoint, which must fit the settings."""
         if not state:
-            raise SettingsError(
-                f"there is no checkpoint in {self.run_dir}; name the run by MUSTER_RUN_DIR, or train first"
-            )
+            raise SettingsError(f"there is no checkpoint in {self.run_dir}; name the run by MUSTER_RUN_DIR, or train first")
         if state.get("fingerprint") != fingerprint:
             raise SettingsError(
                 f"the checkpoint in {self.run_dir} was made with other columns, label, split or model; "

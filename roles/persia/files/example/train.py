@@ -154,9 +154,7 @@ class Trainer:
 
     def note(self, epoch: int, trained: list[int]) -> None:
         """What this rank trained of an epoch. The checkpoint has it, too, so that the last log tells of every attempt that counts."""
-        self.history.append(
-            {"attempt": self.attempt, "epoch": epoch + 1, "batches": ranges(trained), "time": round(time.time(), 2)}
-        )
+        self.history.append({"attempt": self.attempt, "epoch": epoch + 1, "batches": ranges(trained), "time": round(time.time(), 2)})
         self.tell(self.history[-1:])
 
     @staticmethod

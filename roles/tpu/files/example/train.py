@@ -118,9 +118,7 @@ def train(state: dict[str, Any], pixels: Any, labels: Any, samples: Any) -> tupl
 def run(options: argparse.Namespace) -> None:
     first, hosts = jax.process_index() == 0, jax.process_count()
     if options.batch_size % jax.device_count() or TRAINED % options.batch_size:
-        sys.exit(
-            f"--batch-size {options.batch_size}: {TRAINED} has to be a multiple of it, and it one of {jax.device_count()}"
-        )
+        sys.exit(f"--batch-size {options.batch_size}: {TRAINED} has to be a multiple of it, and it one of {jax.device_count()}")
     pixels, labels, test_pixels, test_labels = digits(options.data_file)
     mesh = Mesh(np.array(jax.devices()), ("data",))
     shared = NamedSharding(mesh, PartitionSpec("data"))
@@ -139,10 +137,7 @@ def run(options: argparse.Namespace) -> None:
             # Each host takes its part of the batch, in the order of the devices.
             chosen = batch_of(step, options.batch_size, options.seed)
             mine = np.split(chosen, hosts)[jax.process_index()]
-            parts = [
-                jax.make_array_from_process_local_data(shared, part)
-                for part in (pixels[mine], labels[mine], mine.astype(np.int32))
-            ]
+            parts = [jax.make_array_from_process_local_data(shared, part) for part in (pixels[mine], labels[mine], mine.astype(np.int32))]
             state, loss = compiled(state, *parts)
             checkpoints.save(step + 1, args=ocp.args.StandardSave(state))
             if first and ((step + 1) % options.tell_every == 0 or step + 1 == options.steps):

@@ -27,10 +27,7 @@ class Work:
 
     @property
     def body(self) -> str:
-        rows = [
-            {"name": name, "datatype": "FP32", "shape": shape, "data": data}
-            for name, (shape, data) in self.inputs.items()
-        ]
+        rows = [{"name": name, "datatype": "FP32", "shape": shape, "data": data} for name, (shape, data) in self.inputs.items()]
         return json.dumps({"inputs": rows})
 
 

@@ -13,9 +13,7 @@ from ..state import ACCOUNT, Body, now, number, role
 from .account import Account, Cluster, Handler, missing, show
 
 POLICIES = ("AmazonEKSClusterAdminPolicy", "AmazonEKSAdminPolicy", "AmazonEKSEditPolicy", "AmazonEKSViewPolicy")
-NO_ROLE = (
-    "Role provided in the request does not exist."  # as terraform-provider-aws, pod_identity_association.go, knows it
-)
+NO_ROLE = "Role provided in the request does not exist."  # as terraform-provider-aws, pod_identity_association.go, knows it
 
 
 # What EKS says of principals and names. Sources: terraform-provider-aws, access_entry.go (which also repeats the first: a new role is not
@@ -65,9 +63,7 @@ def _entry(cluster: Cluster, principal: str) -> Body:
 def create_entry(account: Account, params: Body) -> Body:
     cluster, principal = _with_entries(account, params["clusterName"]), params["principalArn"]
     if principal in cluster.entries:
-        raise Refused(
-            "ResourceInUseException", "The specified access entry resource is already in use on this cluster.", 409
-        )
+        raise Refused("ResourceInUseException", "The specified access entry resource is already in use on this cluster.", 409)
     _refuse_principal(principal)
     _refuse_names(params)
     kind = params.get("type", "STANDARD")
@@ -112,9 +108,7 @@ def delete_entry(account: Account, params: Body) -> Body:
 
 def associate_policy(account: Account, params: Body) -> Body:
     cluster = _with_entries(account, params["clusterName"])
-    if JOURNAL.fault(
-        "entry_not_visible", "AssociateAccessPolicy"
-    ):  # terraform-provider-aws, access_policy_association.go, repeats it
+    if JOURNAL.fault("entry_not_visible", "AssociateAccessPolicy"):  # terraform-provider-aws, access_policy_association.go, repeats it
         missing(f"The specified principalArn could not be found: {params['principalArn']}")
     _entry(cluster, params["principalArn"])
     arn, scope = params["policyArn"], params["accessScope"]
@@ -192,8 +186,7 @@ def associations(account: Account, params: Body) -> Body:
     found = [
         {k: a[k] for k in ("clusterName", "namespace", "serviceAccount", "associationArn", "associationId")}
         for a in account.cluster(params["clusterName"]).associations.values()
-        if params.get("namespace") in (None, a["namespace"])
-        and params.get("serviceAccount") in (None, a["serviceAccount"])
+        if params.get("namespace") in (None, a["namespace"]) and params.get("serviceAccount") in (None, a["serviceAccount"])
     ]
     return {"associations": found}
 

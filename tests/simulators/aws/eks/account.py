@@ -54,9 +54,7 @@ class Account:
         """The cluster, ready for a change."""
         found = self.cluster(name)
         if found.status != "ACTIVE":
-            raise Refused(
-                "ResourceInUseException", f"Cannot modify cluster {name} currently in status {found.status}", 409
-            )
+            raise Refused("ResourceInUseException", f"Cannot modify cluster {name} currently in status {found.status}", 409)
         return found
 
 

@@ -40,9 +40,7 @@ def _checked(params: Body) -> None:
         try:
             json.loads(text)
         except ValueError as error:
-            raise Refused(
-                "InvalidParameterException", "ConfigurationValue provided in request is not supported"
-            ) from error
+            raise Refused("InvalidParameterException", "ConfigurationValue provided in request is not supported") from error
     if arn := params.get("serviceAccountRoleArn"):
         role(
             arn,
@@ -72,9 +70,7 @@ def create(account: Account, params: Body) -> Body:
         "podIdentityAssociations": _associate(account, cluster, params, name),
     }
     if params.get("resolveConflicts") == "PRESERVE":  # message: eksctl-io/eksctl#5880
-        raise Refused(
-            "InvalidParameterException", "Resolve conflicts option preserve is not supported for operation CreateAddon"
-        )
+        raise Refused("InvalidParameterException", "Resolve conflicts option preserve is not supported for operation CreateAddon")
     item = Item(body)
     cluster.addons.items[name] = item
     fault = JOURNAL.fault("create_failed", "CreateAddon")
@@ -223,9 +219,7 @@ def versions(_account: Account, params: Body) -> Body:
                     compatibility["defaultVersion"] = True
             rows.append({"addonName": name, "addonVersions": fitting})
     if "addonName" in params and not rows:
-        raise Refused(
-            "InvalidParameterException", f"Addon {params['addonName']} is not supported for this Kubernetes version"
-        )
+        raise Refused("InvalidParameterException", f"Addon {params['addonName']} is not supported for this Kubernetes version")
     return {"addons": rows}
 
 

@@ -228,9 +228,7 @@ def delete(account: Account, params: Body) -> Body:
         unplug(account.region, cluster.interfaces)
         # EKS leaves its group behind where something else is in it (github.com/aws/aws-k8s-tester/pull/416).
         with suppress(DependencyViolationError):
-            ec2(account.region).delete_security_group(
-                group_id=cluster.body["resourcesVpcConfig"]["clusterSecurityGroupId"]
-            )
+            ec2(account.region).delete_security_group(group_id=cluster.body["resourcesVpcConfig"]["clusterSecurityGroupId"])
         del account.clusters[params["name"]]
 
     cluster.start("DELETING", GONE, over)
@@ -241,9 +239,7 @@ def update_version(account: Account, params: Body) -> Body:
     cluster = account.active(params["name"])
     now_at, desired = cluster.body["version"], params["version"]
     if desired not in VERSIONS or VERSIONS.index(desired) != VERSIONS.index(now_at) + 1:
-        raise Refused(
-            "InvalidParameterException", f"Unsupported Kubernetes minor version update from {now_at} to {desired}"
-        )
+        raise Refused("InvalidParameterException", f"Unsupported Kubernetes minor version update from {now_at} to {desired}")
     behind = [n for n, g in cluster.nodegroups.items.items() if g.body["version"] != now_at]
     if behind:
         raise Refused(
@@ -282,8 +278,7 @@ def update_config(account: Account, params: Body) -> Body:
         "EndpointAccessUpdate": doors and (lambda: _open(cluster, doors)),
         "LoggingUpdate": params.get("logging") and (lambda: _log(account, cluster, params["logging"])),
         "AccessConfigUpdate": params.get("accessConfig") and (lambda: _authenticate(cluster, params["accessConfig"])),
-        "UpgradePolicyUpdate": params.get("upgradePolicy")
-        and (lambda: cluster.body.update(upgradePolicy=params["upgradePolicy"])),
+        "UpgradePolicyUpdate": params.get("upgradePolicy") and (lambda: cluster.body.update(upgradePolicy=params["upgradePolicy"])),
         "DeletionProtectionUpdate": "deletionProtection" in params
         and (lambda: cluster.body.update(deletionProtection=params["deletionProtection"])),
     }
@@ -310,9 +305,7 @@ def _refuse_idle(cluster: Cluster, kind: str, params: Body, doors: Body) -> None
         before, after = body["accessConfig"]["authenticationMode"], params["accessConfig"]["authenticationMode"]
         # A way back does not exist (UpdateAccessConfigRequest; EKS user guide, "Change authentication mode").
         if MODES.index(after) <= MODES.index(before):
-            raise Refused(
-                "InvalidParameterException", f"Unsupported authentication mode update from {before} to {after}"
-            )
+            raise Refused("InvalidParameterException", f"Unsupported authentication mode update from {before} to {after}")
 
 
 def _refuse_other_zones(account: Account, cluster: Cluster, desired: list[str]) -> None:

@@ -43,8 +43,7 @@ def _in(address: str, ranges: list[str]) -> bool:
 
 
 RESERVED = [
-    ipaddress.ip_network(one)
-    for one in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16")
+    ipaddress.ip_network(one) for one in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16")
 ]
 
 

@@ -44,9 +44,7 @@ def _find(cluster: Cluster, name: str) -> Item:
 def _ready(cluster: Cluster, name: str) -> Item:
     found = _find(cluster, name)
     if found.status not in ("ACTIVE", "DEGRADED"):
-        raise Refused(
-            "ResourceInUseException", f"Nodegroup cannot be updated as it is currently not in Active State: {name}", 409
-        )
+        raise Refused("ResourceInUseException", f"Nodegroup cannot be updated as it is currently not in Active State: {name}", 409)
     return found
 
 
@@ -59,9 +57,7 @@ def create(account: Account, params: Body) -> Body:
             409,
         )
     if params.get("version", cluster.body["version"]) != cluster.body["version"]:
-        raise Refused(
-            "InvalidParameterException", f"Requested Nodegroup version {params['version']} is not that of the cluster"
-        )
+        raise Refused("InvalidParameterException", f"Requested Nodegroup version {params['version']} is not that of the cluster")
     pending_reason = "Following required service principals [ec2.amazonaws.com] were not found in the trust relationships of nodeRole {arn}"
     needs_policies(role(params["nodeRole"], "ec2.amazonaws.com", "CreateNodegroup", pending_reason), NODE_POLICIES)
     places = subnets(account.region, params["subnets"])
@@ -95,11 +91,7 @@ def _beyond_quota(body: Body) -> Body:
     """A new account may start no instance of the families G and VT (klothoplatform/klotho#311, with the message; on spot
     aws-deepracer-community/deepracer-on-the-spot#55 and NixOS/nixops-aws#41)."""
     wanted = body["scalingConfig"].get("desiredSize", 0)
-    if (
-        not wanted
-        or not any(kind.startswith(("g", "vt")) for kind in body.get("instanceTypes", []))
-        or SETTINGS.quotas["gpus"]
-    ):
+    if not wanted or not any(kind.startswith(("g", "vt")) for kind in body.get("instanceTypes", [])) or SETTINGS.quotas["gpus"]:
         return {}
     reason = "Could not launch Spot Instances. MaxSpotInstanceCountExceeded - Max spot instance count exceeded"
     if body["capacityType"] == "ON_DEMAND":
@@ -152,9 +144,7 @@ def _consistent(params: Body) -> None:
     if None not in (low, desired, high) and not low <= desired <= high:
         raise Refused("InvalidParameterException", f"desired capacity {desired} is not between {low} and {high}")
     if params.get("launchTemplate") and any(params.get(k) for k in ("diskSize", "remoteAccess")):
-        raise Refused(
-            "InvalidParameterException", "Disk size and remote access must be specified within the launch template"
-        )
+        raise Refused("InvalidParameterException", "Disk size and remote access must be specified within the launch template")
     update_config = params.get("updateConfig", {})
     if "maxUnavailable" in update_config and "maxUnavailablePercentage" in update_config:
         raise Refused("InvalidParameterException", "maxUnavailable and maxUnavailablePercentage exclude each other")

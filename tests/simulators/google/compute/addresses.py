@@ -41,11 +41,7 @@ def _insert(asked: Asked) -> Body:
         body.setdefault("purpose", "GCE_ENDPOINT")
         body.setdefault("networkTier", "PREMIUM")
     region = where(asked).removeprefix("regions/")
-    short = (
-        quotas.exceeded(asked, found, region, {"STATIC_ADDRESSES": 1.0})
-        if "regions/" in where(asked) and kind == "EXTERNAL"
-        else None
-    )
+    short = quotas.exceeded(asked, found, region, {"STATIC_ADDRESSES": 1.0}) if "regions/" in where(asked) and kind == "EXTERNAL" else None
     return insert(asked, body, lambda: body.update(status="RESERVED"), short)
 
 

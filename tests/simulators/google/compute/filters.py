@@ -20,9 +20,7 @@ def chosen(rows: list[Body], text: str) -> list[Body]:
     while at < len(text):
         match = TERM.match(text, at)
         if match is None or text[at:].upper().startswith("OR "):
-            raise Refused(
-                400, f"Invalid value for field 'filter': '{text}'. Invalid list filter expression.", reason="invalid"
-            )
+            raise Refused(400, f"Invalid value for field 'filter': '{text}'. Invalid list filter expression.", reason="invalid")
         terms.append((match[1], match[2], match[3].strip("\"'")))
         at = match.end()
     return [row for row in rows if all(_holds(_value(row, name), operator, wanted) for name, operator, wanted in terms)]

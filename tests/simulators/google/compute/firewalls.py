@@ -47,9 +47,7 @@ def _check(body: Body) -> None:
         raise Refused(400, text, reason="badRequest")
     tags = body.get("sourceTags") or body.get("targetTags")
     if tags and (body.get("sourceServiceAccounts") or body.get("targetServiceAccounts")):
-        raise _invalid(
-            "targetServiceAccounts", "", "Tags and service accounts cannot be used together."
-        )  # assumed: the wording
+        raise _invalid("targetServiceAccounts", "", "Tags and service accounts cannot be used together.")  # assumed: the wording
     if not 0 <= int(body["priority"]) <= 65535:
         raise _invalid("priority", body["priority"], "Must be between 0 and 65535.")
 
@@ -89,15 +87,11 @@ def _defaults(body: Body) -> Body:
             body.pop(name, None)
     for rule in [*(body.get("allowed") or []), *(body.get("denied") or [])]:
         # By its name or its number; case does not matter.
-        rule["IPProtocol"] = {"6": "tcp", "17": "udp", "1": "icmp"}.get(
-            str(rule["IPProtocol"]), str(rule["IPProtocol"])
-        )
+        rule["IPProtocol"] = {"6": "tcp", "17": "udp", "1": "icmp"}.get(str(rule["IPProtocol"]), str(rule["IPProtocol"]))
         if not rule.get("ports"):
             rule.pop("ports", None)
     log = body.get("logConfig") or {}
-    body["logConfig"] = (
-        {"enable": True, "metadata": "INCLUDE_ALL_METADATA", **log} if log.get("enable") else {"enable": False}
-    )
+    body["logConfig"] = {"enable": True, "metadata": "INCLUDE_ALL_METADATA", **log} if log.get("enable") else {"enable": False}
     return body
 
 
@@ -127,9 +121,7 @@ def _fixed(asked: Asked, before: Body, after: Body) -> None:
 def _patch(asked: Asked) -> Body:
     thing = find(asked)
     known = asked.method.schemas["Firewall"]["properties"]
-    wanted = {
-        name: value for name, value in asked.body.items() if "[Output Only]" not in known[name].get("description", "")
-    }
+    wanted = {name: value for name, value in asked.body.items() if "[Output Only]" not in known[name].get("description", "")}
     after = {**thing.body, **wanted}
     if "network" in wanted:
         after["network"] = refer(asked, wanted["network"], "networks", "resource.network").body["selfLink"]

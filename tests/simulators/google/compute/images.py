@@ -41,9 +41,7 @@ def _get(asked: Asked) -> Body:
     for row in _rows(str(asked.params["project"])):
         if row["name"] == asked.params["image"]:
             return row
-    raise Refused(
-        404, f"The resource 'projects/{asked.params['project']}/global/images/{asked.params['image']}' was not found"
-    )
+    raise Refused(404, f"The resource 'projects/{asked.params['project']}/global/images/{asked.params['image']}' was not found")
 
 
 @handles("compute.images.list")

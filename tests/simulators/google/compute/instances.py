@@ -129,19 +129,13 @@ def _machine_type(asked: Asked) -> Body:
     thing, zone = _stopped(find(asked)), str(asked.params["zone"])
     kind = machines.machine(zone, str(asked.body.get("machineType", "")))
     thing.extra["machine"] = kind
-    return change(
-        asked, thing, {"machineType": link(f"projects/{asked.params['project']}/zones/{zone}/machineTypes/{kind.name}")}
-    )
+    return change(asked, thing, {"machineType": link(f"projects/{asked.params['project']}/zones/{zone}/machineTypes/{kind.name}")})
 
 
 @handles("compute.instances.setServiceAccount")
 def _service_account(asked: Asked) -> Body:
     thing = _stopped(find(asked))
-    rows = (
-        [{"email": asked.body.get("email"), "scopes": asked.body.get("scopes") or []}]
-        if asked.body.get("email")
-        else []
-    )
+    rows = [{"email": asked.body.get("email"), "scopes": asked.body.get("scopes") or []}] if asked.body.get("email") else []
     machines.run_as(asked, project(str(asked.params["project"])), rows)
     return change(asked, thing, {"serviceAccounts": rows or None})
 

@@ -45,11 +45,7 @@ def _aggregated(asked: Asked) -> Body:
     """By place; a place without any carries a warning instead, as the real one does for each."""
     word, folder, scope = KINDS[collection(asked)]
     found = project(str(asked.params["project"]))
-    places = (
-        [f"regions/{r}" for r in catalogue.regions()]
-        if scope == "regions"
-        else [f"zones/{z}" for z in catalogue.zones()]
-    )
+    places = [f"regions/{r}" for r in catalogue.regions()] if scope == "regions" else [f"zones/{z}" for z in catalogue.zones()]
     items: Body = {}
     for place in [*places, "global"]:
         rows = [t.body for key, t in found.shelf(folder).items() if key.startswith(f"projects/{found.id}/{place}/")]
@@ -82,10 +78,6 @@ def _instances(asked: Asked) -> Body:
     rows = [thing.body for key, thing in shelf.items() if key.startswith(start)]
     if asked.id.endswith("listManagedInstances"):
         return {
-            "managedInstances": [
-                {"instance": row["selfLink"], "instanceStatus": row["status"], "currentAction": "NONE"} for row in rows
-            ]
+            "managedInstances": [{"instance": row["selfLink"], "instanceStatus": row["status"], "currentAction": "NONE"} for row in rows]
         }
-    return page(
-        asked, [{"instance": row["selfLink"], "status": row["status"]} for row in rows], "instanceGroupsInstances"
-    )
+    return page(asked, [{"instance": row["selfLink"], "status": row["status"]} for row in rows], "instanceGroupsInstances")

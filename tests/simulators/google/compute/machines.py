@@ -44,16 +44,12 @@ def gpus(zone: str, kind: catalogue.Machine, rows: list[Body]) -> dict[str, int]
         count = int(row.get("acceleratorCount") or 0)
         field = f"guestAccelerators[{index}].acceleratorType"
         if not catalogue.has_gpu(zone, name):
-            raise invalid(
-                field, row.get("acceleratorType"), f"The accelerator type '{name}' does not exist in zone '{zone}'."
-            )
+            raise invalid(field, row.get("acceleratorType"), f"The accelerator type '{name}' does not exist in zone '{zone}'.")
         if kind.gpu:
             if (name, count) != kind.gpu:
                 raise invalid(field, name, f"[{kind.name}, {name}] features are not compatible for creating instance.")
         elif kind.family != "n1" or count not in catalogue.CHOICE.get(name, ()):
-            raise invalid(
-                field, name, f"[{kind.name}, {name}:{count}] features are not compatible for creating instance."
-            )
+            raise invalid(field, name, f"[{kind.name}, {name}:{count}] features are not compatible for creating instance.")
         chosen[name] = count
     if kind.gpu:
         chosen = {kind.gpu[0]: kind.gpu[1]}
@@ -164,9 +160,7 @@ def _subnet(asked: Asked, found: Project, row: Body, field: str, region: str) ->
     if url := row.get("subnetwork"):
         subnet = refer(asked, url, "subnetworks", f"resource.{field}.subnetwork", f"regions/{region}")
         if f"/regions/{region}/" not in subnet.body["selfLink"]:
-            raise invalid(
-                f"{field}.subnetwork", url, f"The subnetwork is not in region {region}."
-            )  # assumed: the wording
+            raise invalid(f"{field}.subnetwork", url, f"The subnetwork is not in region {region}.")  # assumed: the wording
         if row.get("network") and bare(row["network"]).split("/")[-1] != subnet.body["network"].rsplit("/", 1)[-1]:
             raise invalid(f"{field}.subnetwork", url, "The subnetwork is not of the network.")  # assumed: the wording
         return subnet

@@ -63,9 +63,7 @@ def _subnets(found: Project, network: Thing) -> None:
 
     ranges = AUTO.subnets(new_prefix=20)
     for region, cidr in zip(catalogue.regions(), ranges, strict=False):
-        body = describe(
-            found, region, {"name": network.body["name"], "ipCidrRange": str(cidr), "network": network.body["selfLink"]}
-        )
+        body = describe(found, region, {"name": network.body["name"], "ipCidrRange": str(cidr), "network": network.body["selfLink"]})
         found.shelf("subnetworks")[bare(body["selfLink"])] = Thing(body)
         network.body.setdefault("subnetworks", []).append(body["selfLink"])
 
@@ -89,13 +87,9 @@ def _patch(asked: Asked) -> Body:
 
 def _none_runs(asked: Asked, thing: Thing) -> None:
     found = project(str(asked.params["project"]))
-    inside = [
-        found.shelf("instances")[path] for path in users(found, bare(thing.body["selfLink"])) if "/instances/" in path
-    ]
+    inside = [found.shelf("instances")[path] for path in users(found, bare(thing.body["selfLink"])) if "/instances/" in path]
     if any(instance.body["status"] == "RUNNING" for instance in inside):
-        raise Refused(
-            400, "Network MTU cannot be changed while VMs are running in it.", reason="invalid"
-        )  # assumed: the wording
+        raise Refused(400, "Network MTU cannot be changed while VMs are running in it.", reason="invalid")  # assumed: the wording
 
 
 @handles("compute.networks.switchToCustomMode")
@@ -111,14 +105,8 @@ def _delete(asked: Asked) -> Body:
         from .subnetworks import is_auto
 
         shelf = found.shelf("subnetworks")
-        own = [
-            path
-            for path, one in shelf.items()
-            if one.body["network"] == thing.body["selfLink"] and is_auto(thing.body, one.body)
-        ]
-        if not any(users(found, path) for path in own) and not set(users(found, bare(thing.body["selfLink"]))) - set(
-            own
-        ):
+        own = [path for path, one in shelf.items() if one.body["network"] == thing.body["selfLink"] and is_auto(thing.body, one.body)]
+        if not any(users(found, path) for path in own) and not set(users(found, bare(thing.body["selfLink"]))) - set(own):
             for path in own:
                 del shelf[path]
     return remove(asked, thing, late_refusal=True)

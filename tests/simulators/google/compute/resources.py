@@ -68,9 +68,7 @@ def where(asked: Asked) -> str:
     for name, known in (("region", catalogue.regions()), ("zone", catalogue.zones())):
         if name in asked.params and f"/{name}s/" in asked.path:
             if asked.params[name] not in known:
-                raise Refused(
-                    400, f"Invalid value for field '{name}': '{asked.params[name]}'. Unknown {name}.", reason="invalid"
-                )
+                raise Refused(400, f"Invalid value for field '{name}': '{asked.params[name]}'. Unknown {name}.", reason="invalid")
             return f"{name}s/{asked.params[name]}"
     return "global"
 
@@ -147,9 +145,7 @@ def users(found: Project, path: str) -> list[str]:
         for key, thing in shelf.items():
             if key == path or not str(thing.body.get("selfLink", "")).startswith(ROOT):
                 continue
-            shown = {
-                k: v for k, v in thing.body.items() if k not in (*BACK.get(name, ()), "selfLink", "selfLinkWithId")
-            }
+            shown = {k: v for k, v in thing.body.items() if k not in (*BACK.get(name, ()), "selfLink", "selfLinkWithId")}
             if any(bare(text) == path for text in texts(shown)):
                 hits.append(bare(thing.body["selfLink"]))
     return hits

@@ -31,13 +31,9 @@ def _nats(asked: Asked, body: Body) -> None:
     for index, nat in enumerate(body.get("nats") or []):
         field = f"resource.nats[{index}]"
         if not re.fullmatch(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?", names[index]):
-            raise _invalid(
-                f"{field}.name", names[index], "Must be a match of regex '[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?'"
-            )
+            raise _invalid(f"{field}.name", names[index], "Must be a match of regex '[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?'")
         if names.count(names[index]) > 1:
-            raise _invalid(
-                f"{field}.name", names[index], "The name of a NAT must be unique in its router."
-            )  # assumed: the wording
+            raise _invalid(f"{field}.name", names[index], "The name of a NAT must be unique in its router.")  # assumed: the wording
         option, addresses = nat.get("natIpAllocateOption"), nat.get("natIps") or []
         if option not in ("AUTO_ONLY", "MANUAL_ONLY") or bool(addresses) != (option == "MANUAL_ONLY"):
             text = "NAT IPs must be given for MANUAL_ONLY, and only then."  # assumed: the wording
@@ -47,17 +43,11 @@ def _nats(asked: Asked, body: Body) -> None:
             del nat["natIps"]
         wide = nat.get("sourceSubnetworkIpRangesToNat")
         if wide not in (*ALL, "LIST_OF_SUBNETWORKS"):
-            raise _invalid(
-                f"{field}.sourceSubnetworkIpRangesToNat", wide or "", "It has to be specified."
-            )  # assumed: the wording
+            raise _invalid(f"{field}.sourceSubnetworkIpRangesToNat", wide or "", "It has to be specified.")  # assumed: the wording
         if bool(nat.get("subnetworks")) != (wide == "LIST_OF_SUBNETWORKS"):
-            raise _invalid(
-                f"{field}.subnetworks", "", "They must be given for LIST_OF_SUBNETWORKS, and only then."
-            )  # assumed: the wording
+            raise _invalid(f"{field}.subnetworks", "", "They must be given for LIST_OF_SUBNETWORKS, and only then.")  # assumed: the wording
         for one, row in enumerate(nat.get("subnetworks") or []):
-            row["name"] = refer(asked, row.get("name", ""), "subnetworks", f"{field}.subnetworks[{one}].name").body[
-                "selfLink"
-            ]
+            row["name"] = refer(asked, row.get("name", ""), "subnetworks", f"{field}.subnetworks[{one}].name").body["selfLink"]
         for name, value in NAT.items():
             nat.setdefault(name, value)
         if nat.get("logConfig"):
@@ -142,11 +132,7 @@ def _release(asked: Asked, body: Body, after: Body) -> None:
 def _change(asked: Asked) -> Body:
     thing = find(asked)
     before = dict(thing.body)
-    given = {
-        name: value
-        for name, value in asked.body.items()
-        if name not in ("id", "creationTimestamp", "selfLink", "kind", "region")
-    }
+    given = {name: value for name, value in asked.body.items() if name not in ("id", "creationTimestamp", "selfLink", "kind", "region")}
     kept = (
         thing.body
         if asked.id.endswith("patch")
@@ -154,9 +140,7 @@ def _change(asked: Asked) -> Body:
     )
     after = {**kept, **given}
     if bare(str(after["network"])) not in (bare(before["network"]), bare(before["network"]).split("/", 2)[-1]):
-        raise _invalid(
-            "resource.network", after["network"], "The network of a router cannot be changed."
-        )  # assumed: the wording
+        raise _invalid("resource.network", after["network"], "The network of a router cannot be changed.")  # assumed: the wording
     after["network"] = link(bare(before["network"]))
     _nats(asked, after)
 
@@ -176,8 +160,5 @@ def _delete(asked: Asked) -> Body:
 @handles("compute.routers.getRouterStatus")
 def _status(asked: Asked) -> Body:
     body = find(asked).body
-    rows = [
-        {"name": nat["name"], "minExtraNatIpsNeeded": 0, "numVmEndpointsWithNatMappings": 0}
-        for nat in body.get("nats", [])
-    ]
+    rows = [{"name": nat["name"], "minExtraNatIpsNeeded": 0, "numVmEndpointsWithNatMappings": 0} for nat in body.get("nats", [])]
     return {"kind": "compute#routerStatusResponse", "result": {"network": body["network"], "natStatus": rows}}

@@ -156,9 +156,7 @@ def _insert(asked: Asked) -> Body:
 def _patch(asked: Asked) -> Body:
     found, thing = project(str(asked.params["project"])), find(asked)
     same(asked.body.get("fingerprint"), thing.body["fingerprint"], STALE)
-    wanted = {
-        name: value for name, value in asked.body.items() if name != "fingerprint" and thing.body.get(name) != value
-    }
+    wanted = {name: value for name, value in asked.body.items() if name != "fingerprint" and thing.body.get(name) != value}
     for name, value in wanted.items():
         if name not in CHANGEABLE:
             text = f"Invalid value for field 'resource.{name}': '{value}'. The field cannot be changed by a patch."  # assumed: the wording
@@ -175,19 +173,16 @@ def _patch(asked: Asked) -> Body:
 def _still_used(found: Project, thing: Thing, after: list[Body]) -> None:
     """Of the ranges of clusters none may go or change."""
     left = {(one["rangeName"], one["ipCidrRange"]) for one in after}
-    gone = [
-        one for one in thing.body.get("secondaryIpRanges", []) if (one["rangeName"], one["ipCidrRange"]) not in left
-    ]
+    gone = [one for one in thing.body.get("secondaryIpRanges", []) if (one["rangeName"], one["ipCidrRange"]) not in left]
     for cluster in found.shelf("clusters").values():
         policy = cluster.body.get("ipAllocationPolicy", {})
         for one in gone:
-            if bare(cluster.body["networkConfig"]["subnetwork"]) == bare(thing.body["selfLink"]) and one[
-                "rangeName"
-            ] in (policy.get("clusterSecondaryRangeName"), policy.get("servicesSecondaryRangeName")):
+            if bare(cluster.body["networkConfig"]["subnetwork"]) == bare(thing.body["selfLink"]) and one["rangeName"] in (
+                policy.get("clusterSecondaryRangeName"),
+                policy.get("servicesSecondaryRangeName"),
+            ):
                 text = f"Invalid value for field 'resource.secondaryIpRanges': ''. The secondary range '{one['rangeName']}' is in use"
-                raise Refused(
-                    400, f"{text} by cluster '{cluster.body['name']}'.", reason="invalid"
-                )  # assumed: the wording
+                raise Refused(400, f"{text} by cluster '{cluster.body['name']}'.", reason="invalid")  # assumed: the wording
 
 
 @handles("compute.subnetworks.setPrivateIpGoogleAccess")
@@ -224,9 +219,7 @@ def _delete(asked: Asked) -> Body:
 
     def finish() -> None:
         if network:
-            network.body["subnetworks"] = [
-                url for url in network.body.get("subnetworks", []) if url != thing.body["selfLink"]
-            ]
+            network.body["subnetworks"] = [url for url in network.body.get("subnetworks", []) if url != thing.body["selfLink"]]
 
     return remove(asked, thing, finish=finish)
 
@@ -240,9 +233,7 @@ def _get_policy(asked: Asked) -> Body:
 @handles("compute.subnetworks.setIamPolicy")
 def _set_policy(asked: Asked) -> Body:
     thing = find(asked)
-    thing.extra["policy"] = policies.write(
-        asked, thing.extra.get("policy", {}), asked.body.get("policy") or {}, "subnetwork"
-    )
+    thing.extra["policy"] = policies.write(asked, thing.extra.get("policy", {}), asked.body.get("policy") or {}, "subnetwork")
     return dict(thing.extra["policy"])
 
 

@@ -56,11 +56,7 @@ def _list(asked: Asked) -> Body:
     found = project(parts["projects"])
     if parts["locations"] != "-":
         versions.place(parts["locations"])
-    rows = [
-        shown.cluster(found, thing)
-        for key, thing in found.shelf("clusters").items()
-        if parts["locations"] in ("-", key.split("/")[3])
-    ]
+    rows = [shown.cluster(found, thing) for key, thing in found.shelf("clusters").items() if parts["locations"] in ("-", key.split("/")[3])]
     return {"clusters": rows} if rows else {}
 
 
@@ -140,9 +136,7 @@ def _pools(given: Body) -> list[Body]:
 def _autopilot(given: Body, nodes_given: bool) -> list[Body]:
     """An Autopilot cluster has a channel and Workload Identity, and pools of its own, with 32 pods a node (pulumi/pulumi issue 8638)."""
     if nodes_given:
-        raise Refused(
-            400, "Setting node pools is not allowed on GKE Autopilot clusters."
-        )  # assumed: as other fields, see below
+        raise Refused(400, "Setting node pools is not allowed on GKE Autopilot clusters.")  # assumed: as other fields, see below
     if (given.get("nodePoolDefaults") or {}).get("nodeConfigDefaults"):
         # GoogleCloudPlatform/ai-on-gke issue 820
         text = "Setting node_pool_defaults.node_config_defaults.node_kubelet_config is not allowed on GKE Autopilot clusters."
@@ -150,9 +144,7 @@ def _autopilot(given: Body, nodes_given: bool) -> list[Body]:
     channel = (given.get("releaseChannel") or {}).get("channel")
     given["releaseChannel"] = {"channel": "REGULAR" if channel in (None, "", "UNSPECIFIED") else channel}
     given["workloadIdentityConfig"] = {"workloadPool": f"{PROJECT}.svc.id.goog"}
-    return [
-        {"name": "default-pool", "initialNodeCount": 1, "maxPodsConstraint": {"maxPodsPerNode": "32"}, "config": {}}
-    ]
+    return [{"name": "default-pool", "initialNodeCount": 1, "maxPodsConstraint": {"maxPodsPerNode": "32"}, "config": {}}]
 
 
 def _zones(given: Body, location: str) -> list[str]:
@@ -246,9 +238,7 @@ def _network(found: Project, body: Body, given: Body, network: Thing, subnet: Th
     endpoints = copy.deepcopy(given.get("controlPlaneEndpointsConfig") or {})
     ip = endpoints.setdefault("ipEndpointsConfig", {})
     ground.control_plane(found, str(private.get("masterIpv4CidrBlock") or ""))
-    nodes_private = bool(
-        private.get("enablePrivateNodes") or (given.get("networkConfig") or {}).get("defaultEnablePrivateNodes")
-    )
+    nodes_private = bool(private.get("enablePrivateNodes") or (given.get("networkConfig") or {}).get("defaultEnablePrivateNodes"))
     if private.get("enablePrivateEndpoint") and not nodes_private:
         raise Refused(400, "Private endpoint requires private nodes.")  # assumed: the wording
     policy = ground.allocate(found, body, subnet)

@@ -50,20 +50,14 @@ def check_authorized(config: Body, *, public: bool) -> None:
     """Networks in canonical form, each once, and none without `enabled`."""
     rows = [str(one.get("cidrBlock", "")) for one in config.get("cidrBlocks") or []]
     if rows and not config.get("enabled"):
-        raise Refused(
-            400, "master_authorized_networks_config.cidr_blocks must be empty when it is not enabled."
-        )  # assumed: the wording
+        raise Refused(400, "master_authorized_networks_config.cidr_blocks must be empty when it is not enabled.")  # assumed: the wording
     if len(rows) > MOST_NETWORKS:
-        raise Refused(
-            400, f"Master authorized networks must not have more than {MOST_NETWORKS} CIDR blocks."
-        )  # assumed: the wording
+        raise Refused(400, f"Master authorized networks must not have more than {MOST_NETWORKS} CIDR blocks.")  # assumed: the wording
     for row in rows:
         try:
             ipaddress.ip_network(row)
         except ValueError as error:
-            raise Refused(
-                400, f'Invalid CIDR block "{row}" in master authorized networks: {error}.'
-            ) from error  # assumed: the wording
+            raise Refused(400, f'Invalid CIDR block "{row}" in master authorized networks: {error}.') from error  # assumed: the wording
     if len(rows) != len(set(rows)):
         raise Refused(400, "Duplicate CIDR blocks in master authorized networks.")  # assumed: the wording
     if not public:

@@ -67,15 +67,11 @@ def allocate(found: Project, body: Body, subnet: Thing) -> Body:
             raise Refused(400, f'{word} secondary range "{name}" not found in {place}.')
         if name:
             if policy.get(cidr):
-                raise Refused(
-                    400, f"{word} secondary range name and CIDR block cannot both be specified."
-                )  # assumed: the wording
+                raise Refused(400, f"{word} secondary range name and CIDR block cannot both be specified.")  # assumed: the wording
             policy[cidr] = rows[name]
     if not policy.get("clusterSecondaryRangeName"):
         name = f"gke-{body['name']}-pods-{digest(body['name'], number())}"
-        policy["clusterIpv4CidrBlock"] = _new_range(
-            found, subnet, name, str(policy.get("clusterIpv4CidrBlock") or "/14")
-        )
+        policy["clusterIpv4CidrBlock"] = _new_range(found, subnet, name, str(policy.get("clusterIpv4CidrBlock") or "/14"))
         policy["clusterSecondaryRangeName"] = name
     if not policy.get("servicesSecondaryRangeName"):
         policy["servicesIpv4CidrBlock"] = policy.get("servicesIpv4CidrBlock") or MANAGED_SERVICES
@@ -150,9 +146,7 @@ def control_plane(found: Project, cidr: str) -> None:
     for thing in found.shelf("clusters").values():
         other = thing.body.get("privateClusterConfig", {}).get("masterIpv4CidrBlock")
         if other and block.overlaps(ipaddress.ip_network(other)):
-            raise Refused(
-                400, f'Invalid master IPv4 CIDR block "{cidr}": it conflicts with cluster "{thing.body["name"]}".'
-            )  # assumed
+            raise Refused(400, f'Invalid master IPv4 CIDR block "{cidr}": it conflicts with cluster "{thing.body["name"]}".')  # assumed
 
 
 def furnish(found: Project, body: Body) -> None:
@@ -186,9 +180,7 @@ def furnish(found: Project, body: Body) -> None:
         "subnetwork": subnet,
     }
     rule, address = f"{where}/forwardingRules/{start}-pe", f"{where}/addresses/{start}-pe"
-    found.shelf("forwardingRules")[rule] = Thing(
-        {"kind": "compute#forwardingRule", **common, "network": net, "selfLink": link(rule)}
-    )
+    found.shelf("forwardingRules")[rule] = Thing({"kind": "compute#forwardingRule", **common, "network": net, "selfLink": link(rule)})
     found.shelf("addresses")[address] = Thing({
         "kind": "compute#address", **common, "addressType": "INTERNAL",
         "address": body["privateClusterConfig"]["privateEndpoint"], "status": "IN_USE",

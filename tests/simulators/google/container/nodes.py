@@ -28,10 +28,7 @@ def base(thing: Thing) -> str:
 
 
 def groups(found: Project, thing: Thing) -> list[str]:
-    return [
-        link(f"projects/{found.id}/zones/{zone}/instanceGroupManagers/{base(thing)}-grp")
-        for zone in thing.body["locations"]
-    ]
+    return [link(f"projects/{found.id}/zones/{zone}/instanceGroupManagers/{base(thing)}-grp") for zone in thing.body["locations"]]
 
 
 def instances(found: Project, thing: Thing, zone: str = "") -> list[str]:
@@ -137,9 +134,7 @@ def _interface(cluster: Body, thing: Thing, subnet: Body) -> Body:
         "networkIP": str(network[2 + number() % (network.num_addresses - 4)]),
     }  # fmt: skip
     if not thing.body["networkConfig"].get("enablePrivateNodes"):
-        row["accessConfigs"] = [
-            {"type": "ONE_TO_ONE_NAT", "name": "external-nat", "natIP": f"198.51.100.{number() % 254 + 1}"}
-        ]
+        row["accessConfigs"] = [{"type": "ONE_TO_ONE_NAT", "name": "external-nat", "natIP": f"198.51.100.{number() % 254 + 1}"}]
     return row
 
 

@@ -97,16 +97,11 @@ def _get_zonal(asked: Asked) -> Body:
 def _list(asked: Asked) -> Body:
     parts = asked.parts("parent")
     found = project(parts["projects"])
-    start_ = f"projects/{found.id}/locations/" + (
-        "" if parts["locations"] == "-" else f"{parts['locations']}/operations/"
-    )
+    start_ = f"projects/{found.id}/locations/" + ("" if parts["locations"] == "-" else f"{parts['locations']}/operations/")
     rows = [
         one.body
         for key, one in OPERATIONS.items()
-        if key.startswith(start_)
-        and "operationType" in one.body
-        and "zone" in one.body
-        and key.split("/")[2] == "locations"
+        if key.startswith(start_) and "operationType" in one.body and "zone" in one.body and key.split("/")[2] == "locations"
     ]
     return {"operations": rows} if rows else {}
 
@@ -116,9 +111,7 @@ def _cancel(asked: Asked) -> Body:
     """Only what upgrades nodes can be cancelled (operations.cancel: the rest says so)."""
     operation = _find(asked)
     if operation.over or operation.body["operationType"] not in ("UPGRADE_NODES", "UPDATE_CLUSTER"):
-        raise Refused(
-            400, f"Operation {operation.body['name']} cannot be cancelled.", code="FAILED_PRECONDITION"
-        )  # assumed: the wording
+        raise Refused(400, f"Operation {operation.body['name']} cannot be cancelled.", code="FAILED_PRECONDITION")  # assumed: the wording
     operation.body["status"] = "ABORTING"
     operation.failed = Failed(1, "Operation was cancelled.")
     return {}

@@ -59,10 +59,7 @@ def new(asked: Asked, found: Project, cluster: Thing, given: Body) -> Thing:
     _queued(given, config, scaling)
     count = int(given.get("initialNodeCount") or 0)
     _topology_count(given, config, count, scaling)
-    pods = int(
-        (given.get("maxPodsConstraint") or {}).get("maxPodsPerNode")
-        or body["defaultMaxPodsConstraint"]["maxPodsPerNode"]
-    )
+    pods = int((given.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or body["defaultMaxPodsConstraint"]["maxPodsPerNode"])
     if not 8 <= pods <= 256:
         raise Refused(400, "Max pods per node must be between 8 and 256.")  # assumed: the wording
     kept = management(given.get("management") or {}, body)
@@ -147,9 +144,7 @@ def accelerators(config: Body, zones: list[str]) -> dict[str, int]:
     kind = catalogue.machine(zones[0], config["machineType"])
     for row in rows:
         name, count = str(row["acceleratorType"]), int(row.get("acceleratorCount") or 0)
-        fits = kind and (
-            (name, count) == kind.gpu if kind.gpu else kind.family == "n1" and count in catalogue.CHOICE.get(name, ())
-        )
+        fits = kind and ((name, count) == kind.gpu if kind.gpu else kind.family == "n1" and count in catalogue.CHOICE.get(name, ()))
         if not fits:
             text = f"Machine type {config['machineType']} does not support {count} accelerators of type {name}."  # assumed: the wording
             raise Refused(400, text)
@@ -178,18 +173,14 @@ def _placement(found: Project, given: Body, config: Body, zones: list[str]) -> N
     """Of TPUs: xpk PR 825 has the refusal of a single host; PlacementPolicy.policyName that of a policy that is not there."""
     placement = given.get("placementPolicy") or {}
     topology, tpu = placement.get("tpuTopology"), catalogue.TPUS.get(config["machineType"])
-    policy = (
-        f"projects/{found.id}/regions/{catalogue.region_of(zones[0])}/resourcePolicies/{placement.get('policyName')}"
-    )
+    policy = f"projects/{found.id}/regions/{catalogue.region_of(zones[0])}/resourcePolicies/{placement.get('policyName')}"
     if placement.get("policyName") and policy not in found.shelf("resourcePolicies"):
         raise Refused(400, f"Resource policy '{policy}' was not found.")  # assumed: the wording
     if tpu and topology in tpu.one_host:
         text = "TPU topology can't be specified with single-host TPU slice pool; please remove the tpu_topology from the node pool creation"
         raise Refused(400, f"{text} request if the node pool is intented to run with single-host TPU slice nodes.")
     if topology and tpu is None:
-        raise Refused(
-            400, f"TPU topology cannot be specified for machine type {config['machineType']}."
-        )  # assumed: the wording
+        raise Refused(400, f"TPU topology cannot be specified for machine type {config['machineType']}.")  # assumed: the wording
     if tpu and topology and topology not in (*tpu.one_host, *tpu.hosts):
         valid = ", ".join((*tpu.one_host, *tpu.hosts))
         text = f'TPU topology "{topology}" is invalid for machine type {config["machineType"]}; valid: {valid}.'
@@ -197,9 +188,7 @@ def _placement(found: Project, given: Body, config: Body, zones: list[str]) -> N
     if tpu and topology in tpu.hosts and len(zones) != 1:
         raise Refused(400, "A multi-host TPU slice node pool must have exactly one zone.")  # assumed: the wording
     if placement.get("type") == "COMPACT" and not tpu and config["machineType"].split("-")[0] not in COMPACT:
-        raise Refused(
-            400, f"Compact placement is not supported for machine type {config['machineType']}."
-        )  # assumed: the wording
+        raise Refused(400, f"Compact placement is not supported for machine type {config['machineType']}.")  # assumed: the wording
 
 
 def misplaced(found: Project, thing: Thing) -> str:
@@ -208,9 +197,7 @@ def misplaced(found: Project, thing: Thing) -> str:
     if not (tpu and tpu.workload_policy and placement.get("tpuTopology")):
         return ""
     region = catalogue.region_of(thing.body["locations"][0])
-    policy = found.shelf("resourcePolicies").get(
-        f"projects/{found.id}/regions/{region}/resourcePolicies/{placement.get('policyName')}"
-    )
+    policy = found.shelf("resourcePolicies").get(f"projects/{found.id}/regions/{region}/resourcePolicies/{placement.get('policyName')}")
     wanted = {"type": "HIGH_THROUGHPUT", "acceleratorTopology": placement["tpuTopology"]}
     if policy and not placement.get("type") and (policy.body.get("workloadPolicy") or {}).items() >= wanted.items():
         return ""
@@ -275,11 +262,7 @@ def _queued(given: Body, config: Body, scaling: Body) -> None:
 
 def management(given: Body, cluster: Body) -> Body:
     channel = cluster["releaseChannel"].get("channel")
-    wanted = (
-        {"autoRepair": True, "autoUpgrade": True, **given}
-        if not given
-        else {"autoRepair": False, "autoUpgrade": False, **given}
-    )
+    wanted = {"autoRepair": True, "autoUpgrade": True, **given} if not given else {"autoRepair": False, "autoUpgrade": False, **given}
     if channel not in (None, "UNSPECIFIED") and not wanted["autoUpgrade"]:
         raise Refused(400, f"Auto_upgrade must be true when release_channel {channel} is set.")
     return wanted

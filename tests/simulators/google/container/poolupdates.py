@@ -58,9 +58,7 @@ def _update(asked: Asked) -> Body:
     if not wanted:
         raise Refused(400, "Must specify a field to update.")
     if len(wanted) > 1 and not set(wanted) <= MACHINE:
-        raise Refused(
-            400, f"Only one kind of update can be made at a time: {', '.join(sorted(wanted))}."
-        )  # assumed: the wording
+        raise Refused(400, f"Only one kind of update can be made at a time: {', '.join(sorted(wanted))}.")  # assumed: the wording
     after = {"config": copy.deepcopy(thing.body["config"])}
     new_nodes = bool(set(wanted) & {*MACHINE, "accelerators"})
     for name, value in wanted.items():
@@ -194,9 +192,7 @@ def _management(asked: Asked) -> Body:
         raise Refused(400, "Management must be specified.")  # assumed: the wording
     after = pools.management({"autoRepair": False, "autoUpgrade": False, **given}, cluster.body)
     if after["autoUpgrade"] and not thing.body["management"].get("autoUpgrade"):
-        versions.of_nodes(
-            thing.body["version"], cluster.body["currentMasterVersion"], upgraded=True
-        )  # assumed: here, too
+        versions.of_nodes(thing.body["version"], cluster.body["currentMasterVersion"], upgraded=True)  # assumed: here, too
     return apply(asked, found, cluster, thing, "SET_NODE_POOL_MANAGEMENT", {"management": after}, lambda: None)
 
 

@@ -56,9 +56,7 @@ def _maintenance(asked: Asked) -> Body:
         text = "The resource version of the maintenance policy does not match the current one. Read the cluster again."
         raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")  # assumed: the wording
     after = policy_of(policy)
-    return start(
-        asked, "SET_MAINTENANCE_POLICY", thing.extra["path"], lambda: thing.body.update(maintenancePolicy=after)
-    )
+    return start(asked, "SET_MAINTENANCE_POLICY", thing.extra["path"], lambda: thing.body.update(maintenancePolicy=after))
 
 
 def policy_of(policy: Body) -> Body:
@@ -71,9 +69,7 @@ def policy_of(policy: Body) -> Body:
 def _check(window: Body) -> None:
     if daily := window.get("dailyMaintenanceWindow"):
         if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", str(daily.get("startTime", ""))):
-            raise Refused(
-                400, "maintenance_policy.window.daily_maintenance_window.start_time must be of the form HH:MM."
-            )  # assumed
+            raise Refused(400, "maintenance_policy.window.daily_maintenance_window.start_time must be of the form HH:MM.")  # assumed
         daily["duration"] = "PT4H0M0S"
     if recurring := window.get("recurringWindow"):
         _check_recurring(recurring)
@@ -85,15 +81,9 @@ def _check(window: Body) -> None:
 def _check_recurring(recurring: Body) -> None:
     row = recurring.get("window") or {}
     hours = (_moment(row, "endTime") - _moment(row, "startTime")).total_seconds() / 3600
-    rule = dict(
-        part.split("=", 1)
-        for part in str(recurring.get("recurrence", "")).removeprefix("RRULE:").split(";")
-        if "=" in part
-    )
+    rule = dict(part.split("=", 1) for part in str(recurring.get("recurrence", "")).removeprefix("RRULE:").split(";") if "=" in part)
     if rule.get("FREQ") not in ("DAILY", "WEEKLY", "MONTHLY"):
-        raise Refused(
-            400, "maintenance_policy.window.recurring_window.recurrence must be an RRULE (RFC 5545)."
-        )  # assumed: the wording
+        raise Refused(400, "maintenance_policy.window.recurring_window.recurrence must be an RRULE (RFC 5545).")  # assumed: the wording
     days = rule["BYDAY"].count(",") + 1 if "BYDAY" in rule else 1
     times = {"DAILY": DAYS, "WEEKLY": days * DAYS / 7, "MONTHLY": 1}[rule["FREQ"]]
     if hours < LEAST_HOURS or hours * times < LEAST_TOTAL:
@@ -108,17 +98,13 @@ def _moment(row: Body, name: str) -> dt.datetime:
     try:
         return dt.datetime.fromisoformat(str(row.get(name, "")))
     except ValueError as error:
-        raise Refused(
-            400, f"Invalid value for {name}: it must be a timestamp of RFC 3339."
-        ) from error  # assumed: the wording
+        raise Refused(400, f"Invalid value for {name}: it must be a timestamp of RFC 3339.") from error  # assumed: the wording
 
 
 @handles("container.projects.locations.clusters.setAddons")
 def _addons(asked: Asked) -> Body:
     _found, thing = clusters.find(asked)
-    return updates.busy(
-        asked, thing, "UPDATE_CLUSTER", lambda: thing.body["addonsConfig"].update(asked.body.get("addonsConfig") or {})
-    )
+    return updates.busy(asked, thing, "UPDATE_CLUSTER", lambda: thing.body["addonsConfig"].update(asked.body.get("addonsConfig") or {}))
 
 
 @handles("container.projects.locations.clusters.setLogging", "container.projects.locations.clusters.setMonitoring")

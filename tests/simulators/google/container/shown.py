@@ -32,8 +32,7 @@ def proto(value: Any) -> Any:
         return {
             name: proto(item)
             for name, item in value.items()
-            if name in OPTIONAL
-            or not (item in (None, False, 0, "", []) or (item == {} and name in MAPS) or FIRST.get(name, "") == item)
+            if name in OPTIONAL or not (item in (None, False, 0, "", []) or (item == {} and name in MAPS) or FIRST.get(name, "") == item)
         }
     return [proto(item) for item in value] if isinstance(value, list) else value
 

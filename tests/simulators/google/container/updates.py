@@ -114,9 +114,7 @@ def _channel(_asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
     channel = value.get("channel", "UNSPECIFIED")
     current = thing.body["currentMasterVersion"]
     if channel in versions.CHANNELS and versions.minor(current) > versions.minor(versions.valid(channel)[0]):
-        text = (
-            f"Cluster version {current} is newer than any version of release channel {channel}."  # assumed: the wording
-        )
+        text = f"Cluster version {current} is newer than any version of release channel {channel}."  # assumed: the wording
         raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
     wanted = {} if channel == "UNSPECIFIED" else {"channel": channel}
     rows = shown.pools_of(found, thing.extra["path"]) if wanted else []
@@ -207,9 +205,7 @@ def _telemetry(field: str) -> Change:
     def change(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
         components = (value.get("componentConfig") or {}).get("enableComponents") or []
         if components and "SYSTEM_COMPONENTS" not in components:
-            raise Refused(
-                400, f"SYSTEM_COMPONENTS must be enabled in {field} when other components are."
-            )  # assumed: the wording
+            raise Refused(400, f"SYSTEM_COMPONENTS must be enabled in {field} when other components are.")  # assumed: the wording
         return lambda: thing.body[field].update(copy.deepcopy(value))
 
     return change

@@ -74,9 +74,7 @@ def upgrade(current: str, wanted: str) -> None:
             400, f'Master cannot be downgraded to "{wanted}": minor version downgrades are not supported.'
         )  # assumed: the wording
     if minor(wanted)[1] > minor(current)[1] + 1:
-        text = (
-            f'Master cannot be upgraded to "{wanted}": cannot upgrade the master more than a minor version at a time.'
-        )
+        text = f'Master cannot be upgraded to "{wanted}": cannot upgrade the master more than a minor version at a time.'
         raise Refused(400, text)
 
 

@@ -98,23 +98,17 @@ def _checked(body: Body) -> None:
             raise invalid(f"Invalid lifecycle action type: {kind}")  # assumed: the wording
         storage_class = rule["action"].get("storageClass")
         if storage_class not in CLASSES if ACTIONS[kind] else storage_class:
-            raise invalid(
-                "Invalid argument."
-            )  # terraform-google-modules/terraform-google-cloud-storage issues 263 and 51
+            raise invalid("Invalid argument.")  # terraform-google-modules/terraform-google-cloud-storage issues 263 and 51
         if not rule.get("condition"):
             raise invalid("Invalid argument.")  # crossplane-contrib/provider-gcp issue 515
     seconds = int((body.get("softDeletePolicy") or {}).get("retentionDurationSeconds") or 0)
     if seconds and not LEAST_SOFT_DELETE_S <= seconds <= MOST_SOFT_DELETE_S:
         raise invalid("The soft delete retention duration must be 0, or between 7 and 90 days.")  # assumed: the wording
     if broken(body.get("labels")):
-        raise invalid(
-            "Invalid label: keys and values have lowercase letters, numbers, underscores and dashes."
-        )  # assumed: the wording
+        raise invalid("Invalid label: keys and values have lowercase letters, numbers, underscores and dashes.")  # assumed: the wording
     iam = body.get("iamConfiguration") or {}
     if iam.get("publicAccessPrevention", "inherited") not in ("inherited", "enforced", "unspecified"):
-        raise invalid(
-            f"Invalid value for public access prevention: {iam['publicAccessPrevention']}"
-        )  # assumed: the wording
+        raise invalid(f"Invalid value for public access prevention: {iam['publicAccessPrevention']}")  # assumed: the wording
 
 
 def _completed(body: Body) -> Body:
@@ -186,10 +180,7 @@ def _start(found: Project) -> Body:
         ("legacyBucketOwner", "Owner", "Editor"), ("legacyBucketReader", "Viewer"), ("legacyObjectOwner", "Owner", "Editor"),
         ("legacyObjectReader", "Viewer"),
     )  # fmt: skip
-    bindings = [
-        {"role": f"roles/storage.{role}", "members": sorted(f"project{one}:{found.id}" for one in who)}
-        for role, *who in rows
-    ]
+    bindings = [{"role": f"roles/storage.{role}", "members": sorted(f"project{one}:{found.id}" for one in who)} for role, *who in rows]
     return {"version": 1, "etag": "CAE=", "bindings": bindings}
 
 

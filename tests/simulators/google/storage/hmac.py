@@ -23,9 +23,7 @@ def _find(asked: Asked) -> Thing:
     found = project(str(asked.params["projectId"]))
     thing = found.shelf("hmacKeys").get(str(asked.params["accessId"]))
     if thing is None:
-        raise Refused(
-            404, "Access ID not found in project muster-test." if found.id == "muster-test" else "Access ID not found."
-        )
+        raise Refused(404, "Access ID not found in project muster-test." if found.id == "muster-test" else "Access ID not found.")
     return thing
 
 
@@ -34,15 +32,9 @@ def _create(asked: Asked) -> Body:
     found, email = project(str(asked.params["projectId"])), str(asked.params["serviceAccountEmail"])
     if not see(found.shelf("serviceAccounts").get(email), "storage"):
         raise Refused(404, f"Service Account '{email}' not found.")  # googleapis/java-storage PR 2444
-    live = [
-        t
-        for t in found.shelf("hmacKeys").values()
-        if t.body["serviceAccountEmail"] == email and t.body["state"] != "DELETED"
-    ]
+    live = [t for t in found.shelf("hmacKeys").values() if t.body["serviceAccountEmail"] == email and t.body["state"] != "DELETED"]
     if len(live) >= MOST:
-        raise Refused(
-            429, f"Maximum number of HMAC keys ({MOST}) for service account {email} reached."
-        )  # assumed: the wording
+        raise Refused(429, f"Maximum number of HMAC keys ({MOST}) for service account {email} reached.")  # assumed: the wording
     access = "GOOG1E" + base64.b32encode(hashlib.sha256(f"{email}{number()}".encode()).digest()).decode()[:55]
     secret = base64.b64encode(hashlib.sha256(f"canary-hmac-{access}".encode()).digest()[:30]).decode()
     body = {

@@ -54,11 +54,7 @@ def live(thing: Thing, name: str) -> Row | None:
 def wanted(asked: Asked, bucket: str = "bucket", name: str = "object", generation: str = "generation") -> Row:
     thing = find(asked) if bucket == "bucket" else _other(str(asked.params[bucket]))
     key, version = str(asked.params[name]), asked.params.get(generation)
-    row = (
-        live(thing, key)
-        if version is None
-        else next((r for r in _rows(thing, key) if r["body"]["generation"] == version), None)
-    )
+    row = live(thing, key) if version is None else next((r for r in _rows(thing, key) if r["body"]["generation"] == version), None)
     if row is None:
         raise Refused(404, f"No such object: {asked.params[bucket]}/{key}")
     return row
@@ -74,9 +70,7 @@ def preconditions(asked: Asked, row: Row | None) -> None:
     body = row["body"] if row else {"generation": "0", "metageneration": "0"}
     for field, word in (("generation", "Generation"), ("metageneration", "Metageneration")):
         if asked.params.get(f"if{word}Match") not in (None, body[field]):
-            raise Refused(
-                412, "At least one of the pre-conditions you specified did not hold.", reason="conditionNotMet"
-            )
+            raise Refused(412, "At least one of the pre-conditions you specified did not hold.", reason="conditionNotMet")
         if asked.params.get(f"if{word}NotMatch") == body[field]:
             raise Refused(
                 304 if asked.method.verb == "GET" else 412,
@@ -99,9 +93,7 @@ def put(asked: Asked, bucket: str, name: str, meta: Body, content: bytes) -> Bod
     md5, crc = hashes(content)
     for field, value in (("md5Hash", md5), ("crc32c", crc)):
         if meta.get(field) not in (None, value):
-            raise Refused(
-                400, f'Provided {field} "{meta[field]}" doesn\'t match calculated {field} "{value}".', reason="invalid"
-            )
+            raise Refused(400, f'Provided {field} "{meta[field]}" doesn\'t match calculated {field} "{value}".', reason="invalid")
     generation, escaped = str(1790000000000000 + number()), quote(name, safe="")
     root = f"https://www.googleapis.com/storage/v1/b/{bucket}/o/{escaped}"
     body: Body = {
@@ -173,11 +165,7 @@ def _list(asked: Asked) -> Body:
     found, prefixes = [], []
     for name in sorted(name for name, rows in source.items() if rows and name.startswith(prefix)):
         rest = name[len(prefix) :]
-        rows = (
-            source[name]
-            if asked.params.get("versions") or asked.params.get("softDeleted")
-            else [r for r in [live(thing, name)] if r]
-        )
+        rows = source[name] if asked.params.get("versions") or asked.params.get("softDeleted") else [r for r in [live(thing, name)] if r]
         if rows and delimiter and delimiter in rest:
             one = prefix + rest.split(delimiter)[0] + delimiter
             prefixes += [one] if one not in prefixes else []

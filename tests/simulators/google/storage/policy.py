@@ -24,16 +24,12 @@ def _set(asked: Asked) -> Body:
     if asked.body.get("etag") not in (None, "", current["etag"]):
         raise Refused(412, "At least one of the pre-conditions you specified did not hold.", reason="conditionNotMet")
     members = [member for row in asked.body.get("bindings") or [] for member in row.get("members") or []]
-    if thing.body["iamConfiguration"]["publicAccessPrevention"] == "enforced" and any(
-        one in policies.PUBLIC for one in members
-    ):
+    if thing.body["iamConfiguration"]["publicAccessPrevention"] == "enforced" and any(one in policies.PUBLIC for one in members):
         text = "The member bindings allUsers and allAuthenticatedUsers are not allowed since public access prevention is enforced."
         raise Refused(412, text, reason="conditionNotMet")
     for member in members:
         if not policies.known(member, "bucket"):
-            raise Refused(
-                400, f"Service account {member.removeprefix('serviceAccount:')} does not exist.", reason="invalid"
-            )
+            raise Refused(400, f"Service account {member.removeprefix('serviceAccount:')} does not exist.", reason="invalid")
     if not thing.body["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"] and any(
         "condition" in row for row in asked.body.get("bindings") or []
     ):

@@ -47,9 +47,7 @@ def _multipart(asked: Asked) -> tuple[Body, bytes]:
     bodies = []
     for part in parts:
         head, _blank, content = (
-            part.lstrip(b"\r\n").partition(b"\r\n\r\n")
-            if b"\r\n\r\n" in part
-            else part.lstrip(b"\n").partition(b"\n\n")
+            part.lstrip(b"\r\n").partition(b"\r\n\r\n") if b"\r\n\r\n" in part else part.lstrip(b"\n").partition(b"\n\n")
         )
         content = content[:-2] if content.endswith(b"\r\n") else content[:-1] if content.endswith(b"\n") else content
         bodies.append((BytesParser().parsebytes(head + b"\n\n"), content))
@@ -83,16 +81,12 @@ def piece(session: str, headers: dict[str, str], raw: bytes) -> Answer:
         headers.get("content-range", f"bytes 0-{len(raw) - 1}/{len(raw)}" if raw else "bytes */0"),
     )
     if not match:
-        raise Refused(
-            400, f"Invalid Content-Range: {headers.get('content-range')}", reason="badRequest"
-        )  # assumed: the wording
+        raise Refused(400, f"Invalid Content-Range: {headers.get('content-range')}", reason="badRequest")  # assumed: the wording
     if match[1] is not None:
         if int(match[1]) != len(upload["content"]):
             raise Refused(503, "The bytes do not follow those that have arrived.")
         if match[3] == "*" and len(raw) % PIECE:
-            raise Refused(
-                400, f"Pieces but the last must be multiples of {PIECE} bytes.", reason="badRequest"
-            )  # assumed: the wording
+            raise Refused(400, f"Pieces but the last must be multiples of {PIECE} bytes.", reason="badRequest")  # assumed: the wording
         upload["content"] += raw
     if match[3] != "*" and len(upload["content"]) == int(match[3]):
         upload["done"] = put(upload["asked"], upload["bucket"], upload["name"], upload["meta"], upload["content"])

@@ -148,9 +148,7 @@ def test_what_prune_remembers_goes_with_the_objects(run: Run, cluster: FakeClust
         ({"definition": {}, "nonsense": 1}, "nonsense"),
     ],
 )
-def test_bad_options_fail_with_a_sentence_and_change_nothing(
-    run: Run, cluster: FakeCluster, options: dict[str, t.Any], told: str
-) -> None:
+def test_bad_options_fail_with_a_sentence_and_change_nothing(run: Run, cluster: FakeCluster, options: dict[str, t.Any], told: str) -> None:
     found = run(**options)
     assert found["failed"] is True
     assert told in found["msg"]
@@ -158,9 +156,7 @@ def test_bad_options_fail_with_a_sentence_and_change_nothing(
 
 
 def test_failures_carry_the_object(run: Run, cluster: FakeCluster) -> None:
-    cluster.add(
-        config(x="1") | {"metadata": {"name": "a", "namespace": "default", "labels": {"muster.ml/owner": "o.y"}}}
-    )
+    cluster.add(config(x="1") | {"metadata": {"name": "a", "namespace": "default", "labels": {"muster.ml/owner": "o.y"}}})
     found = run(definition=config(x="2"), owner="o.x")
     assert found["object"] == {"api_version": "v1", "kind": "ConfigMap", "name": "a", "namespace": "default"}
     assert found["manager"] == "o.y"
@@ -228,9 +224,7 @@ def test_an_account_of_an_earlier_task_counts_for_its_token_in_check_mode(run: R
     metadata = {"name": "t", "namespace": "default", "annotations": notes}
     token = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata}
     for check in (True, False):
-        assert (
-            "token of ServiceAccount default/robot, which does not exist" in run(check=check, definition=token)["msg"]
-        )
+        assert "token of ServiceAccount default/robot, which does not exist" in run(check=check, definition=token)["msg"]
     run(check=True, definition={**named("v1", "ServiceAccount"), "metadata": {"name": "robot", "namespace": "default"}})
     assert run(check=True, definition=token)["objects"][0]["action"] == "created"
     assert run(definition=token)["failed"]

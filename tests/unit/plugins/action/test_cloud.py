@@ -80,9 +80,7 @@ def test_async_is_done_by_the_ordinary_module(name: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("name", "edge"), [("eks_addon", aws), ("gcp_network", gcp)])
-def test_libraries_that_only_the_host_has_are_used_there(
-    name: str, edge: types.ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_libraries_that_only_the_host_has_are_used_there(name: str, edge: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with an Ansible of pipx. The same without the collection whose login is used."""
     action = action_of(name)
     monkeypatch.setattr(edge, "HAS_LIBRARIES", False)
@@ -124,9 +122,7 @@ def test_the_result_is_that_of_the_module_without_its_secrets(monkeypatch: pytes
         ctx.warn("told")
         return {"changed": True, "seen": [ctx.check, ctx.diff, ctx.params["owner"], ctx.params["access_token"]]}
 
-    action = action_of(
-        "gcp_network", {"name": "n", "owner": "o", "auth_kind": "accesstoken"}, check_mode=check, diff=True
-    )
+    action = action_of("gcp_network", {"name": "n", "owner": "o", "auth_kind": "accesstoken"}, check_mode=check, diff=True)
     monkeypatch.setattr(action.module, "execute", execute)
     hidden = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
     assert action.run(task_vars={}) == {"changed": True, "seen": [check, True, "o", hidden], "warnings": ["told"]}

@@ -38,9 +38,7 @@ def test_who_heeds_ansible_become(plugin: types.ModuleType, elsewhere: bool) -> 
         (None, "Wait"),
     ],
 )
-def test_progress_names_its_cluster(
-    variables: dict[str, t.Any] | None, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_names_its_cluster(variables: dict[str, t.Any] | None, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     action = action_of(node_info)
     action._connection.transport = "ssh"
     monkeypatch.setattr(ActionBase, "run", lambda *_: {})

@@ -40,9 +40,7 @@ def printed(folder: Path, tasks: dict[str, list[dict[str, t.Any]]], *options: st
     """The lines of a run, without rulers and empty ones."""
     plays = [{"name": name, "hosts": "localhost", "gather_facts": False, "tasks": rows} for name, rows in tasks.items()]
     (folder / "book.yml").write_text(json.dumps(plays))
-    (folder / "more.yml").write_text(
-        json.dumps([LOOK, {**SAY, "ansible.builtin.debug": {"msg": "{{ item }}"}, "loop": ["x", "y"]}])
-    )
+    (folder / "more.yml").write_text(json.dumps([LOOK, {**SAY, "ansible.builtin.debug": {"msg": "{{ item }}"}, "loop": ["x", "y"]}]))
     done = subprocess.run(
         [Path(sys.executable).parent / "ansible-playbook", "-i", "localhost,", "-c", "local", *options,
          "-e", f"ansible_python_interpreter={sys.executable}", folder / "book.yml"],
@@ -100,9 +98,7 @@ def test_a_task_that_tries_again_is_reported_now_and_then(monkeypatch: pytest.Mo
 
 
 def test_a_missing_permission_is_followed_by_the_line_that_gives_it(tmp_path: Path) -> None:
-    said = (
-        "User: u is not authorized to perform: ec2:CreateVpc on resource: * because no identity-based policy allows it"
-    )
+    said = "User: u is not authorized to perform: ec2:CreateVpc on resource: * because no identity-based policy allows it"
     lines = printed(tmp_path, {"Work": [{"name": "Ask", "ansible.builtin.fail": {"msg": said}}]})
     named = [line for line in lines if "(statement " in line]
     assert len(named) == 1

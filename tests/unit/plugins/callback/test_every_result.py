@@ -72,9 +72,7 @@ RETURNED = {name: documented(path) for name, path in MODULES.items()}
 
 def literal_details() -> set[str]:
     """Keys that errors carry into the result of a failed task: ``details={...}`` in the source."""
-    calls = (
-        node for path in SOURCES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.keyword)
-    )
+    calls = (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.keyword))
     found = [node.value for node in calls if node.arg == "details" and isinstance(node.value, ast.Dict)]
     return {key.value for value in found for key in value.keys if isinstance(key, ast.Constant)}
 
@@ -196,9 +194,7 @@ def test_every_result_of_a_module_is_taken(plugins: Plugins, module: str, capsys
     assert plugins.end()["playbook"] == "site.yml"
 
 
-@pytest.mark.parametrize(
-    "module", ["muster.ml.studioml_experiment", "amazon.aws.ec2_vpc_net", "other.collection.module"]
-)
+@pytest.mark.parametrize("module", ["muster.ml.studioml_experiment", "amazon.aws.ec2_vpc_net", "other.collection.module"])
 @pytest.mark.parametrize("key", ["results", "objects", "actions", "msg", "warnings", "changed"])
 def test_a_key_may_have_any_value(plugins: Plugins, module: str, key: str) -> None:
     for value in WEIRD:

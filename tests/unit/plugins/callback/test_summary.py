@@ -84,13 +84,9 @@ def test_a_log_that_only_the_playbook_knows_is_read_from_its_beginning(tmp_path:
     assert module._audit_log(str(log)).writes(RUN) == (2, 0)
 
 
-def test_a_cluster_without_a_log_is_not_judged_by_that_of_another(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_without_a_log_is_not_judged_by_that_of_another(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "DEFAULT_AUDIT_LOG", str(tmp_path / "of-another.log"))
-    module, shown = callback(
-        {"path": str(tmp_path / "s.json"), "playbooks": ["site.yml"], "audit_log": None}, "site.yml"
-    )
+    module, shown = callback({"path": str(tmp_path / "s.json"), "playbooks": ["site.yml"], "audit_log": None}, "site.yml")
     (tmp_path / "of-another.log").write_text(event(agent="muster/ba9876543210"))
     stats = Stats()
     stats.custom = {"_run": {"muster_audit_log": ""}}
@@ -201,9 +197,7 @@ def test_other_playbooks_leave_no_file(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(("playbook", "stats"), [("mine.yml", Stats()), ("site.yml", NoSystems())])
-def test_a_run_that_brings_up_systems_or_is_named_leaves_one(
-    tmp_path: pathlib.Path, playbook: str, stats: Stats
-) -> None:
+def test_a_run_that_brings_up_systems_or_is_named_leaves_one(tmp_path: pathlib.Path, playbook: str, stats: Stats) -> None:
     path = tmp_path / "summary.json"
     options = {"path": str(path), "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
     module, _shown = callback(options, playbook)

@@ -77,10 +77,7 @@ def test_two_hosts_with_the_same_path_are_two_clusters() -> None:
 
 @pytest.mark.parametrize("platforms", [("local", "local"), ("eks", "eks")])
 def test_two_clusters_are_not_made_with_one_kubeconfig(platforms: tuple[str, str]) -> None:
-    both = [
-        host(n, muster_platform=p, muster_kubeconfig="/k", muster_namespace=n)
-        for n, p in zip("ab", platforms, strict=True)
-    ]
+    both = [host(n, muster_platform=p, muster_kubeconfig="/k", muster_namespace=n) for n, p in zip("ab", platforms, strict=True)]
     assert "would both be made with the same muster_kubeconfig" in cluster_problems(both)["b"]
 
 

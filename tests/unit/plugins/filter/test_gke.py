@@ -57,9 +57,7 @@ def test_a_range_that_is_too_small_is_refused_with_the_smallest_that_fits() -> N
     services=st.integers(1, 40_000),
     others=st.integers(0, 500),
 )
-def test_the_smallest_range_holds_what_was_asked_for_and_no_smaller_one_does(
-    nodes: int, pods: int, services: int, others: int
-) -> None:
+def test_the_smallest_range_holds_what_was_asked_for_and_no_smaller_one_does(nodes: int, pods: int, services: int, others: int) -> None:
     smallest = int(gke_ranges("10.0.0.0/8", nodes, pods, services, others)["arithmetic"].split("a /")[1].split()[0])
     found = gke_ranges(f"10.0.0.0/{smallest}", nodes, pods, services, others)
     networks = {name: ipaddress.IPv4Network(found[name]) for name in RANGES}
@@ -67,9 +65,7 @@ def test_the_smallest_range_holds_what_was_asked_for_and_no_smaller_one_does(
     assert networks["services"].num_addresses >= services
     assert networks["nodes"].num_addresses >= nodes + others + 4
     assert all(one.subnet_of(ipaddress.IPv4Network(f"10.0.0.0/{smallest}")) for one in networks.values())
-    assert not any(
-        networks[a].overlaps(networks[b]) for a, b in (("pods", "services"), ("pods", "nodes"), ("services", "nodes"))
-    )
+    assert not any(networks[a].overlaps(networks[b]) for a, b in (("pods", "services"), ("pods", "nodes"), ("services", "nodes")))
     with pytest.raises(AnsibleFilterError, match="The smallest range that fits"):
         gke_ranges(f"10.0.0.0/{smallest + 1}", nodes, pods, services, others)
 

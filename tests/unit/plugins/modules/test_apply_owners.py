@@ -54,28 +54,20 @@ def actions(result: Result) -> dict[str, str]:
 
 
 def there(cluster: FakeCluster) -> set[str]:
-    return {
-        f"{space}/{name}"
-        for _group, kind, space, name in cluster.objects
-        if kind != "Namespace" and not name.startswith("muster-")
-    }
+    return {f"{space}/{name}" for _group, kind, space, name in cluster.objects if kind != "Namespace" and not name.startswith("muster-")}
 
 
 TWO_WAYS = pytest.mark.parametrize("by_option", [True, False], ids=["option namespace", "in the objects"])
 
 
-def play(
-    cluster: FakeCluster, space: str, *names: str, by_option: bool, more: tuple[Manifest, ...] = (), **options: t.Any
-) -> Result:
+def play(cluster: FakeCluster, space: str, *names: str, by_option: bool, more: tuple[Manifest, ...] = (), **options: t.Any) -> Result:
     """The play of a team in its namespace."""
     objects = [config(name, None if by_option else space) for name in names]
     return run(cluster, *objects, *more, **({"namespace": space} if by_option else {}), **options)
 
 
 @TWO_WAYS
-def test_a_prune_in_one_namespace_leaves_what_another_team_has_by_the_same_name(
-    cluster: FakeCluster, by_option: bool
-) -> None:
+def test_a_prune_in_one_namespace_leaves_what_another_team_has_by_the_same_name(cluster: FakeCluster, by_option: bool) -> None:
     play(cluster, "a", "x", by_option=by_option, more=(role("a"),), prune=True)
     result = play(cluster, "b", "y", by_option=by_option, more=(role("b"),), prune=True)
     assert actions(result) == {"ConfigMap b/y": "created", "ClusterRole /b": "created"}
@@ -101,9 +93,7 @@ def test_a_removal_leaves_what_another_team_has_by_the_same_name(cluster: FakeCl
     assert there(cluster) == {"a/x", "/a"}
     again = run(cluster, namespace="b", state="absent")
     assert not again["changed"]
-    assert again["warnings"] == [
-        "Nothing belongs to app of namespace b. There is app of namespace a: namespace tells which is meant."
-    ]
+    assert again["warnings"] == ["Nothing belongs to app of namespace b. There is app of namespace a: namespace tells which is meant."]
 
 
 def test_what_two_teams_both_want_is_refused_and_named(cluster: FakeCluster) -> None:
@@ -171,9 +161,7 @@ def test_labels_on_a_namespace_of_others_stay_where_the_task_does_not_name_it(cl
 
 def made_before(cluster: FakeCluster, *objects: Manifest) -> None:
     """As a Muster made them whose owners had no namespace."""
-    apply_objects(
-        cluster, copy.deepcopy(objects), owner="app", check=False, namespace="b", clock=cluster.clock, prune=True
-    )
+    apply_objects(cluster, copy.deepcopy(objects), owner="app", check=False, namespace="b", clock=cluster.clock, prune=True)
 
 
 def test_what_was_made_before_owners_had_a_namespace_is_taken_over(cluster: FakeCluster) -> None:
@@ -204,9 +192,7 @@ def test_what_was_made_before_and_cannot_be_told_apart_is_kept(cluster: FakeClus
 
 
 @pytest.mark.parametrize("at", range(1, 8))
-def test_a_run_that_was_killed_while_it_took_over_is_followed(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, at: int
-) -> None:
+def test_a_run_that_was_killed_while_it_took_over_is_followed(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     monkeypatch.setattr(lease, "DURATION", 0.2)  # seconds until the Lease of the killed run may be taken
 
     class Killed(BaseException):

@@ -69,9 +69,7 @@ CASES = {
     "object_store": Case(object_store),
     "etcd_cluster": Case(etcd_cluster, {"peer_tls": True, "client_tls": True}, renewed={}, expires=True),
     "rabbitmq_cluster": Case(rabbitmq_cluster, {"size": 3}, renewed={}, expires=True),
-    "prometheus_adapter": Case(
-        prometheus_adapter, {"prometheus_url": "http://prometheus:9090", "rules": [RULE]}, renewed={}, expires=True
-    ),
+    "prometheus_adapter": Case(prometheus_adapter, {"prometheus_url": "http://prometheus:9090", "rules": [RULE]}, renewed={}, expires=True),
     "decryption_key": Case(training_secret, {"content": "decryption_key"}, renewed={"generation": 2}),
     "passphrase": Case(training_secret, {"content": "decryption_key"}, renewed={"passphrase": "another one"}),
     "signing_key": Case(training_secret, {"content": "signing_key"}, renewed={"generation": 2}),
@@ -184,9 +182,7 @@ class OneByOne(concurrent.futures.Executor):
 
 @pytest.fixture(autouse=True)
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        pool, "concurrent", types.SimpleNamespace(futures=types.SimpleNamespace(ThreadPoolExecutor=OneByOne))
-    )
+    monkeypatch.setattr(pool, "concurrent", types.SimpleNamespace(futures=types.SimpleNamespace(ThreadPoolExecutor=OneByOne)))
     monkeypatch.setattr(keys, "BITS", 1024)
     ready = itertools.cycle(RSA)
     monkeypatch.setattr(keys, "new_rsa_key", lambda _fresh: next(ready))
@@ -350,9 +346,7 @@ def test_what_other_runs_write_again_and_again_is_told_in_the_end() -> None:
         return whole(manifest, **options)
 
     cluster.apply = apply  # type: ignore[method-assign]
-    with pytest.raises(
-        Overtaken, match=r"studioml-client-signing-key was changed by another run at the same moment.*Run again"
-    ):
+    with pytest.raises(Overtaken, match=r"studioml-client-signing-key was changed by another run at the same moment.*Run again"):
         case.run(cluster, generation=2)
 
 

@@ -68,9 +68,7 @@ def test_a_second_run_changes_nothing_and_another_order_is_another_job() -> None
 )
 def test_a_folder_of_another_data_set_is_refused_before_anything_is_made(path: str, refused: bool) -> None:
     cluster = ready()
-    cluster.add(
-        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
-    )
+    cluster.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}})
     run(cluster, name="other", path="vision/tiny")
     run(cluster, name="elsewhere", path=path, claim_name="d", storage_size="1Gi")
     written = len(cluster.writes)

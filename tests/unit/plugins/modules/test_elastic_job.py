@@ -155,9 +155,7 @@ def quick(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "watch_until", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
 
 
-def test_a_size_that_the_training_does_not_reach_is_taken_back(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_size_that_the_training_does_not_reach_is_taken_back(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with_pods(cluster, 2)
     quick(cluster, monkeypatch)
     with pytest.raises(WaitTimeout, match=r"has 2 of 3 pods.*It is back at 2 replicas") as caught:
@@ -168,9 +166,7 @@ def test_a_size_that_the_training_does_not_reach_is_taken_back(
     assert job["spec"]["completions"] == job["spec"]["parallelism"] == 2
 
 
-def test_a_size_whose_new_pod_keeps_failing_is_taken_back_before_time_is_up(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_size_whose_new_pod_keeps_failing_is_taken_back_before_time_is_up(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with_pods(cluster, 2)
     quick(cluster, monkeypatch)
     real = FakeCluster.list
@@ -187,9 +183,7 @@ def test_a_size_whose_new_pod_keeps_failing_is_taken_back_before_time_is_up(
         return real(self, *args)
 
     monkeypatch.setattr(FakeCluster, "list", fail)
-    with pytest.raises(
-        WaitTimeout, match=r"(?s)keeps failing: pod digits-2-.*no such device\nIt is back at 2 replicas"
-    ):
+    with pytest.raises(WaitTimeout, match=r"(?s)keeps failing: pod digits-2-.*no such device\nIt is back at 2 replicas"):
         run(cluster, replicas=3, max_replicas=3, wait=True, wait_for="running", world_timeout=600)
     assert cluster.clock.now < 1100
 
@@ -207,9 +201,7 @@ def test_a_size_that_the_training_reaches_stays(cluster: FakeCluster, monkeypatc
 
     monkeypatch.setattr(FakeCluster, "apply", apply)
     quick(cluster, monkeypatch)
-    assert (
-        run(cluster, replicas=2, max_replicas=3, wait=True, wait_for="running", world_timeout=20)["world"]["nodes"] == 2
-    )
+    assert run(cluster, replicas=2, max_replicas=3, wait=True, wait_for="running", world_timeout=20)["world"]["nodes"] == 2
     job = cluster.stored("Job", "digits", "default")
     assert job is not None
     assert job["spec"]["completions"] == job["spec"]["parallelism"] == 2
@@ -221,9 +213,7 @@ def step(cluster: FakeCluster, number: int) -> None:
     cluster.log_lines["default", "digits-0"] += f"muster.ml/elastic {json.dumps(said)}\n"
 
 
-def test_a_step_that_was_there_before_is_not_the_one_that_is_waited_for(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_that_was_there_before_is_not_the_one_that_is_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with_pods(cluster, 2)
     step(cluster, 7)
     quick(cluster, monkeypatch)
@@ -327,9 +317,7 @@ def test_the_backend_changes_with_a_word(kubeflow: FakeCluster) -> None:
     assert actions(run(kubeflow, recreate=True))["PyTorchJob"] == "deleted"
 
 
-@pytest.mark.parametrize(
-    ("condition", "state"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", "Pending")]
-)
+@pytest.mark.parametrize(("condition", "state"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", "Pending")])
 def test_its_state_is_what_the_operator_says(kubeflow: FakeCluster, condition: str, state: str) -> None:
     as_pytorchjob(kubeflow)
     said = {"conditions": [{"type": "Created", "status": "True"}, {"type": condition, "status": "True"}]}
@@ -390,9 +378,7 @@ def test_two_first_runs_at_once_have_one_rendezvous(cluster: FakeCluster, monkey
     told = [entry.get("reason", "") for entry in made["objects"] if entry["kind"] == "PyTorchJob"]
     assert "was made by another run at the same moment" in told[0]
     names = {
-        str(event.object["spec"]["elasticPolicy"]["rdzvId"])
-        for _version, event in cluster.journal
-        if event.object["kind"] == "PyTorchJob"
+        str(event.object["spec"]["elasticPolicy"]["rdzvId"]) for _version, event in cluster.journal if event.object["kind"] == "PyTorchJob"
     }
     assert len(names) == 1
     writes = len(cluster.writes)

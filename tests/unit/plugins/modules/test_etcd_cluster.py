@@ -100,19 +100,14 @@ def test_members_and_clients_talk_tls_without_a_word(size: int) -> None:
     assert secret(cluster, "etcd-client-tls")["ca.crt"] == secret(cluster, "etcd-ca")["tls.crt"]
 
 
-@pytest.mark.parametrize(
-    "was", [PLAIN, {"peer_tls": True, "client_tls": False}, {"peer_tls": False, "client_tls": True}]
-)
+@pytest.mark.parametrize("was", [PLAIN, {"peer_tls": True, "client_tls": False}, {"peer_tls": False, "client_tls": True}])
 def test_members_that_were_made_without_tls_stay_so_and_that_is_told(was: dict[str, bool]) -> None:
     cluster = FakeCluster()
     first = run(cluster, **was)
     again = run(cluster)
     assert set(actions(again).values()) == {"unchanged"}
     assert again["url"] == first["url"]
-    assert (
-        bool([told for told in again["_warned"] if "was made without TLS for its clients" in told])
-        is not was["client_tls"]
-    )
+    assert bool([told for told in again["_warned"] if "was made without TLS for its clients" in told]) is not was["client_tls"]
     assert run(cluster, **was)["_warned"] == []
 
 
@@ -235,7 +230,5 @@ def test_a_member_that_lost_its_data_is_told_at_once() -> None:
         metadata = {"name": f"etcd-{number}", "namespace": "default", "labels": etcd_cluster_of.labels}
         cluster.add({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}, "status": status})
     cluster.log_lines["default", "etcd-1"] = '{"msg":"member 8211f1d0f64f3269 has already been bootstrapped"}'
-    with pytest.raises(
-        Failed, match=r"member etcd-1 has lost its data.*data-etcd-1 is new and empty.*delete_data: true"
-    ):
+    with pytest.raises(Failed, match=r"member etcd-1 has lost its data.*data-etcd-1 is new and empty.*delete_data: true"):
         members.wait(cluster, etcd_cluster_of, timeout=1, progress=print)

@@ -155,9 +155,7 @@ def test_a_file_that_was_changed_since_is_kept_and_named_until_it_is_gone(machin
     for _time in range(2):
         machine.warnings.clear()
         assert not machine.remove()["removed"]
-        assert machine.warnings == [
-            f"Kept file {machine.root}/etc/a: it cannot be judged: it was changed since Muster wrote it."
-        ]
+        assert machine.warnings == [f"Kept file {machine.root}/etc/a: it cannot be judged: it was changed since Muster wrote it."]
     (machine.root / "etc/a").unlink()
     machine.remove()
     assert machine.tree() == {}
@@ -180,9 +178,7 @@ def test_the_record_of_others_knows_nothing(machine: Machine) -> None:
     machine.write()
     own, machine.record = machine.record, machine.root / "home/other/x.json"
     assert not machine.delete()["changed"]
-    assert machine.warnings == [
-        f"Kept file {machine.root}/etc/a: {machine.record}, the record of what Muster created, does not have it."
-    ]
+    assert machine.warnings == [f"Kept file {machine.root}/etc/a: {machine.record}, the record of what Muster created, does not have it."]
     machine.record = own
     machine.remove()
     assert machine.tree() == {}
@@ -198,9 +194,7 @@ def test_a_record_that_cannot_be_read_ends_the_run_before_anything_changes(machi
     assert machine.tree()["etc/a"] == "ours\n"
 
 
-def test_a_removal_where_nothing_was_ever_recorded_creates_nothing(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removal_where_nothing_was_ever_recorded_creates_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_args: t.Any, **_more: t.Any) -> None:
         raise OSError(30, "Read-only file system")
 
@@ -276,9 +270,7 @@ def test_what_a_killed_run_was_writing_goes(machine: Machine, monkeypatch: pytes
     assert machine.tree() == {}
 
 
-def test_a_file_that_others_put_in_the_place_after_a_killed_run_is_kept(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_others_put_in_the_place_after_a_killed_run_is_kept(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(*_args: t.Any) -> None:
         raise Killed
 
@@ -487,9 +479,7 @@ def test_the_unit_of_a_package_that_stays_goes_on(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("said", ["Access denied", "Connection timed out"])
-def test_a_unit_that_cannot_be_asked_about_ends_the_run(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, said: str
-) -> None:
+def test_a_unit_that_cannot_be_asked_about_ends_the_run(machine: Machine, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     def run(argv: t.Sequence[str], **_more: t.Any) -> str:
         raise CommandFailed(f"{argv[0]} exited with 1: {said}")
 
@@ -510,9 +500,7 @@ def test_a_package_that_others_removed_is_forgotten(machine: Machine) -> None:
 
 def test_mount_points_are_those_of_the_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(created, "MOUNTS", tmp_path / "mountinfo")
-    (tmp_path / "mountinfo").write_text(
-        "30 1 0:1 / /srv/a\\040disk\\011\\303\\274 rw - ext4 /dev/x rw\n31 1 0:2 / / rw - ext4 /dev/y rw\n"
-    )
+    (tmp_path / "mountinfo").write_text("30 1 0:1 / /srv/a\\040disk\\011\\303\\274 rw - ext4 /dev/x rw\n31 1 0:2 / / rw - ext4 /dev/y rw\n")
     assert created.mount_points() == {"/srv/a disk\tü", "/"}
 
 

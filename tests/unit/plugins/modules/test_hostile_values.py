@@ -193,9 +193,7 @@ MORE: dict[str, dict[str, t.Any]] = {
 def filled(name: str, value: t.Any, key: str = "") -> t.Any:
     """An example with values instead of variables, and with what is in the folder of the test."""
     known = {**literals(), **MORE.get(name, {})}
-    from_here = isinstance(value, str) and (
-        "{{" in value or value.startswith(("/etc/", "/srv/", "/home/", "/var/", "~"))
-    )
+    from_here = isinstance(value, str) and ("{{" in value or value.startswith(("/etc/", "/srv/", "/home/", "/var/", "~")))
     if key in known and (
         from_here
         or key in MORE.get(name, {})
@@ -236,9 +234,7 @@ def examples(name: str) -> list[dict[str, t.Any]]:
         if "login_user" in spec and "login_kubernetes" not in params:
             params |= {"login_user": "admin", "login_password": PASSWORD, "login_protocol": "http"}
             params.pop("ca_cert", None)
-        found.append(
-            {**params, **({"wait": False} if "wait" in spec else {"wait_timeout": 5} if "wait_timeout" in spec else {})}
-        )
+        found.append({**params, **({"wait": False} if "wait" in spec else {"wait_timeout": 5} if "wait_timeout" in spec else {})})
     return found
 
 
@@ -335,11 +331,7 @@ class Hostile:
             inner = params.get(name)
             rows = option.get("elements") == "dict"
             row = inner[0] if rows and isinstance(inner, list) and inner else inner
-            row = (
-                row
-                if isinstance(row, dict)
-                else {key: literals().get(key, "x") for key, one in below.items() if one.get("required")}
-            )
+            row = row if isinstance(row, dict) else {key: literals().get(key, "x") for key, one in below.items() if one.get("required")}
             where = self._set(row, below, f"{path}{name}.")
             params[name] = [row] if rows else row
             return where
@@ -533,11 +525,7 @@ def place(error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/plugins/" in frame.filename]
     last = traceback.extract_tb(error.__traceback__)[-1]
     fake = " (in a fake)" if "/tests/" in last.filename and "barred" not in last.filename else ""
-    where = (
-        f"{frames[-1].filename.partition('/plugins/')[2]}:{frames[-1].lineno}"
-        if frames
-        else f"{last.filename}:{last.lineno}"
-    )
+    where = f"{frames[-1].filename.partition('/plugins/')[2]}:{frames[-1].lineno}" if frames else f"{last.filename}:{last.lineno}"
     return f"{type(error).__name__} at {where}{fake}: {str(error)[:80]}"
 
 
@@ -564,9 +552,7 @@ def test_hostile_values_end_in_a_result_or_in_one_error(name: str, world: World)
         if found:
             wrong[found] += 1
             first.setdefault(found, where)
-    assert not wrong, f"seed {SEED}: " + "\n".join(
-        f"{count} x {found}; first {first[found]}" for found, count in wrong.most_common()
-    )
+    assert not wrong, f"seed {SEED}: " + "\n".join(f"{count} x {found}; first {first[found]}" for found, count in wrong.most_common())
 
 
 NAMED: list[tuple[str, dict[str, t.Any], str]] = [

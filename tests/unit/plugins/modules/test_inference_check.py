@@ -173,9 +173,7 @@ def test_no_server_no_pod_and_no_answer_are_told() -> None:
 def test_it_waits_for_a_model(triton: FakeTriton) -> None:
     triton.ready = False
     url = f"http://127.0.0.1:{triton.port}"
-    with pytest.raises(
-        WaitTimeout, match=f"Model add is not ready after 1 s. Last seen: {url}: the model is not ready"
-    ):
+    with pytest.raises(WaitTimeout, match=f"Model add is not ready after 1 s. Last seen: {url}: the model is not ready"):
         run(url=url, **SUM, wait=True, wait_timeout=1)
     triton.ready = True
     assert run(url=url, **SUM, wait=True)["requests"] == 1

@@ -87,9 +87,7 @@ def test_a_decoupled_model_makes_any_number_of_responses(triton: FakeGrpcTriton)
 
 
 def test_what_is_wrong_is_told_as_by_http(triton: FakeGrpcTriton) -> None:
-    with pytest.raises(
-        Failed, match=r"refuses to infer with model add: expected 2 inputs .* \(status INVALID_ARGUMENT\)"
-    ):
+    with pytest.raises(Failed, match=r"refuses to infer with model add: expected 2 inputs .* \(status INVALID_ARGUMENT\)"):
         asked(triton, model="add", inputs=INPUTS[:1])
     with pytest.raises(NotFound, match="model nosuch is not ready, or there is none"):
         asked(triton, model="nosuch")

@@ -87,11 +87,7 @@ class Node:
     @property
     def left(self) -> list[str]:
         """What is there besides the server's own pods."""
-        return sorted(
-            name
-            for _group, kind, _namespace, name in self.cluster.objects
-            if kind in ("Pod", "ConfigMap") and "check" in name
-        )
+        return sorted(name for _group, kind, _namespace, name in self.cluster.objects if kind in ("Pod", "ConfigMap") and "check" in name)
 
 
 @pytest.fixture
@@ -114,9 +110,7 @@ def test_an_address_is_asked_by_the_pod(node: Node, triton: FakeTriton) -> None:
     assert not node.left
 
 
-def test_every_replica_is_asked_at_its_own_address(
-    node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_replica_is_asked_at_its_own_address(node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(pod_check.PORTS, "http", triton.port)
     node.add_replica("triton-a", "127.0.0.1")
     node.add_replica("triton-b", "127.0.0.2")
@@ -206,9 +200,7 @@ def test_a_pod_that_cannot_ask_is_told_and_goes(node: Node) -> None:
     assert not node.left
 
 
-def test_the_name_is_that_of_the_check_and_not_of_the_replicas(
-    node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_is_that_of_the_check_and_not_of_the_replicas(node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(pod_check.PORTS, "http", triton.port)
     node.add_replica("triton-a", "127.0.0.1")
     run(node.cluster, from_pod=True, model="add")
@@ -226,9 +218,7 @@ def test_the_container_of_a_mesh_is_not_waited_for(node: Node, triton: FakeTrito
     assert not node.left
 
 
-def test_a_pod_that_takes_its_time_to_go_hides_nothing(
-    node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pod_that_takes_its_time_to_go_hides_nothing(node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def never_gone(*_given: t.Any, wait: bool, **_more: t.Any) -> None:
@@ -245,9 +235,7 @@ def test_a_pod_that_takes_its_time_to_go_hides_nothing(
         run(node.cluster, from_pod=True, url=url_of(triton), **SUM)
 
 
-def test_what_a_killed_run_has_left_is_replaced(
-    node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_run_has_left_is_replaced(node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch) -> None:
     node.status = {"phase": "Running"}
     monkeypatch.setattr(pod_check.PodCheck, "longest", 0)
     monkeypatch.setattr(pod_check, "_ENDS_S", 0.1)

@@ -156,9 +156,7 @@ def test_check_mode_warns_where_a_store_does_not_answer(store: FakeStore) -> Non
     assert "Pod default/store-0 does not exist" in warnings[0]
     start(cluster, store)
     cluster.forwarded.clear()
-    with pytest.raises(
-        WaitTimeout, match=r"does not answer.*Port 7070 of Pod default/store-0 gives no answer: nobody listens"
-    ):
+    with pytest.raises(WaitTimeout, match=r"does not answer.*Port 7070 of Pod default/store-0 gives no answer: nobody listens"):
         run(cluster, wait=True, wait_timeout=1, buckets=["one"])
 
 
@@ -209,16 +207,12 @@ def test_a_lost_login_is_told_before_anything_is_changed() -> None:
     assert not other.writes
 
 
-@pytest.mark.parametrize(
-    "data", [{}, {NAMES[0]: "YQ=="}, {NAMES[0]: "YQ==", NAMES[1]: "/w=="}, {NAMES[0]: "YQ==", NAMES[1]: ""}]
-)
+@pytest.mark.parametrize("data", [{}, {NAMES[0]: "YQ=="}, {NAMES[0]: "YQ==", NAMES[1]: "/w=="}, {NAMES[0]: "YQ==", NAMES[1]: ""}])
 def test_a_secret_without_the_keys_is_told(data: dict[str, str]) -> None:
     cluster = FakeCluster()
     metadata = {"name": "store-login", "namespace": "default"}
     cluster.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
-    with pytest.raises(
-        InvalidInput, match=r"Secret default/store-login(: AWS_SECRET_ACCESS_KEY is not text| has no key AWS_)"
-    ):
+    with pytest.raises(InvalidInput, match=r"Secret default/store-login(: AWS_SECRET_ACCESS_KEY is not text| has no key AWS_)"):
         run(cluster)
 
 

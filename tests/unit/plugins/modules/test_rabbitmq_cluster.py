@@ -38,9 +38,7 @@ PLAIN = {"tls": False, "admin_password": PASSWORD}
 """A broker without TLS with the administrator of FakeBroker."""
 
 
-def run(
-    cluster: FakeCluster, *, check: bool = False, warn: t.Callable[[str], None] = print, **params: t.Any
-) -> dict[str, t.Any]:
+def run(cluster: FakeCluster, *, check: bool = False, warn: t.Callable[[str], None] = print, **params: t.Any) -> dict[str, t.Any]:
     cluster.add(tasks.DISKS)
     return tasks.run(rabbitmq_cluster, cluster, {"namespace": "default", **params}, check=check, warn=warn)
 
@@ -150,9 +148,7 @@ def image(version: str) -> str:
         ("4.3.1", "5.0.0", "later releases of 4.3 only"),
     ],
 )
-def test_a_release_that_does_not_follow_the_running_one_is_refused(
-    broker: FakeBroker, was: str, to: str, told: str, check: bool
-) -> None:
+def test_a_release_that_does_not_follow_the_running_one_is_refused(broker: FakeBroker, was: str, to: str, told: str, check: bool) -> None:
     cluster = FakeCluster()
     run(cluster, **PLAIN, image=image("4.2.9"))
     start(cluster, broker)

@@ -242,9 +242,7 @@ def test_a_broker_that_ignores_a_field_is_told(run: Run, monkeypatch: pytest.Mon
         ({"tags": None}, "one of the tags"),
     ],
 )
-def test_what_a_runner_cannot_use_is_refused_before_anything_is_asked(
-    run: Run, options: dict[str, t.Any], told: str
-) -> None:
+def test_what_a_runner_cannot_use_is_refused_before_anything_is_asked(run: Run, options: dict[str, t.Any], told: str) -> None:
     wanted = {**USER, "password": "Az09-._~&+,;=", **options}
     assert told in run.refused(InvalidInput, users=[wanted], studioml_runners=[wanted["name"]])
     assert "is none of the users" in run.refused(InvalidInput, users=[wanted], studioml_runners=["other"])
@@ -322,9 +320,7 @@ def test_a_queue_of_studioml_is_bound_where_runners_look(run: Run, there: bool) 
     run.again(queues=[{"name": "rmq_q"}])
 
 
-@pytest.mark.parametrize(
-    ("kind", "counts"), [("classic", True), ("classic", False), ("quorum", True), ("quorum", False)]
-)
+@pytest.mark.parametrize(("kind", "counts"), [("classic", True), ("classic", False), ("quorum", True), ("quorum", False)])
 def test_a_queue_with_messages_is_kept(run: Run, kind: str, counts: bool) -> None:
     run(queues=[{"name": "q", "type": kind}])
     run.broker.messages["queues", "/", "q"].append("work")
@@ -387,9 +383,7 @@ def test_queues_are_listed_by_their_names(run: Run) -> None:
     assert "match: '(' is not a regular expression" in run.refused(InvalidInput, rabbitmq_info, match="(")
 
 
-def test_queues_are_empty_when_their_old_numbers_say_so_long_enough(
-    run: Run, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queues_are_empty_when_their_old_numbers_say_so_long_enough(run: Run, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("rmq_a", "other"):
         run(queues=[{"name": name}])
         run.broker.messages["queues", "/", name].append("waits")

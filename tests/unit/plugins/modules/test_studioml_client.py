@@ -219,9 +219,7 @@ def test_links_lead_a_removal_nowhere(home: Home, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_a_run_that_was_stopped_does_not_make_strangers_of_our_values(
-    home: Home, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_run_that_was_stopped_does_not_make_strangers_of_our_values(home: Home, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     home()
     write, left = client_files.Folder._write, [number]
 

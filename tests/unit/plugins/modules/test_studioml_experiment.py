@@ -72,9 +72,7 @@ class MemoryBucket:
             self.later.pop(0)()
         moment = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
         return {
-            key: buckets.Found(hashlib.sha256(body).hexdigest(), moment)
-            for key, body in self.objects.items()
-            if key.startswith(folder)
+            key: buckets.Found(hashlib.sha256(body).hexdigest(), moment) for key, body in self.objects.items() if key.startswith(folder)
         }
 
     def get(self, key: str, target: t.IO[bytes]) -> bool:
@@ -131,9 +129,7 @@ class World:
             {name: value for name, value in options.items() if value is not None}
         )
         assert not given.error_messages
-        ctx = HostContext(
-            given.validated_parameters, check=check, warn=self.warnings.append, progress=self.progress.append, diff=True
-        )
+        ctx = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, progress=self.progress.append, diff=True)
         try:
             found: dict[str, t.Any] = studioml_experiment.execute(ctx)
         except MusterError as error:
@@ -156,9 +152,7 @@ class World:
 
     def hosts(self) -> set[str]:
         """Where the runner finds the artifacts."""
-        return {
-            urllib.parse.urlsplit(row["qualified"]).netloc for row in self.request()["experiment"]["artifacts"].values()
-        }
+        return {urllib.parse.urlsplit(row["qualified"]).netloc for row in self.request()["experiment"]["artifacts"].values()}
 
     def ends(self, text: str = ENDED) -> t.Callable[[], None]:
         """A runner takes the message and stores an output."""
@@ -186,9 +180,7 @@ def world(monkeypatch: pytest.MonkeyPatch, clock: FakeClock, tmp_path: Path) -> 
 
 def test_an_experiment_is_submitted_once_and_its_metric_returned(world: World) -> None:
     world.bucket.later = [nothing, nothing, world.ends()]
-    made = world(
-        metric="experiment.loss", env={"TEAM": "a"}, secret_env={"TOKEN": "canary-token"}, args=["--epochs", "2"]
-    )
+    made = world(metric="experiment.loss", env={"TEAM": "a"}, secret_env={"TOKEN": "canary-token"}, args=["--epochs", "2"])
     assert (made["changed"], made["state"], made["metric"], made["metrics"]["experiment"]["acc"]) == (
         True,
         "finished",
@@ -300,9 +292,7 @@ def test_an_answer_that_is_lost_says_that_nobody_knows(world: World) -> None:
 
 
 def test_what_the_broker_refused_leaves_no_note(world: World) -> None:
-    with pytest.raises(
-        Failed, match=r"No queue is bound to StudioML.topic.*StudioML.rmq_test: nobody got one.*bind: true"
-    ):
+    with pytest.raises(Failed, match=r"No queue is bound to StudioML.topic.*StudioML.rmq_test: nobody got one.*bind: true"):
         world(bind=False)
     assert NOTE not in world.bucket.objects
     with pytest.raises(NotFound, match=r"no queue rmq_none in vhost /.*rabbitmq_definitions"):
@@ -402,9 +392,7 @@ def test_a_metric_that_is_missing_names_those_that_are_there(world: World) -> No
 def test_one_that_is_nowhere_was_refused(world: World) -> None:
     world(wait=False)
     world.broker.messages["queues", "/", "rmq_test"].clear()
-    with pytest.raises(
-        Failed, match=r"neither in queue rmq_test nor in bucket example-store.*backing off, receive failed.*resubmit"
-    ):
+    with pytest.raises(Failed, match=r"neither in queue rmq_test nor in bucket example-store.*backing off, receive failed.*resubmit"):
         world()
     world.bucket.later = [nothing, nothing, world.ends()]
     assert world(resubmit=True)["experiment"]["submissions"] == 2
@@ -512,9 +500,7 @@ def test_runners_may_reach_the_store_by_another_address(world: World) -> None:
     world(runner_endpoint="http://store.studioml:7070", bucket="example-store", wait=False)
     request = world.request()
     assert request["config"]["storage"]["endpoint"] == "http://store.studioml:7070"
-    assert (
-        request["experiment"]["artifacts"]["output"]["qualified"] == f"s3://store.studioml:7070/example-store/{OUTPUT}"
-    )
+    assert request["experiment"]["artifacts"]["output"]["qualified"] == f"s3://store.studioml:7070/example-store/{OUTPUT}"
 
 
 IN_CLUSTER = {

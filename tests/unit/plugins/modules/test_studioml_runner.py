@@ -44,9 +44,7 @@ IGNORED = 'runner_queue_ignored{{host="h",queue_name="*",queue_type="rabbitMQ"}}
 CHECKED = 'runner_queue_checked{{host="h",queue_name="amqp://broker:5672/%2f",queue_type="rabbitMQ"}} {}\n'
 BUSY = 'runner_project_running{host="h",queue_type="rmq",queue_name="q",project="",experiment="1606243639_a"} 1\n'
 DONE = BUSY.replace("} 1", "} 0")
-IDLE_LINE = (
-    "2020-11-23T22:58:16+0000 WRN runner no queues _: [[identity amqp://broker:5672/%2f matcher ^rmq_.*$]] in:\n"
-)
+IDLE_LINE = "2020-11-23T22:58:16+0000 WRN runner no queues _: [[identity amqp://broker:5672/%2f matcher ^rmq_.*$]] in:\n"
 UNREAD_LINE = f"2020-11-23T22:58:16+0000 WRN runner unable to refresh RMQ manifest _: [Get http://runner:{PASSWORD}@broker:15672/: {{}}]\n"
 
 
@@ -61,9 +59,7 @@ class World:
         self.warned: list[str] = []
         monkeypatch.setattr(keys, "BITS", 1024)
         monkeypatch.setattr(cluster, "proxy_get", self._answer)
-        monkeypatch.setattr(
-            watching.watch_until, "__kwdefaults__", {**watching.watch_until.__kwdefaults__, "clock": cluster.clock}
-        )
+        monkeypatch.setattr(watching.watch_until, "__kwdefaults__", {**watching.watch_until.__kwdefaults__, "clock": cluster.clock})
         cluster.controllers["Deployment"] = self._rolled_out
         self.pods: list[str] = []
         self.states: list[str] = []
@@ -140,11 +136,7 @@ def ready(world: World) -> World:
 
 
 def actions(result: Manifest) -> dict[str, str]:
-    return {
-        f"{entry['kind']}/{entry['name']}": entry["action"]
-        for entry in result["objects"]
-        if entry["action"] != "unchanged"
-    }
+    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"] if entry["action"] != "unchanged"}
 
 
 @pytest.mark.parametrize(
@@ -223,9 +215,7 @@ def test_no_signer_is_told(world: World) -> None:
         (["PodMonitoring"], "none", None),
     ],
 )
-def test_metrics_are_collected_by_what_the_cluster_has(
-    world: World, served: list[str], asked: str, made: str | None
-) -> None:
+def test_metrics_are_collected_by_what_the_cluster_has(world: World, served: list[str], asked: str, made: str | None) -> None:
     for kind in served:
         world.cluster.kinds_served[MONITORS[kind], kind] = ServedKind(f"{kind.lower()}s", True)
     world.make_keys()
@@ -339,9 +329,7 @@ def test_pods_that_cannot_start_have_nothing_to_finish(ready: World) -> None:
     assert ready.run(replicas=2, image="example/runner:0.14.3")["drained"]
 
 
-def test_a_run_killed_after_the_change_waits_until_old_pods_are_gone(
-    ready: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_killed_after_the_change_waits_until_old_pods_are_gone(ready: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def leaving(live: Manifest) -> Manifest:
         return {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 0, "availableReplicas": 2}
 
@@ -388,9 +376,9 @@ def test_removal_drains_and_leaves_the_keys(ready: World) -> None:
     result = ready.run(state="absent")
     assert result["drained"]
     left = {(kind, name) for (_group, kind, _namespace, name) in ready.cluster.objects if kind not in ("Pod", "Lease")}
-    assert left == {
-        ("Secret", name) for name in (*training_secret.NAMES.values(), "studioml-runner-passphrase-secret")
-    } - {("Secret", name) for name in ("studioml-client-signing-key", "studioml-broker-login")}
+    assert left == {("Secret", name) for name in (*training_secret.NAMES.values(), "studioml-runner-passphrase-secret")} - {
+        ("Secret", name) for name in ("studioml-client-signing-key", "studioml-broker-login")
+    }
     assert not ready.run(state="absent")["changed"]
 
 

@@ -257,9 +257,7 @@ def test_a_failed_training_says_why(cluster: FakeCluster) -> None:
 def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     real = watching.watch_until
     monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
-    with pytest.raises(
-        WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server, .*: 1 of 1 pods are missing"
-    ):
+    with pytest.raises(WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server, .*: 1 of 1 pods are missing"):
         run(persia_job, cluster, {**JOB, "wait": True, "wait_for": "running", "wait_timeout": 30})
 
 
@@ -307,9 +305,7 @@ def operators_job(cluster: FakeCluster) -> Ref:
     return ref
 
 
-def test_a_missing_operator_is_named_where_its_finalizer_stays(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_operator_is_named_where_its_finalizer_stays(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     operators_job(cluster)
     from ansible_collections.muster.ml.plugins.module_utils._systems.persia import training
 
@@ -443,9 +439,7 @@ def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> Non
 
 
 @pytest.mark.parametrize("backend", ["statefulset", "operator"])
-def test_servers_that_only_have_to_run_are_not_asked(
-    backend: str, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_servers_that_only_have_to_run_are_not_asked(backend: str, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.kinds_served["nats.io/v1alpha2", "NatsCluster"] = ServedKind("natsclusters", True)
     cluster.controllers["StatefulSet"] = lambda _item: {"observedGeneration": 1, "readyReplicas": 2, "replicas": 2}
     real = watching.watch_until
@@ -577,13 +571,9 @@ def test_a_kind_that_is_installed_meanwhile_is_seen(cluster: FakeCluster, monkey
 
     monkeypatch.setattr(groups.SYSTEM_CLOCK, "sleep", lambda _seconds: None)
     real = cluster.resource
-    monkeypatch.setattr(
-        cluster, "resource", lambda *key, **how: resource(*key, **how) if "ersia" in key[1] else real(*key, **how)
-    )
+    monkeypatch.setattr(cluster, "resource", lambda *key, **how: resource(*key, **how) if "ersia" in key[1] else real(*key, **how))
     with pytest.raises(WaitTimeout, match="There is no training default/adult"):
-        run(
-            job_logs, cluster, {"name": "adult", "namespace": "default", "search": "x", "matches": 1, "wait_timeout": 0}
-        )
+        run(job_logs, cluster, {"name": "adult", "namespace": "default", "search": "x", "matches": 1, "wait_timeout": 0})
     assert set(asked) == {"persia.com/v1/PersiaJob"}
 
 
@@ -596,9 +586,7 @@ def test_a_kind_that_is_installed_meanwhile_is_seen(cluster: FakeCluster, monkey
         ({"name": "other"}, NotFound, "There is no training default/other"),
     ],
 )
-def test_logs_that_cannot_be(
-    cluster: FakeCluster, options: dict[str, t.Any], error: type[Exception], said: str
-) -> None:
+def test_logs_that_cannot_be(cluster: FakeCluster, options: dict[str, t.Any], error: type[Exception], said: str) -> None:
     run(persia_job, cluster, JOB)
     with pytest.raises(error, match=said):
         run(job_logs, cluster, {"name": "adult", "namespace": "default", **options})

@@ -203,9 +203,7 @@ def test_another_passphrase_encrypts_the_same_key() -> None:
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("change", [{}, {"passphrase": CANARY}, {"passphrase": CANARY, "generation": 2}])
-def test_a_run_that_was_killed_between_two_writes_is_finished_by_the_next(
-    change: dict[str, t.Any], number: int, stored: bool
-) -> None:
+def test_a_run_that_was_killed_between_two_writes_is_finished_by_the_next(change: dict[str, t.Any], number: int, stored: bool) -> None:
     cluster = FakeCluster()
     if change:
         run(cluster)
@@ -320,9 +318,7 @@ def test_a_passphrase_that_does_not_fit_is_refused_and_so_is_a_lost_one() -> Non
         ("response_public_keys", {"public_keys": {"rmq_": OWN_PEM}}, "is a private key"),
     ],
 )  # fmt: skip
-def test_what_runner_or_client_cannot_use_is_refused_before_anybody_is_asked(
-    content: str, params: dict[str, t.Any], told: str
-) -> None:
+def test_what_runner_or_client_cannot_use_is_refused_before_anybody_is_asked(content: str, params: dict[str, t.Any], told: str) -> None:
     cluster = FakeCluster()
     with pytest.raises(InvalidInput, match=told):
         run(cluster, content, **params)

@@ -152,9 +152,7 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[World]
         ),
     ],
 )
-def test_a_configuration_that_no_server_would_load_is_refused_before_anything_is_sent(
-    world: World, config: str, told: str
-) -> None:
+def test_a_configuration_that_no_server_would_load_is_refused_before_anything_is_sent(world: World, config: str, told: str) -> None:
     world.start()
     with pytest.raises(InvalidInput) as caught:
         world.run(src=world.model({1: ONE}, config))
@@ -219,9 +217,7 @@ ENSEMBLE = 'platform: "ensemble"\n'
         ('backend: "tensorrt"\ncc_model_filenames { key: "9.0" value: "h100.plan" }', ["1/h100.plan"], ["1/h100.plan"]),
     ],
 )
-def test_what_the_server_loads_is_taken(
-    world: World, config: str | None, files: list[str], uploaded: list[str] | None
-) -> None:
+def test_what_the_server_loads_is_taken(world: World, config: str | None, files: list[str], uploaded: list[str] | None) -> None:
     src = filled(world.src, files)
     if config is not None:
         (world.src / "config.pbtxt").write_text(config)
@@ -294,9 +290,7 @@ def test_a_broken_version_leaves_replicas_and_store_as_they_were(world: World) -
     world.start()
     world.run(src=world.model({1: ONE}))
     config = world.policy
-    with pytest.raises(
-        Failed, match=r"RuntimeError: broken.*has again what it had, and versions 1 are served on"
-    ) as caught:
+    with pytest.raises(Failed, match=r"RuntimeError: broken.*has again what it had, and versions 1 are served on") as caught:
         world.run(src=world.model({2: BROKEN}))
     assert "Triton in Pod default/triton-a" in caught.value.message
     assert (world.served(), world.policy) == ([[1], [1]], config)
@@ -427,9 +421,7 @@ def test_a_server_that_polls_is_waited_for(world: World) -> None:
     assert world.run(src=world.model({1: ONE}))["replicas"] == {"triton-a": [1], "triton-b": [1]}
     assert not world.run(src=world.model({1: ONE}))["changed"]
     assert world.run(src=world.model({2: TWO}))["versions"] == [2]
-    with pytest.raises(
-        Failed, match=r"refuses to load model add: version 3: RuntimeError: broken. The store has again"
-    ):
+    with pytest.raises(Failed, match=r"refuses to load model add: version 3: RuntimeError: broken. The store has again"):
         world.run(src=world.model({3: BROKEN}))
     polls()
     assert world.served() == [[2], [2]]
@@ -506,9 +498,7 @@ def test_keys_that_are_missing_are_told_but_not_in_a_plan(volume: World) -> None
 
 def test_a_store_in_the_cluster_is_reached_by_its_service(volume: World, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[t.Any] = []
-    monkeypatch.setattr(
-        s3, "client", lambda endpoint, *_keys, **more: seen.append((endpoint, more["direct"])) or volume.bucket
-    )
+    monkeypatch.setattr(s3, "client", lambda endpoint, *_keys, **more: seen.append((endpoint, more["direct"])) or volume.bucket)
     place = {"model_repository": "s3://http://store.ml.svc:7070/models", "storage": None, "src": volume.model({1: ONE})}
     with pytest.raises(NotFound, match="Service ml/store, which leads to the store"):
         volume.run(**place)

@@ -24,9 +24,7 @@ BUCKET = {"model_repository": "gs://example-models/live"}
 VOLUME = {"model_repository": "/models", "storage": {"claim_name": "models", "mount_path": "/models", "size": "1Gi"}}
 
 
-def run(
-    cluster: FakeCluster, *, check: bool = False, warned: list[str] | None = None, **params: t.Any
-) -> dict[str, t.Any]:
+def run(cluster: FakeCluster, *, check: bool = False, warned: list[str] | None = None, **params: t.Any) -> dict[str, t.Any]:
     warn = ([] if warned is None else warned).append
     return tasks.run(triton_server, cluster, {"namespace": "default", **params}, check=check, warn=warn, diff=True)
 
@@ -51,9 +49,7 @@ def test_nonsense_is_refused_before_anybody_is_asked(params: dict[str, t.Any], t
 
 def test_a_place_for_models_is_required_only_for_a_server() -> None:
     for state, errors in (("present", 1), ("absent", 0)):
-        given = ArgumentSpecValidator(triton_server.ARGUMENT_SPEC, **triton_server.CONSTRAINTS).validate(
-            {"state": state}
-        )
+        given = ArgumentSpecValidator(triton_server.ARGUMENT_SPEC, **triton_server.CONSTRAINTS).validate({"state": state})
         assert len(given.error_messages) == errors
 
 
@@ -97,9 +93,7 @@ def test_metrics_are_collected_by_what_the_cluster_has(served: list[str], asked:
     result = run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20}, dashboard=True)
     assert {name.partition("/")[0] for name in actions(result)} & KINDS == made
     assert actions(result)["ConfigMap/triton-dashboard"] == "created"
-    assert set(
-        actions(run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20}, dashboard=True)).values()
-    ) == {"unchanged"}
+    assert set(actions(run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20}, dashboard=True)).values()) == {"unchanged"}
     gone = actions(run(cluster, **BUCKET, monitoring="none"))
     deleted = {name.partition("/")[0] for name, action in gone.items() if action == "deleted"}
     assert deleted == {"ConfigMap", *made}
@@ -242,9 +236,7 @@ def test_a_store_in_the_cluster_that_is_away_is_named() -> None:
     assert away in told()
     cluster.add(pods.pod("store-0", namespace="ml", labels={"app": "store"}))
     assert away in told()
-    cluster.add(
-        pods.pod("store-1", namespace="ml", labels={"app": "store"}, conditions=[{"type": "Ready", "status": "True"}])
-    )
+    cluster.add(pods.pod("store-1", namespace="ml", labels={"app": "store"}, conditions=[{"type": "Ready", "status": "True"}]))
     assert "no pod that is ready" not in told()
 
 

@@ -35,9 +35,7 @@ UNLOCKED = dataclasses.replace(CLUSTER, deletion_protection=False)
 NODEGROUP = EksNodegroup("c", "x", node_role="r", subnets=["a"], tags=OURS)
 
 
-def run(
-    account: Account, resource: Resource, *, absent: bool = False, adopt: bool = False, check: bool = False
-) -> Outcome:
+def run(account: Account, resource: Resource, *, absent: bool = False, adopt: bool = False, check: bool = False) -> Outcome:
     options = ConvergeOptions(absent=absent, check=check, mark=OURS, adopt=adopt)
     return converge(resource, Api(account.client, FakeClock()), options, WaitOptions(wait=True, seconds=600))
 
@@ -107,9 +105,7 @@ def test_objects_that_s3_did_not_delete_are_counted_and_the_first_is_named() -> 
     account = account_with(BUCKET)
     account.things["bucket", "x"]["objects"] = [("a", "1"), ("locked", "1"), ("locked too", "1")]
     message = "Access Denied because object protected by object lock."
-    account.errors = [
-        {"Key": key, "VersionId": "1", "Code": "AccessDenied", "Message": message} for key in ("locked", "locked too")
-    ]
+    account.errors = [{"Key": key, "VersionId": "1", "Code": "AccessDenied", "Message": message} for key in ("locked", "locked too")]
     with pytest.raises(
         Failed,
         match=r"2 of 3 objects were not deleted, first locked: AccessDenied: .* object lock\. .*locks are never bypassed",

@@ -57,9 +57,7 @@ class Ec2:
 
 def delete(ec2: Ec2, *, seconds: float = 600, check: bool = False, part: str = "igw-1") -> Outcome:
     options = ConvergeOptions(absent=True, check=check, mark=OURS)
-    return converge(
-        NetworkPart(part), Api(lambda _: ec2, FakeClock()), options, WaitOptions(wait=True, seconds=seconds)
-    )
+    return converge(NetworkPart(part), Api(lambda _: ec2, FakeClock()), options, WaitOptions(wait=True, seconds=seconds))
 
 
 def test_what_is_in_use_is_waited_for() -> None:
@@ -70,9 +68,7 @@ def test_what_is_in_use_is_waited_for() -> None:
 
 def test_what_stays_in_use_is_named() -> None:
     ec2 = Ec2(GATEWAY, in_use=10**6)
-    with pytest.raises(
-        WaitTimeout, match=r"Internet gateway igw-1 is still in use after 30 s\. .*mapped public address"
-    ):
+    with pytest.raises(WaitTimeout, match=r"Internet gateway igw-1 is still in use after 30 s\. .*mapped public address"):
         delete(ec2, seconds=30)
     assert ec2.done == []
 
@@ -89,9 +85,7 @@ def test_a_plan_and_a_second_run_change_nothing() -> None:
     assert not delete(Ec2(None)).plan.changed
 
 
-@pytest.mark.parametrize(
-    ("change", "why"), [({"Tags": []}, "muster.ml/owner=m"), ({"OwnerId": "999999999999"}, "was kept")]
-)
+@pytest.mark.parametrize(("change", "why"), [({"Tags": []}, "muster.ml/owner=m"), ({"OwnerId": "999999999999"}, "was kept")])
 def test_what_is_somebody_elses_is_kept(change: Body, why: str) -> None:
     ec2 = Ec2({**GATEWAY, **change})
     assert why in delete(ec2).kept

@@ -200,9 +200,7 @@ class FakeEks:
         if status == "MISSING":
             raise Refusal("ResourceNotFoundException", "none")
         issue = {"code": "NodeCreationFailure", "message": "no room", "resourceIds": ["i-1"]}
-        return {
-            "nodegroup": {**NODEGROUP, "status": status, "health": {"issues": [issue] if "FAILED" in status else []}}
-        }
+        return {"nodegroup": {**NODEGROUP, "status": status, "health": {"issues": [issue] if "FAILED" in status else []}}}
 
     def create_nodegroup(self, **_request: t.Any) -> Body:
         self.calls += 1
@@ -230,9 +228,7 @@ def test_check_mode_sends_nothing() -> None:
 
 
 def test_failure_and_time_limit_tell_what_was_seen() -> None:
-    with pytest.raises(
-        Failed, match=r"gpu of cluster c: create failed: CREATE_FAILED \(NodeCreationFailure: no room \(i-1\)\)"
-    ):
+    with pytest.raises(Failed, match=r"gpu of cluster c: create failed: CREATE_FAILED \(NodeCreationFailure: no room \(i-1\)\)"):
         go(FakeEks("MISSING", "CREATING", "CREATE_FAILED"))
     with pytest.raises(WaitTimeout, match="Last seen: CREATING"):
         go(FakeEks("MISSING", "CREATING"))

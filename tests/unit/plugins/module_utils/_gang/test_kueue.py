@@ -87,9 +87,7 @@ CASES: list[tuple[str, list[Manifest], tuple[int, ...], str]] = [
 
 
 @pytest.mark.parametrize(("objects", "counts", "says"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
-def test_what_a_queue_admits_at_most(
-    ground: t.Any, objects: list[Manifest], counts: tuple[int, ...], says: str
-) -> None:
+def test_what_a_queue_admits_at_most(ground: t.Any, objects: list[Manifest], counts: tuple[int, ...], says: str) -> None:
     ground.add(*objects)
     found = asked(ground, *counts)
     assert (found.fits, list(found.reasons)) == ((False, [says]) if says else (None, []))
@@ -98,10 +96,7 @@ def test_what_a_queue_admits_at_most(
 
 def test_the_resource_that_lacks_is_named(ground: t.Any) -> None:
     ground.add(cluster_queue("cq", tpus(16)))
-    assert (
-        "2 pods of group g0 need 120 of cpu, and ClusterQueue cq has 100 at most"
-        in asked(ground, 2, cpu="60").reasons[0]
-    )
+    assert "2 pods of group g0 need 120 of cpu, and ClusterQueue cq has 100 at most" in asked(ground, 2, cpu="60").reasons[0]
 
 
 def test_a_queue_that_is_not_there_is_refused_with_those_that_are(ground: t.Any) -> None:

@@ -129,9 +129,7 @@ def at(provider: str, node: Manifest) -> Manifest:
     return node
 
 
-AUTOSCALER = X.pod(
-    "x", "n0", {**C(), "image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1"}, namespace="kube-system"
-)
+AUTOSCALER = X.pod("x", "n0", {**C(), "image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1"}, namespace="kube-system")
 STATUS = made("v1", "ConfigMap", {}, "cluster-autoscaler-status", namespace="kube-system")
 CLAIM = {"volumes": [{"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]}
 ONE_GPU = [X.node("n0", gpu=1)]
@@ -171,14 +169,10 @@ FITS = [
         X.nodes(2, taints=[{**TAINT, "effect": "PreferNoSchedule"}]),
     ),
     Case("a cordoned node that is not needed", [X.group(1, C(cpu=8))], [X.node("n0"), X.node("n1", cordoned=True)]),
-    Case(
-        "a node selector", [X.group(1, nodeSelector={"pool": "b"})], [X.node("n0"), X.node("n1", labels={"pool": "b"})]
-    ),
+    Case("a node selector", [X.group(1, nodeSelector={"pool": "b"})], [X.node("n0"), X.node("n1", labels={"pool": "b"})]),
     Case("one of two terms", [X.group(2, affinity=on_nodes(row(HOST, "In", "n0"), row("pool", "Exists")))]),
     Case("affinity: not in", [X.group(1, C(cpu=8), affinity=on_nodes(row(HOST, "NotIn", "n0")))]),
-    Case(
-        "affinity: less than", [X.group(1, affinity=on_nodes(row("gen", "Lt", "5")))], X.nodes(1, labels={"gen": "4"})
-    ),
+    Case("affinity: less than", [X.group(1, affinity=on_nodes(row("gen", "Lt", "5")))], X.nodes(1, labels={"gen": "4"})),
     Case("affinity by the node's name", [X.group(1, affinity=on_nodes(row("metadata.name", "In", "n1"), fields=True))]),
     Case("spread that is preferred", [X.group(3, topologySpreadConstraints=spread("ScheduleAnyway"))]),
     Case("a configuration that is mounted", [X.group(2, volumes=[{"name": "c", "configMap": {"name": "c"}}])]),
@@ -569,9 +563,7 @@ NOT_JUDGED = [
         [X.group(2, C(gpu=1))],
         [
             *ONE_GPU,
-            X.node(
-                "n1", gpu=1, taints=[{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]
-            ),
+            X.node("n1", gpu=1, taints=[{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]),
         ],
         says="not ready",
     ),
@@ -617,9 +609,7 @@ NOT_JUDGED = [
         says="devices of DeviceClass o (dynamic resource allocation)",
         kinds={DEVICES: "deviceclasses"},
     ),
-    Case(
-        "a device class by name", [X.group(1, C(**{"deviceclass.resource.kubernetes.io__gpu": 1}))], says="DeviceClass"
-    ),
+    Case("a device class by name", [X.group(1, C(**{"deviceclass.resource.kubernetes.io__gpu": 1}))], says="DeviceClass"),
 ]
 
 by_name: Callable[[Case], str] = lambda case: case.name  # noqa: E731
@@ -638,9 +628,7 @@ def test_it_does_not_fit(cluster: FakeCluster, case: Case) -> None:
     assert found["fits"] is False
     assert case.says in " ".join(found["reasons"])
     assert found["message"].startswith("Not all pods fit at once. ")
-    for size in (
-        found["nearest"] if case.groups else ()
-    ):  # of the size that is named it says yes, and of a larger one no
+    for size in found["nearest"] if case.groups else ():  # of the size that is named it says yes, and of a larger one no
         for more, fits in ((0, True), (1, False)):
             rows = [{**g, "replicas": size["replicas"] + more} if g["name"] == size["name"] else g for g in case.groups]
             assert (ask(cluster, groups=rows)["fits"] is True) == fits
@@ -657,8 +645,7 @@ def test_it_is_not_judged(cluster: FakeCluster, case: Case) -> None:
 def test_the_module_answers_and_writes_nothing(cluster: FakeCluster) -> None:
     cluster.add(*X.nodes(2, gpu=1), X.pod("p", "n0", C(gpu=1)))
     reason = (
-        "1 of 2 pods of group worker fit, each with 1 nvidia.com/gpu: 1 node with room for 1, "
-        "1 node with too little free: 0 nvidia.com/gpu"
+        "1 of 2 pods of group worker fit, each with 1 nvidia.com/gpu: 1 node with room for 1, 1 node with too little free: 0 nvidia.com/gpu"
     )
     assert ask(cluster, groups=[X.group(2, C(gpu=1))]) == {
         "changed": False,
@@ -805,9 +792,7 @@ def test_a_server_that_does_not_answer_is_an_error(cluster: FakeCluster) -> None
         ([], [X.pod("p", namespace="a"), X.pod("p", namespace="b")], "The groups of a gang are in one namespace"),
     ],
 )
-def test_what_is_no_gang_is_refused(
-    cluster: FakeCluster, groups: list[Manifest], objects: list[Manifest], words: str
-) -> None:
+def test_what_is_no_gang_is_refused(cluster: FakeCluster, groups: list[Manifest], objects: list[Manifest], words: str) -> None:
     cluster.add(*X.nodes(2))
     with pytest.raises(InvalidInput) as caught:
         ask(cluster, groups=groups, definition=objects)

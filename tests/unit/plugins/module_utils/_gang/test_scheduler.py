@@ -51,9 +51,7 @@ class Scheduler:
 
     def enough(self, pod: Manifest, node: Manifest, here: list[Manifest], what: str) -> bool:
         need = asks(pod, what)
-        return not need or need + sum(asks(one, what) for one in here) <= int(
-            node["status"]["allocatable"].get(what, 0)
-        )
+        return not need or need + sum(asks(one, what) for one in here) <= int(node["status"]["allocatable"].get(what, 0))
 
     def apart(self, pod: Manifest, other: Manifest) -> bool:
         terms = pod["spec"].get("affinity", {}).get("podAntiAffinity", {}).get(HARD, [])
@@ -76,9 +74,7 @@ class Scheduler:
     def outcomes(self, groups: list[Manifest]) -> tuple[bool, bool]:
         """Whether some run places all pods, and whether every run does."""
         names = list(self.nodes)
-        made = [
-            X.pod(g["name"], labels=g["template"]["metadata"]["labels"], **dict(g["template"]["spec"])) for g in groups
-        ]
+        made = [X.pod(g["name"], labels=g["template"]["metadata"]["labels"], **dict(g["template"]["spec"])) for g in groups]
         for pod, group in zip(made, groups, strict=True):
             pod["spec"] = group["template"]["spec"]
 
@@ -87,12 +83,7 @@ class Scheduler:
             left = [at for at, group in enumerate(groups) if sum(state[at]) < group["replicas"]]
             if not left:
                 return True, True
-            placed = [
-                (made[at], names[n])
-                for at, row in enumerate(state)
-                for n, many in enumerate(row)
-                for _pod in range(many)
-            ]
+            placed = [(made[at], names[n]) for at, row in enumerate(state) for n, many in enumerate(row) for _pod in range(many)]
             found = []
             for at in left:
                 for n, name in enumerate(names):

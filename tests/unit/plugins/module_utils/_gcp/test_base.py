@@ -62,9 +62,7 @@ class Address(Labelled):
 
 ADDRESS = Address(project=PROJECT, owner="m", name="x", region="r", address_type="EXTERNAL")
 ADDRESS_PATH = f"projects/{PROJECT}/regions/r/addresses/x"
-RULE = GcpFirewall(
-    project=PROJECT, owner="m", name="f", network="x", allowed=[{"ip_protocol": "icmp"}], source_ranges=["10.0.0.0/8"]
-)
+RULE = GcpFirewall(project=PROJECT, owner="m", name="f", network="x", allowed=[{"ip_protocol": "icmp"}], source_ranges=["10.0.0.0/8"])
 RULE_PATH = f"projects/{PROJECT}/global/firewalls/f"
 WIDE = GcpAddress(project=PROJECT, owner="m", name="wide")
 WIDE_PATH = f"projects/{PROJECT}/global/addresses/wide"
@@ -190,9 +188,7 @@ def test_a_write_is_not_sent_again_when_nobody_knows_whether_it_was_done() -> No
 
 def test_a_service_account_that_is_not_seen_yet_is_waited_for() -> None:
     google = Google()
-    google.refusals = [
-        ("POST", error(400, "badRequest", "Service account a@p.iam.gserviceaccount.com does not exist."))
-    ] * 3
+    google.refusals = [("POST", error(400, "badRequest", "Service account a@p.iam.gserviceaccount.com does not exist."))] * 3
     assert run(google, NETWORK).plan.changed
 
 
@@ -330,13 +326,9 @@ def test_a_network_is_changed_by_the_method_of_each_field() -> None:
 def test_what_cannot_be_changed_is_refused_before_anything_is_sent() -> None:
     google = Google()
     run(google, NETWORK)
-    with pytest.raises(
-        InvalidInput, match=r"Google network x has description .*; Google cannot change it to 'new \(muster-owner=m\)'"
-    ):
+    with pytest.raises(InvalidInput, match=r"Google network x has description .*; Google cannot change it to 'new \(muster-owner=m\)'"):
         run(google, dataclasses.replace(NETWORK, description="new", mtu=1500))
-    with pytest.raises(
-        InvalidInput, match=r"addressType 'EXTERNAL'; Google cannot change it to 'INTERNAL'. Choose another name"
-    ):
+    with pytest.raises(InvalidInput, match=r"addressType 'EXTERNAL'; Google cannot change it to 'INTERNAL'. Choose another name"):
         run_address(google, address_type="INTERNAL")
     assert len(google.writes) == 2
 
@@ -429,9 +421,7 @@ def test_a_network_cannot_get_a_mark_later() -> None:
         ),
     ],
 )  # fmt: skip
-def test_the_mark_of_another_region_is_named_with_the_way_to_go_on(
-    resource: t.Any, path: str, way: str, owner: str
-) -> None:
+def test_the_mark_of_another_region_is_named_with_the_way_to_go_on(resource: t.Any, path: str, way: str, owner: str) -> None:
     """So is the older one, the name alone, of which nobody can tell whose it is."""
     google = Google()
     run(google, dataclasses.replace(resource, owner=owner))
@@ -440,9 +430,7 @@ def test_the_mark_of_another_region_is_named_with_the_way_to_go_on(
     for adopt in (False, True):
         with pytest.raises(InvalidInput) as refused:
             run(google, here, adopt=adopt)
-        assert f"muster-owner=m--europe-west1: it has muster-owner={owner}, and it is left as it is" in str(
-            refused.value
-        )
+        assert f"muster-owner=m--europe-west1: it has muster-owner={owner}, and it is left as it is" in str(refused.value)
         expected = way.format(owner=owner, here="muster-owner=m--europe-west1")
         assert str(refused.value.hint) == f"Choose another name; or, to take it over, {expected}"
     kept = run(google, here, absent=True).kept
@@ -473,9 +461,7 @@ def test_absent_deletes_once() -> None:
 def test_an_operation_that_ends_badly_fails_the_task_with_googles_reason_and_a_next_step() -> None:
     google = Google()
     google.ends = [{"error": {"errors": [{"code": "QUOTA_EXCEEDED", "message": "Quota 'NETWORKS' exceeded"}]}}]
-    with pytest.raises(
-        Failed, match=r"create failed: QUOTA_EXCEEDED.*'NETWORKS' exceeded\. Ask for more quota"
-    ) as failed:
+    with pytest.raises(Failed, match=r"create failed: QUOTA_EXCEEDED.*'NETWORKS' exceeded\. Ask for more quota") as failed:
         run(google, NETWORK)
     assert failed.value.details["code"] == "QUOTA_EXCEEDED"
 
@@ -496,9 +482,7 @@ SERVICES, GKES = r" \(a Service, Ingress or Gateway on a cluster made it.*?\)", 
     ],
 )
 @pytest.mark.parametrize("prefix", ["", "https://www.googleapis.com/compute/v1/"])
-def test_what_is_still_used_is_asked_for_again_until_the_end_names_the_holder(
-    holder: str, who: str, prefix: str
-) -> None:
+def test_what_is_still_used_is_asked_for_again_until_the_end_names_the_holder(holder: str, who: str, prefix: str) -> None:
     """The holders are those of issues 5423, 5948, 14202 of hashicorp's provider, murphye/cheap-gke-cluster 8 and others."""
     used = {
         "code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
@@ -519,9 +503,7 @@ def test_what_is_still_used_is_asked_for_again_until_the_end_names_the_holder(
 
 def test_what_is_busy_is_waited_for_and_named_when_it_does_not_end() -> None:
     google = Google()
-    busy = error(
-        400, "badRequest", "Cluster is running incompatible operation operation-1.", status="FAILED_PRECONDITION"
-    )
+    busy = error(400, "badRequest", "Cluster is running incompatible operation operation-1.", status="FAILED_PRECONDITION")
     google.refusals = [("POST", busy)] * 3
     assert run(google, NETWORK).plan.changed
     google.refusals = [("DELETE", busy)] * 999

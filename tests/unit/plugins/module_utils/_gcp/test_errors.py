@@ -116,9 +116,7 @@ def test_gke_tells_of_a_range_that_is_used_up_in_a_sentence() -> None:
 
 
 def test_gke_tells_of_a_stale_fingerprint_in_a_sentence() -> None:
-    message = (
-        'Labels could not be set due to fingerprint mismatch; try again with the proper fingerprint: supplied was "1"'
-    )
+    message = 'Labels could not be set due to fingerprint mismatch; try again with the proper fingerprint: supplied was "1"'
     refused = refusal("x", "container", *error(400, "failedPrecondition", message, status="FAILED_PRECONDITION"))
     assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Somebody else changed it at the same time: run again")
 
@@ -136,9 +134,7 @@ def test_gke_tells_of_a_stale_fingerprint_in_a_sentence() -> None:
         (403, "forbidden", "do not belong to a permitted customer", ", constraints/iam.allowedPolicyMemberDomains,"),
     ],
 )  # fmt: skip
-def test_a_policy_of_the_organization_is_no_condition_that_may_be_met_later(
-    http: int, reason: str, message: str, named: str
-) -> None:
+def test_a_policy_of_the_organization_is_no_condition_that_may_be_met_later(http: int, reason: str, message: str, named: str) -> None:
     refused = refusal("x", "compute", *error(http, reason, message))
     assert refused.code == "ORGANIZATION_POLICY"
     assert not refused.codes & {"CONDITION_NOT_MET", "ABORTED"}
@@ -147,9 +143,7 @@ def test_a_policy_of_the_organization_is_no_condition_that_may_be_met_later(
 
 
 def test_a_condition_that_is_not_met_is_anothers_change() -> None:
-    refused = refusal(
-        "x", "storage", *error(412, "conditionNotMet", "At least one of the pre-conditions did not hold.")
-    )
+    refused = refusal("x", "storage", *error(412, "conditionNotMet", "At least one of the pre-conditions did not hold."))
     assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Somebody else changed it at the same time: run again")
 
 

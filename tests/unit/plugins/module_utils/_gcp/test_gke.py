@@ -70,9 +70,7 @@ LIVE: Body = {
 
 def steps(plan: Plan) -> list[tuple[str, Body]]:
     sent = [t.cast(Step, step) for step in plan.steps]
-    return [
-        (f"{step.verb} {step.operation.removeprefix('projects.locations.clusters.')}", step.request) for step in sent
-    ]
+    return [(f"{step.verb} {step.operation.removeprefix('projects.locations.clusters.')}", step.request) for step in sent]
 
 
 def changed(**change: t.Any) -> list[tuple[str, Body]]:
@@ -88,9 +86,7 @@ def labels(**asked: str) -> tuple[str, Body]:
 
 
 def test_a_cluster_is_made_with_nodes_that_go_again() -> None:
-    desired = dataclasses.replace(
-        CLUSTER, version="1.34", service_account="a@b", labels={"team": "ml"}, deletion_protection=True
-    )
+    desired = dataclasses.replace(CLUSTER, version="1.34", service_account="a@b", labels={"team": "ml"}, deletion_protection=True)
     plan = desired.plan(None)
     assert [str(step) for step in plan.steps] == [
         "container:projects.locations.clusters.create (create)",
@@ -107,9 +103,7 @@ def test_a_cluster_is_made_with_nodes_that_go_again() -> None:
 
 
 def test_a_cluster_without_network_is_not_made() -> None:
-    with pytest.raises(
-        InvalidInput, match=r"GKE cluster x does not exist. To create it, network and subnetwork are needed"
-    ):
+    with pytest.raises(InvalidInput, match=r"GKE cluster x does not exist. To create it, network and subnetwork are needed"):
         dataclasses.replace(CLUSTER, network=None).plan(None)
 
 
@@ -176,9 +170,7 @@ def test_what_is_replaced_whole_keeps_what_nobody_spoke_of() -> None:
     }
     ((_sent, access),) = changed(master_authorized_networks=[])
     asked = access["update"]["desiredControlPlaneEndpointsConfig"]["ipEndpointsConfig"]
-    assert asked == {
-        "authorizedNetworksConfig": {"enabled": True, "cidrBlocks": [], "gcpPublicCidrsAccessEnabled": True}
-    }
+    assert asked == {"authorizedNetworksConfig": {"enabled": True, "cidrBlocks": [], "gcpPublicCidrsAccessEnabled": True}}
     ((sent, window),) = changed(maintenance_window={"daily_start_time": "03:00"})
     assert sent == "POST setMaintenancePolicy"
     assert window["maintenancePolicy"] == {
@@ -192,9 +184,7 @@ def test_what_is_replaced_whole_keeps_what_nobody_spoke_of() -> None:
 
 def test_several_changes_go_one_after_another_the_mark_first_and_the_version_last() -> None:
     live = {**LIVE, "resourceLabels": {}}
-    desired = dataclasses.replace(
-        CLUSTER, version="1.35", release_channel="STABLE", private_endpoint=True, addons={"dns_cache": True}
-    )
+    desired = dataclasses.replace(CLUSTER, version="1.35", release_channel="STABLE", private_endpoint=True, addons={"dns_cache": True})
     says = [step.says for step in desired.plan(live).steps]
     assert says == [
         "labels",
@@ -210,16 +200,10 @@ def test_a_private_control_plane_says_all_that_google_wants_said() -> None:
     private = {"enablePublicEndpoint": False}
     networks = {"enabled": True, "gcpPublicCidrsAccessEnabled": False}
     new = dataclasses.replace(CLUSTER, private_endpoint=True).plan(None).steps[0].request["cluster"]
-    assert new["controlPlaneEndpointsConfig"] == {
-        "ipEndpointsConfig": {**private, "authorizedNetworksConfig": networks}
-    }
+    assert new["controlPlaneEndpointsConfig"] == {"ipEndpointsConfig": {**private, "authorizedNetworksConfig": networks}}
     office = {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24", "displayName": "office"}]}
     assert changed(private_endpoint=True) == [
-        update(
-            desiredControlPlaneEndpointsConfig={
-                "ipEndpointsConfig": {**private, "authorizedNetworksConfig": {**networks, **office}}
-            }
-        )
+        update(desiredControlPlaneEndpointsConfig={"ipEndpointsConfig": {**private, "authorizedNetworksConfig": {**networks, **office}}})
     ]
 
 
@@ -227,16 +211,12 @@ def test_a_private_control_plane_says_all_that_google_wants_said() -> None:
 def test_networks_that_are_there_are_judged_with_the_address(closed: bool) -> None:
     """It is to lose its public address, with networks of the internet; or has none, and gets such networks."""
     world = {"cidrBlocks": [{"cidrBlock": "8.8.8.0/24"}]}
-    ip = (
-        {"enablePublicEndpoint": False} if closed else {"enablePublicEndpoint": True, "authorizedNetworksConfig": world}
-    )
+    ip = {"enablePublicEndpoint": False} if closed else {"enablePublicEndpoint": True, "authorizedNetworksConfig": world}
     live = {**LIVE, "controlPlaneEndpointsConfig": {"ipEndpointsConfig": ip}}
     asked = {"master_authorized_networks": [{"cidr_block": "8.8.8.0/24"}]} if closed else {"private_endpoint": True}
     with pytest.raises(InvalidInput, match=r"nobody reaches it from 8\.8\.8\.0/24"):
         dataclasses.replace(CLUSTER, **asked).plan(live)
-    dataclasses.replace(
-        CLUSTER, **asked, **({"private_endpoint": False} if closed else {"master_authorized_networks": []})
-    ).plan(live)
+    dataclasses.replace(CLUSTER, **asked, **({"private_endpoint": False} if closed else {"master_authorized_networks": []})).plan(live)
 
 
 def test_a_control_plane_does_not_leave_its_nodes_behind() -> None:
@@ -308,9 +288,7 @@ def test_node_pools_of_others_keep_a_cluster() -> None:
     made = {"name": "nap", "config": {}, "autoscaling": {"autoprovisioned": True}}
     assert CLUSTER.used_by({**LIVE, "nodePools": [ours, made]}) == ""
     theirs = {"name": "b", "config": {}}
-    assert (
-        CLUSTER.used_by({**LIVE, "nodePools": [ours, theirs]}) == "has node pools of others (b), which would go with it"
-    )
+    assert CLUSTER.used_by({**LIVE, "nodePools": [ours, theirs]}) == "has node pools of others (b), which would go with it"
 
 
 @pytest.mark.parametrize(
@@ -515,9 +493,7 @@ def test_a_short_version_is_that_of_the_control_plane() -> None:
     """The newest 1.35 may be newer than it, and Google refuses nodes that are."""
     live = {**NODES, "_master": "1.35.1-gke.1001000"}
     assert pool_changed(live, version="1.35") == [("PUT update", {"nodeVersion": "1.35.1-gke.1001000"})]
-    assert pool_changed({**live, "_master": "1.36.0-gke.1"}, version="1.35") == [
-        ("PUT update", {"nodeVersion": "1.35"})
-    ]
+    assert pool_changed({**live, "_master": "1.36.0-gke.1"}, version="1.35") == [("PUT update", {"nodeVersion": "1.35"})]
     assert pool_changed(live, version="1.35.1-gke.7") == [("PUT update", {"nodeVersion": "1.35.1-gke.7"})]
     for version, asked in (("1.35", None), ("1.35.1-gke.7", "1.35.1-gke.7")):
         ((_sent, request_),) = steps(dataclasses.replace(POOL, version=version).plan(None))
@@ -582,9 +558,7 @@ def test_a_pool_in_error_is_told_or_made_again() -> None:
 
 def test_a_stock_out_names_zone_and_machine_and_what_to_try() -> None:
     told = dataclasses.replace(POOL, node_locations=["us-central1-a"]).hint(["STOCKOUT"])
-    assert told.startswith(
-        "Google has no n1-standard-4 with 1 x nvidia-tesla-t4 left in us-central1-a. Try other zones"
-    )
+    assert told.startswith("Google has no n1-standard-4 with 1 x nvidia-tesla-t4 left in us-central1-a. Try other zones")
     assert "spot: true" in told
     assert "spot" not in dataclasses.replace(POOL, config=with_config(spot=True)).hint(["STOCKOUT"])
     assert POOL.hint(["QUOTA_EXCEEDED"]) == ""

@@ -38,9 +38,7 @@ A = "ACTIVE"
         ({"k": A}, Note("k", None, ("old",)), False, Decision()),
     ],
 )  # fmt: skip
-def test_what_is_done_follows_from_what_is_noted(
-    states: dict[str, str], note: Note, rotate: bool, expected: Decision
-) -> None:
+def test_what_is_done_follows_from_what_is_noted(states: dict[str, str], note: Note, rotate: bool, expected: Decision) -> None:
     assert decide(states, note, rotate=rotate) == expected
 
 

@@ -24,9 +24,7 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.links import range_
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, Google, error
 
-MACHINE = GcpInstance(
-    project=PROJECT, name="vm", zone="r-b", network="n", machine_type="e2-small", disk={"size_gb": 20}
-)
+MACHINE = GcpInstance(project=PROJECT, name="vm", zone="r-b", network="n", machine_type="e2-small", disk={"size_gb": 20})
 LIVE: dict[str, t.Any] = {
     "name": "vm", "status": "RUNNING", "machineType": f"projects/{PROJECT}/zones/r-b/machineTypes/e2-small",
     "networkInterfaces": [{"network": f"projects/{PROJECT}/global/networks/n"}], "scheduling": {"provisioningModel": "STANDARD"},
@@ -85,9 +83,7 @@ def test_apis_are_enabled_in_as_many_requests_as_google_needs() -> None:
 
 
 def test_a_rule_of_a_bucket_is_the_same_or_another_by_every_word() -> None:
-    bucket = GcsBucket(
-        project=PROJECT, name="b", location="l", lifecycle_rules=[{"action": {}, "condition": {"age": 1}}]
-    )
+    bucket = GcsBucket(project=PROJECT, name="b", location="l", lifecycle_rules=[{"action": {}, "condition": {"age": 1}}])
     live = {"lifecycle": {"rule": [{"condition": {"age": "1"}, "action": {}}]}}
     assert not bucket._differs("lifecycle", live["lifecycle"], bucket.body()["lifecycle"])
     narrower = {"rule": [{"condition": {"age": 1, "isLive": True}, "action": {}}]}
@@ -151,9 +147,7 @@ def test_several_rows_of_a_protocol_are_one_rule(rows: list[tuple[str, list[str]
 
 
 def test_all_ports_instead_of_some_are_a_change() -> None:
-    rule = GcpFirewall(
-        project=PROJECT, name="f", network="n", allowed=[{"ip_protocol": "tcp"}], source_ranges=["10.0.0.0/8"]
-    )
+    rule = GcpFirewall(project=PROJECT, name="f", network="n", allowed=[{"ip_protocol": "tcp"}], source_ranges=["10.0.0.0/8"])
     live = {**rule.body(), "allowed": [{"IPProtocol": "tcp", "ports": ["22"]}]}
     assert rule.plan(live).after == {"allowed": [{"IPProtocol": "tcp", "ports": []}]}
     assert not rule.plan({**live, "allowed": [{"IPProtocol": "tcp"}]}).changed

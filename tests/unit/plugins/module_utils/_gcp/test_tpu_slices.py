@@ -95,9 +95,7 @@ def test_every_row_of_the_tables(kind: str, topology: str, chips: int, hosts: in
             "cloud.google.com/gke-tpu-topology": topology,
         },
         "resources": {"google.com/tpu": each},
-        "placement_policy": {**({} if kind == "tpu7x" else {"type": "COMPACT"}), "tpu_topology": topology}
-        if hosts > 1
-        else {},
+        "placement_policy": {**({} if kind == "tpu7x" else {"type": "COMPACT"}), "tpu_topology": topology} if hosts > 1 else {},
         "autoscaling": {"enabled": True, "min_node_count": 0, "max_node_count": hosts, "location_policy": "ANY"},
     }
     assert tpu_slice(kind, topology, machine) == found
@@ -119,21 +117,14 @@ def test_eight_chips_may_be_in_one_machine(kind: str, machine: str) -> None:
 @pytest.mark.parametrize(("kind", "largest"), [("v4", 4096), ("v5p", 6144), ("tpu7x", 9216)])
 def test_shapes_with_three_sides_are_exactly_those_of_the_rules(kind: str, largest: int) -> None:
     sides = range(4, largest // 16 + 1, 4)
-    ruled = {
-        f"{a}x{b}x{c}"
-        for a, b, c in itertools.product(sides[:16], sides[:32], sides)
-        if a <= b <= c and a * b * c <= largest
-    }
+    ruled = {f"{a}x{b}x{c}" for a, b, c in itertools.product(sides[:16], sides[:32], sides) if a <= b <= c and a * b * c <= largest}
     known = tpu_slices.GENERATIONS[kind].shapes
     assert set(known) == {"2x2x1", "2x2x2", "2x2x4", "2x4x4"} | ruled
     for topology in known:
         found = tpu_slice(kind, topology)
         assert found["hosts"] * found["chips_per_host"] == found["chips"] <= largest
         assert found["resources"] == {"google.com/tpu": 4}
-        assert (
-            found["machine_type"]
-            == {"v4": "ct4p-hightpu-4t", "v5p": "ct5p-hightpu-4t", "tpu7x": "tpu7x-standard-4t"}[kind]
-        )
+        assert found["machine_type"] == {"v4": "ct4p-hightpu-4t", "v5p": "ct5p-hightpu-4t", "tpu7x": "tpu7x-standard-4t"}[kind]
 
 
 def test_the_table_has_no_other_shapes_with_two_sides() -> None:
@@ -205,12 +196,7 @@ def test_several_slices_are_pools_with_a_number() -> None:
     for slices in (1, 3, "2"):
         made = pools({**row, "tpu": {**t.cast(t.Any, row["tpu"]), "slices": slices}})
         assert made == [{**alone, "name": f"tpu-{number}"} for number in range(int(slices))]
-    assert (
-        pools({"name": "tpu", "tpu": {"type": "v4-16", "topology": "", "slices": 1}})[0]["autoscaling"][
-            "max_node_count"
-        ]
-        == 2
-    )
+    assert pools({"name": "tpu", "tpu": {"type": "v4-16", "topology": "", "slices": 1}})[0]["autoscaling"]["max_node_count"] == 2
 
 
 @pytest.mark.parametrize("slices", [0, -1, "many", 1.5])

@@ -48,14 +48,11 @@ def test_a_conflict_shows_no_secret_that_is_the_key_of_an_element() -> None:
 
 def test_forbidden_names_user_verb_and_resource() -> None:
     message = (
-        'statefulsets.apps "w" is forbidden: User "bob" cannot patch resource "statefulsets" '
-        'in API group "apps" in the namespace "ml"'
+        'statefulsets.apps "w" is forbidden: User "bob" cannot patch resource "statefulsets" in API group "apps" in the namespace "ml"'
     )
     found = error(403, message=message)
     assert isinstance(found, errors.Forbidden)
-    assert str(found).startswith(
-        "User bob may not patch statefulsets in namespace ml (403, when asked to apply StatefulSet ml/w)"
-    )
+    assert str(found).startswith("User bob may not patch statefulsets in namespace ml (403, when asked to apply StatefulSet ml/w)")
 
 
 @pytest.mark.parametrize(

@@ -189,9 +189,7 @@ DAMAGED: dict[str, tuple[t.Callable[[Path], t.Any], str]] = {
     ),
     "the key of another": (foreign, "its key does not belong to its certificate"),
     "a leaf's certificate": (
-        lambda folder: [
-            (folder / f"ca.{e}").write_bytes((folder / f"client.{e}").read_bytes()) for e in ("crt", "key")
-        ],
+        lambda folder: [(folder / f"ca.{e}").write_bytes((folder / f"client.{e}").read_bytes()) for e in ("crt", "key")],
         "its certificate is not that of an authority",
     ),
 }
@@ -211,15 +209,11 @@ def test_a_damaged_authority_is_told_and_not_replaced(how: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lost", [("ca.crt",), ("ca.key",), ("ca.crt", "ca.key")])
-def test_a_lost_authority_is_told_while_something_is_there_that_it_signed(
-    lost: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_lost_authority_is_told_while_something_is_there_that_it_signed(lost: tuple[str, ...], tmp_path: Path) -> None:
     make(tmp_path)
     for name in lost:
         (tmp_path / name).unlink()
-    with pytest.raises(
-        Failed, match=r"does not exist, but certificates that it signed do: .*server, client \(.crt and .key\)"
-    ):
+    with pytest.raises(Failed, match=r"does not exist, but certificates that it signed do: .*server, client \(.crt and .key\)"):
         make(tmp_path)
     assert sorted(path.name for path in tmp_path.glob("ca.*")) == sorted({"ca.crt", "ca.key"} - set(lost))
 
@@ -294,9 +288,7 @@ def text(value: str) -> str:
 def test_a_damaged_secret_of_the_authority_is_named(in_use: bool, data: dict[str, t.Any], told: str) -> None:
     cluster = FakeCluster()
     keep(cluster, made(cluster)["ca"], **data)
-    with pytest.raises(
-        Failed, match=f"Secret ml/ca holds no authority that can be used: {told}.*delete Secret ml/ca, ml/server"
-    ):
+    with pytest.raises(Failed, match=f"Secret ml/ca holds no authority that can be used: {told}.*delete Secret ml/ca, ml/server"):
         made(cluster, in_use=in_use)
 
 
@@ -304,9 +296,7 @@ def test_a_lost_secret_of_the_authority_is_named_while_members_use_what_it_signe
     cluster = FakeCluster()
     first = made(cluster)
     cluster.remove(Ref("v1", "Secret", "ca", "ml"))
-    with pytest.raises(
-        Failed, match="Secret ml/ca does not exist, but certificates that it signed do: Secret ml/server, ml/client"
-    ):
+    with pytest.raises(Failed, match="Secret ml/ca does not exist, but certificates that it signed do: Secret ml/server, ml/client"):
         made(cluster)
     # Of a run that was cut off, or of members that are gone, nobody needs it.
     second = made(cluster, in_use=False)
@@ -318,6 +308,4 @@ def test_values_that_must_not_be_printed_are_read() -> None:
     first = made(cluster)
     for secret in first.values():
         cluster.add({**secret, "data": {key: Sensitive(value) for key, value in secret["data"].items()}})
-    assert {name: secret["data"] for name, secret in made(cluster).items()} == {
-        name: secret["data"] for name, secret in first.items()
-    }
+    assert {name: secret["data"] for name, secret in made(cluster).items()} == {name: secret["data"] for name, secret in first.items()}

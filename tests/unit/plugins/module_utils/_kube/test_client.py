@@ -137,9 +137,7 @@ def test_paths_of_core_and_group_and_subresource(server: Server, kube: HttpClust
     ]
 
 
-@pytest.mark.parametrize(
-    ("run", "agent"), [("", "muster"), ("0123456789ab", "muster/0123456789ab"), ("a\nb", "muster")]
-)
+@pytest.mark.parametrize(("run", "agent"), [("", "muster"), ("0123456789ab", "muster/0123456789ab"), ("a\nb", "muster")])
 def test_apply_is_a_server_side_apply_as_muster(
     server: Server, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, run: str, agent: str
 ) -> None:
@@ -201,9 +199,7 @@ def test_an_address_without_a_server_fails_soon(clock: FakeClock) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     kube = HttpCluster(Transport(Connection(server=f"http://127.0.0.1:{port}", source="/x/kubeconfig"), clock))
-    with pytest.raises(
-        Unreachable, match=rf"http://127.0.0.1:{port} \(/x/kubeconfig\) does not answer: Connection refused"
-    ):
+    with pytest.raises(Unreachable, match=rf"http://127.0.0.1:{port} \(/x/kubeconfig\) does not answer: Connection refused"):
         kube.get(POD)
     assert clock.now - 1000 <= 3
 
@@ -320,9 +316,7 @@ def test_a_pod_that_does_not_answer_through_the_proxy_is_asked_for_its_timeout_o
     assert clock.now - began <= 5
 
 
-def test_a_connection_is_waited_for_no_longer_than_its_answer(
-    kube: HttpCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_is_waited_for_no_longer_than_its_answer(kube: HttpCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[float] = []
 
     def connect_slowly(_address: t.Any, timeout: float, *_more: t.Any) -> t.NoReturn:
@@ -374,9 +368,7 @@ def test_unknown_kinds_are_looked_up_once_per_group_version(server: Server, kube
     assert kube.resource("x.io/v1", "Foo", refresh=True) is None
 
 
-def test_a_kind_that_discovery_did_not_know_yet_is_looked_up_again_for_a_write(
-    server: Server, kube: HttpCluster
-) -> None:
+def test_a_kind_that_discovery_did_not_know_yet_is_looked_up_again_for_a_write(server: Server, kube: HttpCluster) -> None:
     desired = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "a", "namespace": "ml"}}
     listing = {"resources": [{"name": "foos", "kind": "Foo", "namespaced": True}]}
     server.replies = [status(404), (200, {}, {}), (200, listing, {}), (200, desired, {})]
@@ -519,9 +511,7 @@ ASKED: dict[str, t.Callable[[HttpCluster], t.Any]] = {
 
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 @pytest.mark.parametrize("code", [301, 302, 307, 308])
-def test_a_redirect_is_no_answer(
-    server: Server, kube: HttpCluster, ask: t.Callable[[HttpCluster], t.Any], code: int
-) -> None:
+def test_a_redirect_is_no_answer(server: Server, kube: HttpCluster, ask: t.Callable[[HttpCluster], t.Any], code: int) -> None:
     server.replies = [(code, b"<a>Found</a>", {"Location": "https://login.corp/?key=s3cr3t"})]
     told = rf"http://127.0.0.1:\d+ \(a test\) answered with a redirect \(status {code}\) to https://login.corp\. A login page"
     with pytest.raises(Unreachable, match=told):
@@ -530,9 +520,7 @@ def test_a_redirect_is_no_answer(
 
 
 @pytest.mark.parametrize(("location", "told"), REDIRECTS.items(), ids=range(len(REDIRECTS)))
-def test_a_redirect_tells_the_host_it_leads_to_and_no_more(
-    server: Server, kube: HttpCluster, location: str, told: str
-) -> None:
+def test_a_redirect_tells_the_host_it_leads_to_and_no_more(server: Server, kube: HttpCluster, location: str, told: str) -> None:
     server.replies = [(302, b"", {"Location": location})] * 2
     for ask in (ASKED["get"], ASKED["watch"]):
         with pytest.raises(Unreachable) as caught:
@@ -563,9 +551,7 @@ def test_every_part_of_a_path_is_quoted(server: Server, kube: HttpCluster) -> No
     ]
 
 
-def test_a_server_that_says_at_once_is_not_asked_without_a_pause(
-    server: Server, kube: HttpCluster, clock: FakeClock
-) -> None:
+def test_a_server_that_says_at_once_is_not_asked_without_a_pause(server: Server, kube: HttpCluster, clock: FakeClock) -> None:
     server.replies = [(429, {}, {"Retry-After": "0"})] * 20
     kube.get(POD)
     assert clock.now - 1000 >= 2
@@ -661,9 +647,7 @@ def test_a_deletion_names_uid_and_version_and_only_their_refusal_is_no_error(ser
         kube.delete(POD, dry_run=False, uid="u-1", resource_version="7")
 
 
-def test_a_kind_that_is_not_served_any_more_is_not_taken_for_a_kind_without_objects(
-    server: Server, kube: HttpCluster
-) -> None:
+def test_a_kind_that_is_not_served_any_more_is_not_taken_for_a_kind_without_objects(server: Server, kube: HttpCluster) -> None:
     server.replies = [status(404, message="the server could not find the requested resource")]
     with pytest.raises(NotFound):
         kube.list_metadata("v1", "Pod")

@@ -49,16 +49,12 @@ def config(name: str = "a", namespace: str = "default", **data: str) -> Manifest
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
 
 
-def apply(
-    cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, check: bool = False, **options: t.Any
-) -> Report:
+def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, check: bool = False, **options: t.Any) -> Report:
     desired = copy.deepcopy(list(objects))
     return apply_objects(cluster, desired, owner=owner, check=check, clock=cluster.clock, parallel=1, **options)
 
 
-def delete(
-    cluster: FakeCluster, what: list[Manifest] | None = None, mark: Ownership | str = OWNER, **options: t.Any
-) -> Report:
+def delete(cluster: FakeCluster, what: list[Manifest] | None = None, mark: Ownership | str = OWNER, **options: t.Any) -> Report:
     return delete_objects(cluster, what, mark, check=False, clock=cluster.clock, parallel=1, **options)
 
 
@@ -109,9 +105,7 @@ def test_an_object_that_another_api_shows_under_its_own_name_is_no_leftover(only
     assert cluster.stored("RoleBinding", "rb", "ml")
     removed = delete(cluster)
     assert cluster.stored("Namespace", "ml")
-    assert not {"Project ml", "Namespace ml"} & {
-        name for name, action in actions(removed).items() if action == "deleted"
-    }
+    assert not {"Project ml", "Namespace ml"} & {name for name, action in actions(removed).items() if action == "deleted"}
 
 
 def test_prune_without_any_object_is_refused(cluster: FakeCluster) -> None:
@@ -134,9 +128,7 @@ class Blind(FakeCluster):
 @pytest.fixture
 def blind() -> Blind:
     cluster = Blind()
-    cluster.controllers["CustomResourceDefinition"] = lambda _item: {
-        "conditions": [{"type": "Established", "status": "True"}]
-    }
+    cluster.controllers["CustomResourceDefinition"] = lambda _item: {"conditions": [{"type": "Established", "status": "True"}]}
     return cluster
 
 
@@ -163,9 +155,7 @@ def test_prune_does_not_remember_that_nothing_is_left_when_it_could_not_look_eve
 def test_prune_does_not_remember_what_a_stale_group_may_have(cluster: FakeCluster) -> None:
     cluster.unknown = ["metrics.k8s.io/v1beta1"]
     report = apply(cluster, config(), prune=True)
-    assert report.warnings == [
-        "Objects of metrics.k8s.io/v1beta1 are left out: the server behind that API does not answer."
-    ]
+    assert report.warnings == ["Objects of metrics.k8s.io/v1beta1 are left out: the server behind that API does not answer."]
     assert not [key for key in cluster.objects if key[3].startswith("muster-settled")]
 
 
@@ -192,9 +182,7 @@ def test_discovery_tells_which_groups_are_stale() -> None:
     assert list(discovered_kinds(document)) == []
 
 
-def test_a_kind_whose_server_does_not_answer_fails_no_prune_and_is_told(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kind_whose_server_does_not_answer_fails_no_prune_and_is_told(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.kinds_served["slow.example.com/v1", "Slow"] = ServedKind("slows", True)
     plain, asked = cluster.list_metadata, []
 
@@ -259,9 +247,7 @@ def test_a_namespace_of_ours_stays_while_something_else_is_in_it(cluster: FakeCl
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_what_is_named_and_kept_keeps_the_namespace_and_the_definition_that_would_take_it_along(
-    blind: Blind, check: bool
-) -> None:
+def test_what_is_named_and_kept_keeps_the_namespace_and_the_definition_that_would_take_it_along(blind: Blind, check: bool) -> None:
     apply(blind, SPACE, DEFINITION)
     strange = [{**FOO, "metadata": {"name": "f", "namespace": "ml"}}, config("theirs", "ml")]
     blind.add(*strange, manager="kubectl")
@@ -294,9 +280,7 @@ def with_events(cluster: FakeCluster) -> FakeCluster:
 
 @pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("item", [EVENT, SLICE], ids=["a-kind-called-event", "a-slice-made-by-hand"])
-def test_what_has_the_name_of_a_by_product_keeps_its_namespace(
-    with_events: FakeCluster, item: Manifest, check: bool
-) -> None:
+def test_what_has_the_name_of_a_by_product_keeps_its_namespace(with_events: FakeCluster, item: Manifest, check: bool) -> None:
     cluster = with_events
     apply(cluster, SPACE, config(namespace="ml"))
     cluster.add(item, manager="kubectl")
@@ -339,10 +323,7 @@ def test_a_copy_that_carries_our_label_keeps_the_namespace_that_it_is_in(cluster
 def test_a_namespace_is_kept_where_what_is_in_it_cannot_be_listed(cluster: FakeCluster) -> None:
     apply(cluster, SPACE)
     cluster.unknown = ["example.com/v1"]
-    assert (
-        "objects of example.com/v1: the server behind that API does not answer"
-        in delete(cluster, [SPACE], delete_data=True).warnings[0]
-    )
+    assert "objects of example.com/v1: the server behind that API does not answer" in delete(cluster, [SPACE], delete_data=True).warnings[0]
     cluster.unknown = []
     cluster.fail("list", "", *[Forbidden("User u may not list secrets.")] * 99)
     assert "cannot be judged" in delete(cluster, [SPACE], delete_data=True).warnings[0]
@@ -396,9 +377,7 @@ def test_what_a_controller_made_for_an_object_of_ours_goes_by_its_label_alone(cl
     assert actions(report) == {"PersistentVolumeClaim claim": "deleted", "PersistentVolumeClaim other": "kept"}
 
 
-def test_a_definition_is_kept_where_objects_of_its_kind_cannot_be_listed(
-    blind: Blind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_definition_is_kept_where_objects_of_its_kind_cannot_be_listed(blind: Blind, monkeypatch: pytest.MonkeyPatch) -> None:
     apply(blind, DEFINITION)
     apply(blind, FOO, owner=OTHER)
     plain = blind.list_metadata
@@ -461,9 +440,7 @@ ROLE_REF = ("roleRef", 'Invalid value: {"name":"r"}: cannot change roleRef')
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_recreate_deletes_nothing_that_could_not_be_made_again(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, check: bool
-) -> None:
+def test_recreate_deletes_nothing_that_could_not_be_made_again(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, check: bool) -> None:
     """The server looks at immutable fields first: a new object of the same wish may be refused for something else."""
     cluster.add(SPACE)
     apply(cluster, BINDING)
@@ -480,9 +457,7 @@ def test_recreate_deletes_nothing_that_could_not_be_made_again(
 
     monkeypatch.setattr(cluster, "apply", strict)
     wrong = {**BINDING, "roleRef": {"kind": "Role", "nme": "r"}}
-    with pytest.raises(
-        InvalidInput, match=r"is not deleted either, because the new one would be refused.*roleRef.name"
-    ):
+    with pytest.raises(InvalidInput, match=r"is not deleted either, because the new one would be refused.*roleRef.name"):
         apply(cluster, wrong, recreate=True, check=check)
     assert cluster.stored("RoleBinding", "rb", "ml")
     right = {**BINDING, "roleRef": {"kind": "Role", "name": "other"}}
@@ -503,9 +478,7 @@ def test_a_definition_with_instances_is_never_recreated(blind: Blind) -> None:
             ref=Ref("apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos.x.io"),
         ),
     )
-    with pytest.raises(
-        InvalidInput, match=r"is never recreated \(Foo default/f of its kind would be deleted with it\)"
-    ):
+    with pytest.raises(InvalidInput, match=r"is never recreated \(Foo default/f of its kind would be deleted with it\)"):
         apply(blind, {**DEFINITION, "spec": {**DEFINITION["spec"], "scope": "Cluster"}}, recreate=True)
 
 
@@ -546,9 +519,7 @@ def test_a_conflict_with_somebody_else_stays_one_when_an_object_is_adopted(clust
 
 
 @pytest.mark.parametrize("word", ["", "adopt"])
-def test_what_somebody_made_since_we_looked_is_given_back(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, word: str
-) -> None:
+def test_what_somebody_made_since_we_looked_is_given_back(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     plain = cluster.apply
 
     def late(manifest: Manifest, **options: t.Any) -> Manifest:
@@ -560,9 +531,7 @@ def test_what_somebody_made_since_we_looked_is_given_back(
     if word:
         assert apply(cluster, config(x="ours"), adopt=True).changed
         return
-    with pytest.raises(
-        Conflict, match=r"was made by somebody else \(kubectl\) at the same moment, and is left as it was"
-    ):
+    with pytest.raises(Conflict, match=r"was made by somebody else \(kubectl\) at the same moment, and is left as it was"):
         apply(cluster, config(x="ours"))
     stored = cluster.stored("ConfigMap", "a", "default") or {}
     assert stored["data"] == {"y": "theirs"}
@@ -572,15 +541,11 @@ def test_what_somebody_made_since_we_looked_is_given_back(
 def test_a_single_field_that_was_patched_is_nothing_to_take_over(cluster: FakeCluster) -> None:
     apply(cluster, config())
     stored = cluster.objects["", "ConfigMap", "default", "a"]
-    stored["metadata"]["managedFields"].append(
-        {"manager": "muster", "operation": "Update", "fieldsV1": {"f:data": {"f:y": {}}}}
-    )
+    stored["metadata"]["managedFields"].append({"manager": "muster", "operation": "Update", "fieldsV1": {"f:data": {"f:y": {}}}})
     assert not apply(cluster, config()).changed
 
 
-def test_a_shared_namespace_that_went_meanwhile_does_not_come_back(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shared_namespace_that_went_meanwhile_does_not_come_back(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     apply(cluster, SPACE, owner=OTHER)
     apply(cluster, {**SPACE, "metadata": {"name": "ml", "labels": {"a": "1"}}}, config())
     plain = cluster.apply

@@ -94,9 +94,7 @@ def actions(report: Report) -> dict[str, str]:
 @pytest.fixture
 def established(cluster: FakeCluster) -> FakeCluster:
     """Definitions are established as soon as they are there."""
-    cluster.controllers["CustomResourceDefinition"] = lambda _found: {
-        "conditions": [{"type": "Established", "status": "True"}]
-    }
+    cluster.controllers["CustomResourceDefinition"] = lambda _found: {"conditions": [{"type": "Established", "status": "True"}]}
     return cluster
 
 
@@ -127,9 +125,7 @@ def test_check_mode_from_nothing_shows_all_and_writes_nothing(cluster: FakeClust
     plan = apply(cluster, *objects, check=True)
     assert cluster.writes == []
     assert cluster.objects == {}
-    cluster.controllers["CustomResourceDefinition"] = lambda _found: {
-        "conditions": [{"type": "Established", "status": "True"}]
-    }
+    cluster.controllers["CustomResourceDefinition"] = lambda _found: {"conditions": [{"type": "Established", "status": "True"}]}
     run = apply(cluster, *objects)
     assert plan.result(diff=True) == {**run.result(diff=True), "diff": plan.diff()}
     assert [entry["after_header"] for entry in plan.diff()] == [entry["after_header"] for entry in run.diff()]
@@ -251,9 +247,7 @@ def test_an_object_that_was_there_and_is_as_desired_is_used_and_stays_somebody_e
 
 def test_an_object_that_was_there_and_differs_is_refused_until_adoption_is_asked_for(cluster: FakeCluster) -> None:
     cluster.add(config(x="theirs"), manager="helm")
-    with pytest.raises(
-        Conflict, match=r"exists already, was not made by Muster, and differs in data\.x.*adopt: true"
-    ) as caught:
+    with pytest.raises(Conflict, match=r"exists already, was not made by Muster, and differs in data\.x.*adopt: true") as caught:
         apply(cluster, config(), config("b"))
     assert caught.value.managers == ["helm"]
     assert cluster.writes == []
@@ -322,9 +316,7 @@ def test_a_field_that_the_server_does_not_keep_is_asked_for_only_once(cluster: F
 def test_a_missing_namespace(cluster: FakeCluster) -> None:
     with pytest.raises(NotFound, match=r"Namespace nope does not exist.*Nothing was changed"):
         apply(cluster, config(), config("b", "nope"))
-    with pytest.raises(
-        NotFound, match=r"Namespace nope does not exist\. Create it first.*earlier tasks.*Nothing was changed"
-    ):
+    with pytest.raises(NotFound, match=r"Namespace nope does not exist\. Create it first.*earlier tasks.*Nothing was changed"):
         apply(cluster, config(), config("b", "nope"), check=True, promised=Promised(namespaces={"ml"}))
     assert cluster.writes == []
 
@@ -339,13 +331,9 @@ def account(name: str, namespace: str = "default") -> Manifest:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
 
 
-@pytest.mark.parametrize(
-    "more", [[], [account("a", "kube-system")], [account("b")]], ids=["none", "elsewhere", "another"]
-)
+@pytest.mark.parametrize("more", [[], [account("a", "kube-system")], [account("b")]], ids=["none", "elsewhere", "another"])
 @pytest.mark.parametrize("check", [True, False])
-def test_a_token_whose_account_exists_nowhere_is_refused(
-    cluster: FakeCluster, more: list[Manifest], check: bool
-) -> None:
+def test_a_token_whose_account_exists_nowhere_is_refused(cluster: FakeCluster, more: list[Manifest], check: bool) -> None:
     """The controller would delete it, although it was created."""
     with pytest.raises(NotFound) as caught:
         apply(cluster, config(), token("a"), *more, check=check, promised=Promised())
@@ -604,9 +592,7 @@ def test_a_finalizer_that_blocks_is_named(cluster: FakeCluster) -> None:
     held = config()
     held["metadata"]["finalizers"] = ["x.io/hold"]
     apply(cluster, held)
-    with pytest.raises(
-        WaitTimeout, match=r"ConfigMap default/a: is being deleted since \S+ and waits for its finalizers x\.io/hold"
-    ):
+    with pytest.raises(WaitTimeout, match=r"ConfigMap default/a: is being deleted since \S+ and waits for its finalizers x\.io/hold"):
         delete_objects(cluster, [config()], ANYBODYS, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
     again = delete_objects(cluster, [config()], ANYBODYS, check=False)
     assert again.changes[0].reason == "is being deleted already"
@@ -646,9 +632,7 @@ def test_what_a_controller_makes_again_at_once_is_told(cluster: FakeCluster) -> 
 
 
 def test_a_webhook_that_does_not_answer_is_explained(cluster: FakeCluster) -> None:
-    message = (
-        'failed calling webhook "w.x.io": failed to call webhook: Post "https://hook.ops.svc:443/?timeout=10s": EOF'
-    )
+    message = 'failed calling webhook "w.x.io": failed to call webhook: Post "https://hook.ops.svc:443/?timeout=10s": EOF'
     said = r"Webhook w\.x\.io is served by Service ops/hook, which does not exist: install what brings the Service"
     cluster.fail("apply", "a", *[ServerError(message)] * 99)
     with pytest.raises(ServerError, match=said):
@@ -731,9 +715,7 @@ def test_prune_converges(wishes: list[dict[str, dict[str, str]]]) -> None:
 
 
 SPACES = st.sampled_from(["default", "kube-system"])
-CRASHES = st.sampled_from(
-    [(verb, name) for verb in ("apply", "delete") for name in ("a", "b", record_ref(OWNER, [], "").name)]
-)
+CRASHES = st.sampled_from([(verb, name) for verb in ("apply", "delete") for name in ("a", "b", record_ref(OWNER, [], "").name)])
 
 
 @given(st.lists(st.tuples(WISHES, SPACES, st.booleans(), st.none() | CRASHES), max_size=6), WISHES, SPACES)
@@ -804,9 +786,7 @@ def test_what_is_there_without_our_label_is_found_by_the_list_of_names(cluster: 
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_a_list_of_names_that_is_cut_off_is_not_trusted(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, limit: int
-) -> None:
+def test_a_list_of_names_that_is_cut_off_is_not_trusted(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr(plan, "_LONGEST_LIST", limit)
     cluster.add(*(config(f"other{number}") for number in range(4)), config("a3"))
     report = apply(cluster, *(config(f"a{number}") for number in range(6)))
@@ -900,16 +880,12 @@ def test_it_goes_with_the_owners_objects(cluster: FakeCluster) -> None:
     assert claims(cluster) == []
 
 
-def test_who_may_list_in_some_namespaces_only_prunes_there(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_may_list_in_some_namespaces_only_prunes_there(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     apply(cluster, config(), config("b"))
     for name in ("list", "list_metadata"):
         monkeypatch.setattr(cluster, name, _within(getattr(cluster, name)))
     report = apply(cluster, config(), prune=True)
-    assert {name: action for name, action in actions(report).items() if action == "deleted"} == {
-        "ConfigMap default/b": "deleted"
-    }
+    assert {name: action for name, action in actions(report).items() if action == "deleted"} == {"ConfigMap default/b": "deleted"}
     assert any("Only namespaces default were searched" in text for text in report.warnings)
     assert claims(cluster) == []  # what is in other namespaces is not known
     removed = delete_objects(cluster, None, OWNER, check=False)

@@ -61,9 +61,7 @@ def test_a_port_without_its_default_protocol_is_found() -> None:
     ports = manifest["spec"]["template"]["spec"]["containers"][0]["ports"]
     assert {"containerPort": 80} in ports
     ports.append({"containerPort": 81})
-    assert fields.unowned_paths(manifest, of("Deployment")["stored"], US) == [
-        "spec.template.spec.containers[name=c].ports[3]"
-    ]
+    assert fields.unowned_paths(manifest, of("Deployment")["stored"], US) == ["spec.template.spec.containers[name=c].ports[3]"]
 
 
 def test_a_new_variable_in_a_list_map_is_named_by_its_key() -> None:
@@ -193,9 +191,7 @@ def test_the_last_write_is_that_of_any_of_our_managers() -> None:
         ([("T", "*")], [{"p": None}], []),
     ],
 )
-def test_each_element_has_an_entry_of_its_own(
-    owned: list[tuple[str, str]], elements: list[Manifest], lost: list[str]
-) -> None:
+def test_each_element_has_an_entry_of_its_own(owned: list[tuple[str, str]], elements: list[Manifest], lost: list[str]) -> None:
     """Keys that an element leaves out have defaults, here T and *. The live list is in the order of the desired one."""
     keys = [json.dumps({"h": host, "p": protocol}) for protocol, host in owned]
     node = {"f:spec": {"f:l": {f"k:{key}": {".": {}} for key in keys}}} if keys else {}
@@ -222,8 +218,6 @@ def test_each_element_has_an_entry_of_its_own(
         ("autoscaling/v2/HorizontalPodAutoscaler", "spec", {"averageValue": "1"}, {"averageValue": "1000m"}, True),
     ],
 )  # fmt: skip
-def test_only_quantities_are_compared_by_what_they_mean(
-    kind: str, field: str, theirs: t.Any, ours: t.Any, same: bool
-) -> None:
+def test_only_quantities_are_compared_by_what_they_mean(kind: str, field: str, theirs: t.Any, ours: t.Any, same: bool) -> None:
     known = {"apiVersion": kind.rpartition("/")[0], "kind": kind.rpartition("/")[2], "metadata": {}}
     assert (not list(fields.differing_paths({**known, field: theirs}, {**known, field: ours}))) is same

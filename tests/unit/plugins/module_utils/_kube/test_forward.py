@@ -108,9 +108,7 @@ def test_nothing_is_left_at_the_end(cluster: FakeCluster) -> None:
         (pods.pod("store-0"), "Pod default/store-0 is not ready: its readiness probe has not succeeded yet"),
     ],
 )
-def test_a_pod_that_takes_no_connections_is_named_with_the_cause(
-    cluster: FakeCluster, pod: dict[str, t.Any] | None, told: str
-) -> None:
+def test_a_pod_that_takes_no_connections_is_named_with_the_cause(cluster: FakeCluster, pod: dict[str, t.Any] | None, told: str) -> None:
     cluster.remove(POD)
     cluster.add(*[pod] if pod else [])
     with pytest.raises(Unreachable, match=told) as caught, forwarded(cluster):
@@ -123,9 +121,7 @@ def test_of_several_pods_the_first_that_is_ready_is_taken(cluster: FakeCluster) 
     cluster.add(pods.pod("store-2"))
     forward.reach(cluster, names, 7070, "Look there.").close()
     cluster.remove(POD)
-    with pytest.raises(
-        Unreachable, match=r"store-1 does not exist; Pod default/store-2 is not ready: .*; Pod default/store-0 does not"
-    ):
+    with pytest.raises(Unreachable, match=r"store-1 does not exist; Pod default/store-2 is not ready: .*; Pod default/store-0 does not"):
         forward.reach(cluster, names, 7070, "Look there.")
 
 

@@ -21,11 +21,7 @@ KUEUE = (
 
 def kinds(table: dict[str, str]) -> dict[tuple[str, str], ServedKind]:
     """The kinds of each API version, as they are served."""
-    return {
-        (api_version, kind): ServedKind(f"{kind.lower()}s", True)
-        for api_version, words in table.items()
-        for kind in words.split()
-    }
+    return {(api_version, kind): ServedKind(f"{kind.lower()}s", True) for api_version, words in table.items() for kind in words.split()}
 
 
 # Of the operators that roles install.

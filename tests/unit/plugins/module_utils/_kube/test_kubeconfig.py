@@ -68,9 +68,7 @@ def test_the_content_itself_as_a_mapping() -> None:
 def test_several_files_are_merged_and_the_first_wins(tmp_path: pathlib.Path) -> None:
     other = config("b")
     other["clusters"].append({"name": "a", "cluster": {"server": "https://never"}})
-    value = os.pathsep.join(
-        [write(tmp_path / "a", config("a")), str(tmp_path / "missing"), write(tmp_path / "b", other)]
-    )
+    value = os.pathsep.join([write(tmp_path / "a", config("a")), str(tmp_path / "missing"), write(tmp_path / "b", other)])
     assert load({"KUBECONFIG": value}).server == "https://a:6443"
     assert load({"KUBECONFIG": value}, context="b").server == "https://b:6443"
 
@@ -236,9 +234,7 @@ WRONG: dict[str, tuple[t.Any, str]] = {
 
 
 @pytest.mark.parametrize(("content", "told"), WRONG.values(), ids=WRONG)
-def test_a_mistake_is_one_message_that_names_file_and_setting(
-    tmp_path: pathlib.Path, content: t.Any, told: str
-) -> None:
+def test_a_mistake_is_one_message_that_names_file_and_setting(tmp_path: pathlib.Path, content: t.Any, told: str) -> None:
     path = write(tmp_path / "kc", content)
     with pytest.raises(InvalidInput, match=told.replace("@", " of the kubeconfig KC").replace("KC", re.escape(path))):
         load(kubeconfig=path)
@@ -249,9 +245,7 @@ MAPPINGS = {name: case for name, case in WRONG.items() if isinstance(case[0], di
 
 @pytest.mark.parametrize(("content", "told"), MAPPINGS.values(), ids=MAPPINGS)
 def test_a_mistake_in_a_mapping_is_told_alike(content: t.Any, told: str) -> None:
-    with pytest.raises(
-        InvalidInput, match=told.replace("@", " of the kubeconfig KC").replace("KC", "option kubeconfig")
-    ):
+    with pytest.raises(InvalidInput, match=told.replace("@", " of the kubeconfig KC").replace("KC", "option kubeconfig")):
         load(kubeconfig=content)
 
 

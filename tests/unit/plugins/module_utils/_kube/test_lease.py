@@ -69,9 +69,7 @@ def test_runs_in_two_namespaces_are_one_after_the_other(cluster: FakeCluster) ->
         assert cluster.clock.now - 1000 >= DURATION
 
 
-def test_a_run_gives_signs_of_life_and_goes_on_after_a_server_that_failed(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_gives_signs_of_life_and_goes_on_after_a_server_that_failed(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_module, "_RENEW_EVERY", 0.001)
     plain, tried, renewed_again = cluster.apply, [], threading.Event()
 
@@ -128,9 +126,7 @@ def test_a_run_that_is_alive_is_waited_for_and_then_named_with_its_age(cluster: 
             return plain(*args, **options)  # type: ignore[arg-type]
 
         cluster.watch = alive  # type: ignore[assignment, method-assign]
-        with pytest.raises(
-            Conflict, match=r"Another run works on the objects of o\.x: .*@.*\(process \d+, .*for \d+ s"
-        ) as caught:
+        with pytest.raises(Conflict, match=r"Another run works on the objects of o\.x: .*@.*\(process \d+, .*for \d+ s") as caught:
             lease(cluster, on_progress=told.append).__enter__()
         assert "Nothing was changed" in str(caught.value)
         assert told

@@ -87,9 +87,7 @@ def test_a_bare_replicaset_with_its_pods_is_somebodys(cluster: t.Any) -> None:
 OF_A_CONTROLLER = {"labels": {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}}
 OF_THE_OLD_ONE = {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}
 # Read from nats-operator 0.8.3 in namespace existing, 2026-11-26.
-NOTE = (
-    '{"holderIdentity":"nats-operator-545cbcdbc9-42qfx","leaseDurationSeconds":15,"acquireTime":"2026-11-26T14:26:54Z"}'
-)
+NOTE = '{"holderIdentity":"nats-operator-545cbcdbc9-42qfx","leaseDurationSeconds":15,"acquireTime":"2026-11-26T14:26:54Z"}'
 LEADER = {"annotations": {"control-plane.alpha.kubernetes.io/leader": NOTE}}
 OF_STAFF = {"labels": {"endpointslice.kubernetes.io/managed-by": "staff"}}
 
@@ -136,9 +134,7 @@ def test_the_slices_of_a_service_go_with_it(cluster: t.Any) -> None:
 
 
 @pytest.mark.parametrize("api_version", ["calendar.example.com/v1", "batch.volcano.sh/v1alpha1"])
-def test_what_only_has_the_name_of_a_kind_of_kubernetes_is_listed_and_judged_as_its_own(
-    cluster: t.Any, api_version: str
-) -> None:
+def test_what_only_has_the_name_of_a_kind_of_kubernetes_is_listed_and_judged_as_its_own(cluster: t.Any, api_version: str) -> None:
     served(cluster, Event=(api_version, "events", True), Job=(api_version, "jobs", True))
     cluster.add(thing("Event", "e", "x", api_version), thing("Job", "j", "x", api_version, spec={}))
     assert execute(cluster)["owners"] == [{"owner": "x", "home": "", "objects": 2, "ready": True, "reasons": []}]
@@ -153,9 +149,7 @@ def test_what_only_has_the_name_of_a_kind_of_kubernetes_is_listed_and_judged_as_
         ("apps/v1beta1", "Deployment", False),
     ],
 )
-def test_what_is_owned_by_what_is_not_in_the_namespace_is_somebodys(
-    cluster: t.Any, api_version: str, kind: str, counts: bool
-) -> None:
+def test_what_is_owned_by_what_is_not_in_the_namespace_is_somebodys(cluster: t.Any, api_version: str, kind: str, counts: bool) -> None:
     """One of a kind that was looked at, and is gone, takes the object along."""
     cluster.add(thing("Pod", "p", metadata=owned_by(api_version, kind, "any")))
     assert execute(cluster, namespace="ml", others=True)["others"] == (["Pod ml/p"] if counts else [])
@@ -200,9 +194,7 @@ def test_a_definition_that_somebody_makes_at_this_moment_is_waited_for(
     assert managed.namespace_contents(cluster, "ml", clock) == ([], [])
 
 
-def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(
-    cluster: t.Any, clock: t.Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(cluster: t.Any, clock: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.add(DEFINITION)
     listed, going = cluster.list_metadata, iter([True])
 

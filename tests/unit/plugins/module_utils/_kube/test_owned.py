@@ -87,9 +87,7 @@ def test_only_apis_outside_kubernetes_own_are_cut_short(cluster: FakeCluster, mo
     assert {request.ref.kind for request in late.requests} == {"Slow"}
 
 
-def test_a_kind_of_kubernetes_itself_that_cannot_be_listed_is_an_error(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kind_of_kubernetes_itself_that_cannot_be_listed_is_an_error(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     refusing(cluster, monkeypatch, "Secret", ServerError("boom"))
     with pytest.raises(ServerError, match="boom"):
         found(cluster)

@@ -96,16 +96,13 @@ def test_no_secret_value_is_in_a_digest() -> None:
 
 
 def test_quantities_written_differently_have_one_digest() -> None:
-    one, two = (
-        {"kind": "Pod", "metadata": {}, "spec": {"resources": {"limits": {"cpu": cpu}}}} for cpu in ("1", "1000m")
-    )
+    one, two = ({"kind": "Pod", "metadata": {}, "spec": {"resources": {"limits": {"cpu": cpu}}}} for cpu in ("1", "1000m"))
     assert digest(one) == digest(two)
 
 
 def test_a_custom_resource_may_mean_anything_by_limits() -> None:
     one, two = (
-        {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {}, "spec": {"limits": {"version": version}}}
-        for version in ("1.10", "1.1")
+        {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {}, "spec": {"limits": {"version": version}}} for version in ("1.10", "1.1")
     )
     assert digest(one) != digest(two)
 
@@ -121,9 +118,7 @@ def test_null_is_not_stored_as_a_word() -> None:
 
 
 def test_lists_are_taken_apart() -> None:
-    assert flatten(
-        [None, {"kind": "List", "items": [{"kind": "ConfigMapList", "items": [1]}, {"kind": "Playlist"}]}]
-    ) == [
+    assert flatten([None, {"kind": "List", "items": [{"kind": "ConfigMapList", "items": [1]}, {"kind": "Playlist"}]}]) == [
         1,
         {"kind": "Playlist"},
     ]

@@ -112,9 +112,7 @@ def test_prune_touches_only_what_is_ours_and_never_data(
     apply(cluster, [renamed(item, "theirs") for item in theirs], owner=OTHER)
     for item in unowned:
         labels = {"muster.ml/owner": OWNER} if item["metadata"]["name"].startswith("a") else {}
-        cluster.add(
-            renamed({**item, "metadata": {**item["metadata"], "labels": labels}}, "unowned"), manager="somebody"
-        )
+        cluster.add(renamed({**item, "metadata": {**item["metadata"], "labels": labels}}, "unowned"), manager="somebody")
     before = copy.deepcopy(cluster.objects)
     desired = [renamed(item, "ours") for item in kept]
     if not desired:
@@ -158,12 +156,7 @@ def test_what_somebody_changed_is_noticed_and_set_again(spec: Manifest, drift: M
     stored["spec"] = {**stored["spec"], **{key: drift[key] for key in lost}}
     cluster.objects[next(iter(cluster.objects))] = stored
     told = ["spec"] if set(lost) == set(spec) else [f"spec.{key}" for key in spec if key in lost]
-    assert (
-        fields.unowned_paths(
-            prepare(wish, owner=OWNER, namespaced=True, namespace="default"), stored, manager_of(OWNER)
-        )
-        == told
-    )
+    assert fields.unowned_paths(prepare(wish, owner=OWNER, namespaced=True, namespace="default"), stored, manager_of(OWNER)) == told
     assert apply(cluster, [wish]).changed == bool(lost)
     assert not apply(cluster, [wish]).changed
 
@@ -172,9 +165,7 @@ LABELS = st.dictionaries(WORDS, WORDS, max_size=4)
 
 
 @given(LABELS, LABELS, LABELS)
-def test_labels_on_a_shared_namespace_are_each_owners_own(
-    first: dict[str, str], second: dict[str, str], changed: dict[str, str]
-) -> None:
+def test_labels_on_a_shared_namespace_are_each_owners_own(first: dict[str, str], second: dict[str, str], changed: dict[str, str]) -> None:
     cluster = FakeCluster()
 
     def space(labels: dict[str, str]) -> Manifest:
@@ -203,6 +194,4 @@ def test_labels_on_a_shared_namespace_are_each_owners_own(
     assert cluster.writes == []
     before = labels()
     delete_objects(cluster, None, OTHER, check=False, delete_data=True)
-    assert labels() == {
-        key: value for key, value in before.items() if key in (first if clash(changed, second) else changed)
-    }
+    assert labels() == {key: value for key, value in before.items() if key in (first if clash(changed, second) else changed)}

@@ -27,9 +27,7 @@ def claims(cluster: FakeCluster) -> list[tuple[str, str]]:
     return sorted((namespace, name) for _group, _kind, namespace, name in cluster.objects)
 
 
-def test_what_was_remembered_holds_for_this_very_set_and_this_version_alone(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_remembered_holds_for_this_very_set_and_this_version_alone(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     write_prune_record(cluster, OWNER, [HERE], "default")
     assert has_prune_record(cluster, OWNER, [HERE], "default")
     more = Ref("v1", "ConfigMap", "b", "default")
@@ -43,9 +41,7 @@ def test_an_owner_has_one_claim_wherever_its_objects_were(cluster: FakeCluster) 
     for refs in ([HERE], [ELSEWHERE]):
         write_prune_record(cluster, OWNER, refs, "default")
         write_prune_record(cluster, OTHER, refs, "default")
-    assert claims(cluster) == sorted(
-        ("kube-system", record_ref(owner, [ELSEWHERE], "").name) for owner in (OWNER, OTHER)
-    )
+    assert claims(cluster) == sorted(("kube-system", record_ref(owner, [ELSEWHERE], "").name) for owner in (OWNER, OTHER))
     delete_prune_record(cluster, OWNER, [HERE], "default")
     assert claims(cluster) == [("kube-system", record_ref(OTHER, [ELSEWHERE], "").name)]
 
@@ -64,9 +60,7 @@ def test_only_records_are_deleted(cluster: FakeCluster) -> None:
     assert claims(cluster) == [("default", "notes")]
 
 
-def test_who_may_list_in_one_namespace_only_forgets_there(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_may_list_in_one_namespace_only_forgets_there(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     write_prune_record(cluster, OWNER, [HERE], "default")
     plain = cluster.list_metadata
 

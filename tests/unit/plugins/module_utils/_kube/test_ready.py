@@ -144,11 +144,7 @@ def test_gone_is_ready_for_deleting() -> None:
     [
         (condition("PodScheduled", "False", message="0/2 nodes are available"), "Pending: 0/2 nodes are available"),
         (
-            {
-                "containerStatuses": [
-                    {"name": "c", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}
-                ]
-            },
+            {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}]},
             "Pending: ErrImagePull: no such image",
         ),
         (

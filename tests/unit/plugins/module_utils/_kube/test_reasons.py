@@ -17,9 +17,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 JOB = Ref("batch/v1", "Job", "train", "ml")
 CLAIM = Ref("v1", "PersistentVolumeClaim", "data", "ml")
 POD = Ref("v1", "Pod", "p", "ml")
-QUOTA = (
-    'Error creating: pods "train-x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0'
-)
+QUOTA = 'Error creating: pods "train-x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0'
 
 
 def item(ref: Ref, spec: Manifest | None = None, status: Manifest | None = None, **metadata: t.Any) -> Manifest:
@@ -34,9 +32,7 @@ def added(cluster: FakeCluster, ref: Ref, **more: t.Any) -> Manifest:
 
 def told(cluster: FakeCluster, ref: Ref, *, going: bool = False) -> str:
     found = cluster.objects[ref.identity]
-    return reasons.last_seen(
-        cluster, ref, deletion_state(found) if going else state_of(found, ref.kind, ref.api_version), found
-    )
+    return reasons.last_seen(cluster, ref, deletion_state(found) if going else state_of(found, ref.kind, ref.api_version), found)
 
 
 def test_pods_that_a_quota_refuses_are_told_of_their_job(cluster: FakeCluster) -> None:
@@ -114,9 +110,7 @@ def test_why_a_claim_is_pending(cluster: FakeCluster, kind: str, reason: str, me
 def test_a_pod_that_knows_no_reason_has_it_from_its_events(cluster: FakeCluster) -> None:
     added(cluster, POD, status={"phase": "Pending"})
     cluster.say(POD, "FailedMount", 'MountVolume.SetUp failed for volume "c": configmap "no" not found', type="Warning")
-    assert told(cluster, POD).endswith(
-        'Pending; FailedMount: MountVolume.SetUp failed for volume "c": configmap "no" not found'
-    )
+    assert told(cluster, POD).endswith('Pending; FailedMount: MountVolume.SetUp failed for volume "c": configmap "no" not found')
 
 
 def test_a_pod_that_knows_its_reason_is_not_asked_after(cluster: FakeCluster) -> None:
@@ -181,9 +175,7 @@ def test_an_api_service_that_may_not_be_read_is_named_all_the_same(cluster: Fake
 
 
 @pytest.mark.parametrize(("status", "service"), [("True", {"namespace": "m", "name": "m"}), ("False", None)])
-def test_an_api_service_that_is_not_at_fault_is_not_named(
-    cluster: FakeCluster, status: str, service: Manifest | None
-) -> None:
+def test_an_api_service_that_is_not_at_fault_is_not_named(cluster: FakeCluster, status: str, service: Manifest | None) -> None:
     stuck(cluster)
     cluster.add(api_service(status, service))
     assert "APIService v1beta1" not in told(cluster, NAMESPACE, going=True)
@@ -229,9 +221,7 @@ def webhook(cluster: FakeCluster, host: str = "hook.cert.svc:443", why: str = "E
 
 def endpoints(cluster: FakeCluster, *ready: bool) -> None:
     cluster.add(item(SERVICE))
-    piece = item(
-        Ref("discovery.k8s.io/v1", "EndpointSlice", "hook-x", "cert"), labels={"kubernetes.io/service-name": "hook"}
-    )
+    piece = item(Ref("discovery.k8s.io/v1", "EndpointSlice", "hook-x", "cert"), labels={"kubernetes.io/service-name": "hook"})
     cluster.add({**piece, "endpoints": [{"conditions": {"ready": value}} for value in ready]})
 
 

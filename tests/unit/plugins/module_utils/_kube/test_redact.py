@@ -73,9 +73,7 @@ def test_a_marked_value_is_in_no_text_digest_or_diff(paths: str, content: dict[s
     assert "another-value" not in json.dumps(report.result(diff=True))
 
 
-@pytest.mark.parametrize(
-    "paths", ["data.nats.conf", "spec.pasword", "spec.users[7]", "spec.users[*].name.first", "spec[", "a b"]
-)
+@pytest.mark.parametrize("paths", ["data.nats.conf", "spec.pasword", "spec.users[7]", "spec.users[*].name.first", "spec[", "a b"])
 def test_a_path_that_matches_nothing_is_an_error_before_anything_is_sent(paths: str) -> None:
     cluster = FakeCluster()
     manifest = marked(paths, data={"nats.conf": HIDDEN}, spec={"password": HIDDEN, "users": [{"name": "x"}]})
@@ -134,9 +132,7 @@ def test_what_looks_like_a_secret_is_sealed_in_what_a_server_says_about_it(name:
     sent = redact.seal_everything(copy.deepcopy(LOOK_ALIKES[name]))
     told = f"spec.x: the password {HIDDEN} ({DATA['password']}) is known"
     for status, reason in ((422, "Invalid"), (400, "BadRequest"), (403, "Forbidden"), (500, "InternalError")):
-        text = str(
-            answers.to_error(status, {"reason": reason, "message": told}, verb="apply", ref=None, what="x", sent=sent)
-        )
+        text = str(answers.to_error(status, {"reason": reason, "message": told}, verb="apply", ref=None, what="x", sent=sent))
         assert HIDDEN not in text
         assert DATA["password"] not in text
 
@@ -209,16 +205,12 @@ def test_what_the_server_refuses_is_told_without_the_value(told: str) -> None:
     ],
     ids=["base64-of-it-was-sent", "one-begins-as-another", "without-its-line-end", "quoted", "in-every-second-word"],
 )
-def test_a_value_is_found_in_what_a_server_says_however_it_is_spelt(
-    values: dict[str, str], said: str, told: str
-) -> None:
+def test_a_value_is_found_in_what_a_server_says_however_it_is_spelt(values: dict[str, str], said: str, told: str) -> None:
     assert redact.without_secrets(said, redact.seal_secrets({"kind": "Secret", "metadata": {}, "data": values})) == told
 
 
 def test_an_object_with_a_mark_of_its_own_is_sealed_by_both() -> None:
-    sealed = redact.seal_secrets(
-        marked("data.theirs", data={"theirs": HIDDEN, "ours": HIDDEN}), like=marked("data.ours")
-    )
+    sealed = redact.seal_secrets(marked("data.theirs", data={"theirs": HIDDEN, "ours": HIDDEN}), like=marked("data.ours"))
     assert HIDDEN not in str(sealed)
 
 
@@ -245,8 +237,6 @@ def test_secret_values_of_a_list_are_compared_by_the_names_of_its_items(live: Ma
 @given(st.dictionaries(st.text("ab", min_size=1), st.text("XYZ", min_size=4), min_size=1))
 def test_no_value_survives(data: dict[str, str]) -> None:
     shown = json.dumps(
-        printable(
-            redact.seal_secrets({"kind": "Secret", "metadata": {"name": "s"}, "data": dict(data), "stringData": data})
-        )
+        printable(redact.seal_secrets({"kind": "Secret", "metadata": {"name": "s"}, "data": dict(data), "stringData": data}))
     )
     assert not any(f'"{value}"' in shown for value in data.values())

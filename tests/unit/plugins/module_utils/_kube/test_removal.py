@@ -45,17 +45,13 @@ def labels(cluster: FakeCluster, name: str = "ml") -> dict[str, str]:
     return (cluster.stored("Namespace", name) or {})["metadata"]["labels"]
 
 
-def test_what_is_deleted_is_the_very_object_and_version_that_was_judged(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_deleted_is_the_very_object_and_version_that_was_judged(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     apply(cluster, config())
     known = (cluster.stored("ConfigMap", "a", "default") or {})["metadata"]
     asked: list[dict[str, t.Any]] = []
     monkeypatch.setattr(cluster, "delete", lambda _ref, **options: asked.append(options) or True)
     delete(cluster, [config()])
-    assert [(options["uid"], options["resource_version"]) for options in asked] == [
-        (known["uid"], known["resourceVersion"])
-    ]
+    assert [(options["uid"], options["resource_version"]) for options in asked] == [(known["uid"], known["resourceVersion"])]
 
 
 def test_what_somebody_else_deleted_first_is_deleted(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +75,7 @@ def test_what_is_desired_under_another_name_stays_whatever_its_record_says(clust
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_check_mode_foresees_that_a_namespace_goes_together_with_all_that_is_in_it(
-    cluster: FakeCluster, named: bool
-) -> None:
+def test_check_mode_foresees_that_a_namespace_goes_together_with_all_that_is_in_it(cluster: FakeCluster, named: bool) -> None:
     objects = [space(), config(namespace="ml")]
     apply(cluster, *objects)
     foreseen = delete(cluster, objects if named else None, delete_data=True, check=True)
@@ -124,9 +118,7 @@ def test_an_owner_is_removed_under_its_lease(cluster: FakeCluster, monkeypatch: 
     assert cluster.objects == {}
 
 
-def test_what_another_run_made_before_the_lease_was_ours_goes_with_the_owner(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_run_made_before_the_lease_was_ours_goes_with_the_owner(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     apply(cluster, config())
     plain = cluster.apply
 

@@ -21,9 +21,7 @@ TWO = "kind: A\n---\nkind: B\n"
 
 
 def test_text_mappings_and_lists_of_both() -> None:
-    assert source.from_definition([TWO, {"kind": "C"}, ["kind: D"], "- kind: E"]) == [
-        {"kind": kind} for kind in "ABCDE"
-    ]
+    assert source.from_definition([TWO, {"kind": "C"}, ["kind: D"], "- kind: E"]) == [{"kind": kind} for kind in "ABCDE"]
 
 
 def test_a_date_stays_text() -> None:
@@ -35,10 +33,7 @@ def test_files_folders_and_patterns(tmp_path: pathlib.Path) -> None:
     (tmp_path / "1.yml").write_text(TWO)
     (tmp_path / "3.json").write_text('{"kind": "D"}')
     (tmp_path / "notes.txt").write_text("not: read\n")
-    kinds = [
-        [item["kind"] for item in source.from_path(str(src))]
-        for src in (tmp_path, tmp_path / "1.yml", tmp_path / "*.y*ml")
-    ]
+    kinds = [[item["kind"] for item in source.from_path(str(src))] for src in (tmp_path, tmp_path / "1.yml", tmp_path / "*.y*ml")]
     assert kinds == [["A", "B", "C", "D"], ["A", "B"], ["A", "B", "C"]]
 
 
@@ -66,9 +61,7 @@ def test_a_url_is_checked_by_its_digest(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_the_encodings_of_editors_are_read_in_every_locale(
-    tmp_path: pathlib.Path, encoding: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_encodings_of_editors_are_read_in_every_locale(tmp_path: pathlib.Path, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locale.getpreferredencoding", lambda _do_setlocale=True: "ascii")
     monkeypatch.setattr("locale.getencoding", lambda: "ascii")
     path = tmp_path / "x.yaml"
@@ -178,9 +171,7 @@ def test_a_released_manifest_must_have_its_digest(tmp_path: pathlib.Path) -> Non
         source.from_release("http://localhost:1/x.yaml", digest)
 
 
-@pytest.mark.parametrize(
-    "text", ["kind: ConfigMap\n", "kind: List\nitems: [{kind: ConfigMap}]\n", "- a\n", "kind: A\n--- x\n"]
-)
+@pytest.mark.parametrize("text", ["kind: ConfigMap\n", "kind: List\nitems: [{kind: ConfigMap}]\n", "- a\n", "kind: A\n--- x\n"])
 def test_an_error_about_an_object_of_a_folder_names_its_file(tmp_path: pathlib.Path, text: str) -> None:
     (tmp_path / "good.yml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     (tmp_path / "wrong.yml").write_text(text)

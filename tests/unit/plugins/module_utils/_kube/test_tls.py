@@ -188,9 +188,7 @@ def test_a_client_certificate_that_cannot_be_used(cert: str, key: str | None, to
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
-def test_a_client_certificate_and_its_key_leave_no_file(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_certificate_and_its_key_leave_no_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     tls.context_for(connection(), RequestAuth(None, SERVER.pem, Sensitive(SERVER.key_pem())))
     assert list(tmp_path.iterdir()) == []

@@ -58,9 +58,7 @@ def labels(cluster: FakeCluster) -> dict[str, str]:
     return {key: value for key, value in found.items() if "/" not in key}
 
 
-def before_the_lease(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, another_run: t.Callable[[], object]
-) -> None:
+def before_the_lease(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, another_run: t.Callable[[], object]) -> None:
     """Another run is at work between the look of the next one and its Lease."""
     plain = cluster.apply
 
@@ -100,9 +98,7 @@ def test_a_run_is_alone_while_it_recreates(cluster: FakeCluster, monkeypatch: py
     assert held[0]
 
 
-def test_a_prune_that_lives_on_and_may_overlook_what_was_made_is_told(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prune_that_lives_on_and_may_overlook_what_was_made_is_told(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = cluster.watch
     with Lease(cluster, OWNER, "default", timeout=60, clock=cluster.clock):
         ref = holder(cluster, OWNER, "default")
@@ -120,9 +116,7 @@ def test_a_prune_that_lives_on_and_may_overlook_what_was_made_is_told(
     assert any("It may overlook what this run made" in text for text in report.warnings)
 
 
-def test_who_may_have_no_lease_does_not_remember_that_nothing_is_left(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_may_have_no_lease_does_not_remember_that_nothing_is_left(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = cluster.apply
 
     def no_leases(manifest: Manifest, **options: t.Any) -> Manifest:
@@ -161,9 +155,7 @@ class Mirror(FakeCluster):
 
 
 @pytest.mark.parametrize("when", ["just-made", "there-and-could-not-be-tried"])
-def test_a_desired_object_under_another_name_is_told_by_its_uid_alone(
-    monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
+def test_a_desired_object_under_another_name_is_told_by_its_uid_alone(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     """Even where the record of what was made fits the other name, too."""
     monkeypatch.setattr(deletion, "is_made_for", lambda _item, _owner: True)
     cluster, options = Mirror(), {"prune": True, "delete_data": True}
@@ -177,9 +169,7 @@ def test_a_desired_object_under_another_name_is_told_by_its_uid_alone(
     assert "is desired under another name" in report.warnings[0]
 
 
-def test_what_is_not_ours_is_waited_for_although_it_has_no_label_of_ours(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_ours_is_waited_for_although_it_has_no_label_of_ours(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     ready = {"readyReplicas": 1, "observedGeneration": 1}
     cluster.add(stateful("theirs"), stateful("theirs-too"))
     plain = cluster.watch
@@ -224,9 +214,7 @@ FIRST, SECOND = ("a", "b", "new"), ("a", "b", "gone")
 
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize("change", ["0", "1"])
-def test_what_the_next_run_wants_is_there_whenever_the_one_before_it_slept(
-    cluster: FakeCluster, change: str, at: int
-) -> None:
+def test_what_the_next_run_wants_is_there_whenever_the_one_before_it_slept(cluster: FakeCluster, change: str, at: int) -> None:
     """The first run creates "new" and deletes "gone", and the second one the other way round; "gone" may be unchanged for it."""
     apply(cluster, *[config(name, x="0") for name in SECOND], prune=True)
     second = [config(name, x=change) for name in SECOND]

@@ -31,9 +31,7 @@ Act = t.Callable[["Node"], None]
 class Node:
     """One connection, on the side of the API server: it answers the request and then does what the test says."""
 
-    def __init__(
-        self, act: Act, *, context: ssl.SSLContext | None = None, refusal: bytes = b"", accept: str = ""
-    ) -> None:
+    def __init__(self, act: Act, *, context: ssl.SSLContext | None = None, refusal: bytes = b"", accept: str = "") -> None:
         self.act, self.context, self.refusal, self.accept = act, context, refusal, accept
         self.asked: list[str] = []
         self.listener = socket.create_server(("127.0.0.1", 0))

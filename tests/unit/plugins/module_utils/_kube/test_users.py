@@ -107,21 +107,13 @@ USERS: dict[str, Manifest] = {
     "a Deployment without pods": deployed(env=says(URL)),
     "a suspended Job": thing("batch/v1", "Job", "j", spec={"suspend": True, "template": pods(env=says(URL))}),
     "a CronJob": thing("batch/v1", "CronJob", "c", spec={"jobTemplate": {"spec": {"template": pods(env=says(URL))}}}),
-    "a PersiaJob written by hand": thing(
-        "persia.com/v1", "PersiaJob", "h", spec={"env": says(URL), "nnWorker": {"replicas": 1}}
-    ),
-    "a PyTorchJob": thing(
-        "kubeflow.org/v1", "PyTorchJob", "t", spec={"replicaSpecs": {"Worker": {"template": pods(env=says(URL))}}}
-    ),
+    "a PersiaJob written by hand": thing("persia.com/v1", "PersiaJob", "h", spec={"env": says(URL), "nnWorker": {"replicas": 1}}),
+    "a PyTorchJob": thing("kubeflow.org/v1", "PyTorchJob", "t", spec={"replicaSpecs": {"Worker": {"template": pods(env=says(URL))}}}),
     "a training_statefulset": thing("apps/v1", "StatefulSet", "t", spec={"template": pods(env=says(URL))}),
-    "an init container": thing(
-        "v1", "Pod", "p", **pods(initContainers=[{"name": "wait", "args": ["--nats", "persia-nats-service:4222"]}])
-    ),
+    "an init container": thing("v1", "Pod", "p", **pods(initContainers=[{"name": "wait", "args": ["--nats", "persia-nats-service:4222"]}])),
     "a Deployment elsewhere": deployed("other", env=says("nats://persia-nats-service.default:4222")),
     "the whole name": deployed("other", env=says("persia-nats-service.default.svc.cluster.local", "X")),
-    "one of its pods": deployed(
-        "other", env=says("nats://persia-nats-service-0.persia-nats-service-mgmt.default.svc:4222")
-    ),
+    "one of its pods": deployed("other", env=says("nats://persia-nats-service-0.persia-nats-service-mgmt.default.svc:4222")),
     "several servers": deployed(env=says("nats://a:4222,nats://persia-nats-service:4222")),
     "a host alone": deployed(env=says("persia-nats-service", "NATS_HOST")),
     "a login": deployed(env=says("nats://me:secret@persia-nats-service:4222")),
@@ -129,9 +121,7 @@ USERS: dict[str, Manifest] = {
         **deployed(),
         "metadata": {"name": "d", "namespace": "default", "annotations": {ANNOTATION_USES: "persia-nats-service"}},
     },
-    "an Ingress": thing(
-        "networking.k8s.io/v1", "Ingress", "i", spec={"defaultBackend": {"service": {"name": "persia-nats-service"}}}
-    ),
+    "an Ingress": thing("networking.k8s.io/v1", "Ingress", "i", spec={"defaultBackend": {"service": {"name": "persia-nats-service"}}}),
     "a route": thing(
         "gateway.networking.k8s.io/v1",
         "HTTPRoute",
@@ -196,9 +186,7 @@ def test_what_has_ended_or_means_something_else_is_no_user(shared: FakeCluster, 
 
 def test_the_servers_of_an_operator_are_used_by_the_name_of_their_resource(shared: FakeCluster) -> None:
     remove(shared, NATS)
-    servers = nats.NatsCluster(
-        name="persia-nats-service", namespace="default", pod=PodSettings(image="nats:2.14.2"), backend="operator"
-    )
+    servers = nats.NatsCluster(name="persia-nats-service", namespace="default", pod=PodSettings(image="nats:2.14.2"), backend="operator")
     apply(shared, NATS, *nats.manifests(servers))
     apply(shared, LIVE, *persia("live"))
     assert {change.action for change in remove(shared, NATS).changes} == {"kept"}
@@ -257,14 +245,10 @@ def test_what_cannot_be_judged_is_kept(
     monkeypatch.setattr(shared, "list", lists)
     report = remove(shared, NATS)
     assert {change.action for change in report.changes} == {"kept"}
-    assert (
-        f"cannot be judged: whether it is used, because objects of kind {kind} cannot be listed" in report.warnings[0]
-    )
+    assert f"cannot be judged: whether it is used, because objects of kind {kind} cannot be listed" in report.warnings[0]
 
 
-def test_who_may_not_look_everywhere_looks_in_the_namespace_and_says_so(
-    shared: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_may_not_look_everywhere_looks_in_the_namespace_and_says_so(shared: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = shared.list
 
     def lists(api_version: str, name: str, namespace: str | None = None, *rest: t.Any) -> t.Any:
@@ -384,9 +368,7 @@ def test_each_kind_of_shared_part_stays_for_its_users(shared: FakeCluster, what:
     assert user["metadata"]["name"] in report.warnings[-1]
     shared.remove(Ref(user["apiVersion"], user["kind"], user["metadata"]["name"], user["metadata"].get("namespace")))
     remove(shared, "o.ours", delete_data=True)
-    assert not [
-        item for item in shared.objects.values() if (item["metadata"].get("labels") or {}).get(LABEL_OWNER) == "o.ours"
-    ]
+    assert not [item for item in shared.objects.values() if (item["metadata"].get("labels") or {}).get(LABEL_OWNER) == "o.ours"]
 
 
 GATEWAY_API, ISTIO = "gateway.networking.k8s.io", "networking.istio.io"
@@ -452,9 +434,7 @@ def test_the_driver_of_volumes_stays_while_pods_mount_them(shared: FakeCluster) 
         thing("apps/v1", "DaemonSet", "efs"),
     )
     claim = {"namespace": "default", "name": "data"}
-    shared.add(
-        thing("v1", "PersistentVolume", "pv", None, spec={"csi": {"driver": "efs.csi.aws.com"}, "claimRef": claim})
-    )
+    shared.add(thing("v1", "PersistentVolume", "pv", None, spec={"csi": {"driver": "efs.csi.aws.com"}, "claimRef": claim}))
     shared.add(volume_user("data"))
     assert {change.action for change in remove(shared, "o.ours").changes} == {"kept"}
     shared.remove(Ref("v1", "Pod", "reader", "default"))
@@ -465,11 +445,7 @@ def test_pods_are_named_by_what_made_them_and_count_as_it_does(shared: FakeClust
     apply(shared, LIVE, *persia("live"))
     job = shared.stored("Job", f"live-{TRAINERS}", "default") or {}
     owner = {"kind": "Job", "name": f"live-{TRAINERS}", "uid": job["metadata"]["uid"], "controller": True}
-    shared.add(
-        thing(
-            "v1", "Pod", "x", metadata={"ownerReferences": [owner]}, **pods(env=says(URL)), status={"phase": "Running"}
-        )
-    )
+    shared.add(thing("v1", "Pod", "x", metadata={"ownerReferences": [owner]}, **pods(env=says(URL)), status={"phase": "Running"}))
     (warning,) = remove(shared, NATS).warnings
     assert "Pod " not in warning
     assert f"(owner {LIVE}; variable PERSIA_NATS_URL)" in warning
@@ -553,9 +529,7 @@ def test_servers_that_are_kept_keep_their_claims(shared: FakeCluster) -> None:
     shared.add({**thing("v1", "Pod", "p", **pods(env=says("bus:2379"))), "status": {"phase": "Running"}})
     claims = Claims(Ref("apps/v1", "StatefulSet", "bus", "default"), {"app": "bus"}, "muster.ml/claim-of")
     params = {"delete_data": True, "wait": False, "wait_timeout": 5, "ignore_users_of": []}
-    ctx = t.cast(
-        Context, types.SimpleNamespace(cluster=shared, check=False, params=params, progress=lambda _text: None)
-    )
+    ctx = t.cast(Context, types.SimpleNamespace(cluster=shared, check=False, params=params, progress=lambda _text: None))
     report = groups.delete_servers(ctx, claims, owner)
     assert {change.action for change in report.changes} == {"kept"}
     assert shared.stored("PersistentVolumeClaim", "data-bus-0", "default")

@@ -91,9 +91,7 @@ def test_a_problem_is_named(manifest: t.Any, told: str) -> None:
         config(apiVersion="user.openshift.io/v1", kind="Identity", metadata={"name": "htpasswd:Alice"}),
         config(apiVersion="certificates.k8s.io/v1beta1", kind="ClusterTrustBundle", metadata={"name": "x.io:signer:a"}),
         config(apiVersion="networking.k8s.io/v1", kind="IPAddress", metadata={"name": "2001:db8::1"}),
-        pod(
-            resources={"limits": {"cpu": 1, "memory": "12Gi", "nvidia.com/gpu": "1"}}, env=[{"name": "A", "value": "1"}]
-        ),
+        pod(resources={"limits": {"cpu": 1, "memory": "12Gi", "nvidia.com/gpu": "1"}}, env=[{"name": "A", "value": "1"}]),
     ],
 )
 def test_what_is_well_has_no_problem(manifest: t.Any) -> None:

@@ -242,9 +242,7 @@ def test_that_a_class_could_not_be_read_is_told_at_the_end(pods: Scripted) -> No
 def test_events_tell_that_a_claim_binds_late_to_who_may_not_read_its_class(pods: Scripted) -> None:
     pods.add(pending_claim())
     pods.fail("get", "late", *[Forbidden("no")] * 9)
-    pods.acts = [
-        lambda: pods.say(CLAIM, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
-    ]
+    pods.acts = [lambda: pods.say(CLAIM, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")]
     wait(pods, [CLAIM])
 
 
@@ -287,9 +285,7 @@ def refused(pods: Scripted) -> Scripted:
     return pods
 
 
-def test_pods_that_are_refused_are_told_while_waiting_and_at_the_end(
-    refused: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pods_that_are_refused_are_told_while_waiting_and_at_the_end(refused: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     asked, listen, watch = threading.Event(), refused.events_of, refused.watch
 

@@ -66,9 +66,7 @@ def test_an_update_is_of_the_object_that_was_looked_at(cluster: FakeCluster, mon
     assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "a stranger's"}
 
 
-def test_fields_are_taken_over_in_the_very_version_that_was_looked_at(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fields_are_taken_over_in_the_very_version_that_was_looked_at(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever wrote in between would find its entry in managedFields replaced by an old one."""
     cluster.add(config(), manager="kubectl-client-side-apply")
     known = dict((cluster.stored("ConfigMap", "a", "default") or {})["metadata"])
@@ -92,9 +90,7 @@ def test_a_dry_run_that_cannot_take_fields_over_sees_no_conflict_about_them(clus
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_a_conflict_with_somebody_who_gives_nothing_is_told_before_the_first_write(
-    cluster: FakeCluster, check: bool
-) -> None:
+def test_a_conflict_with_somebody_who_gives_nothing_is_told_before_the_first_write(cluster: FakeCluster, check: bool) -> None:
     cluster.add(config("b", x="1"), manager="kubectl")
     cluster.apply(config("b", x="1"), dry_run=False, manager="a-controller")
     cluster.requests.clear()
@@ -147,9 +143,7 @@ def refusing(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, tried: Excep
     return asked
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "propagation"), [(stateful(1), stateful(2), "Orphan"), (service(1), service(2), "Foreground")]
-)
+@pytest.mark.parametrize(("before", "after", "propagation"), [(stateful(1), stateful(2), "Orphan"), (service(1), service(2), "Foreground")])
 def test_what_is_recreated_is_the_very_object_that_was_looked_at(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, before: Manifest, after: Manifest, propagation: str
 ) -> None:
@@ -203,9 +197,7 @@ def test_a_shared_namespace_is_not_ours_to_recreate(cluster: FakeCluster, monkey
         apply(cluster, space(ours="2"), recreate=True)
 
 
-def test_what_cannot_be_recreated_is_told_before_the_first_write(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_recreated_is_told_before_the_first_write(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     claim = {**config("c"), "kind": "PersistentVolumeClaim"}
     apply(cluster, claim)
     refusing(cluster, monkeypatch)

@@ -186,9 +186,7 @@ def test_the_api_server_which_reads_what_is_applied_as_yaml_gets_every_character
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_keeps_its_value(number: float) -> None:
     found = read(f"a: {number!r}")[0]["a"]
-    assert isinstance(found, str) is (
-        "e" in repr(number) and "." not in repr(number) and plain_value(repr(number)) == repr(number)
-    )
+    assert isinstance(found, str) is ("e" in repr(number) and "." not in repr(number) and plain_value(repr(number)) == repr(number))
     assert float(found) == number
 
 

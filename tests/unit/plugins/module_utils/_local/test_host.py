@@ -74,9 +74,7 @@ def whats(facts: preflight.HostFacts, others: dict[str, dict[str, t.Any]] | None
 
 def test_a_good_host_has_no_problem() -> None:
     assert whats(FACTS) == ""
-    version2 = dataclasses.replace(
-        FACTS, cgroup_version=2, controllers=frozenset({"cpu", "cpuset", "io", "memory", "pids"})
-    )
+    version2 = dataclasses.replace(FACTS, cgroup_version=2, controllers=frozenset({"cpu", "cpuset", "io", "memory", "pids"}))
     assert whats(version2) == ""
 
 
@@ -252,12 +250,8 @@ def test_programs_are_the_clusters_own(tmp_path: Path) -> None:
     assert node.link_programs(bin_dir, desired, check=False) == []
 
 
-@pytest.mark.parametrize(
-    ("replaced", "action"), [([], "unchanged"), (["kubectl"], "reloaded"), (["kubectl", "kubelet"], "restarted")]
-)
-def test_a_new_kubectl_is_no_reason_to_restart_a_node(
-    replaced: list[str], action: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("replaced", "action"), [([], "unchanged"), (["kubectl"], "reloaded"), (["kubectl", "kubelet"], "restarted")])
+def test_a_new_kubectl_is_no_reason_to_restart_a_node(replaced: list[str], action: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_node.host, "traits", lambda: None)
     monkeypatch.setattr(LocalCluster, "files", lambda *_of: {})
     monkeypatch.setattr(local_node.node, "init_process", lambda _one: object())

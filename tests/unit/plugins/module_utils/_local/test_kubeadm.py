@@ -14,9 +14,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._local import kubeadm, node_files
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import ClusterSpec
 
-SPEC = ClusterSpec.make(
-    name="dev", nodes=2, node_subnet="10.1.0.0/24", pod_subnet="10.2.0.0/16", service_subnet="10.3.0.0/16"
-)
+SPEC = ClusterSpec.make(name="dev", nodes=2, node_subnet="10.1.0.0/24", pod_subnet="10.2.0.0/16", service_subnet="10.3.0.0/16")
 HOST = node_files.HostTraits(
     python="/usr/bin/python3",
     cgroup_version=1,

@@ -18,9 +18,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._local import network
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import ClusterSpec
 
-SPEC = ClusterSpec.make(
-    name="dev", nodes=2, node_subnet="10.1.0.0/24", pod_subnet="10.2.0.0/16", service_subnet="10.3.0.0/16"
-)
+SPEC = ClusterSpec.make(name="dev", nodes=2, node_subnet="10.1.0.0/24", pod_subnet="10.2.0.0/16", service_subnet="10.3.0.0/16")
 
 
 class FakeHost:
@@ -136,9 +134,7 @@ def test_removal_finds_everything_and_nothing_of_others(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("there", "status"), [(False, 0), (True, 1)])
-def test_an_interface_that_the_kernel_deletes_meanwhile_is_gone_as_desired(
-    tmp_path: Path, there: bool, status: int
-) -> None:
+def test_an_interface_that_the_kernel_deletes_meanwhile_is_gone_as_desired(tmp_path: Path, there: bool, status: int) -> None:
     (tmp_path / "ip").write_text("#!/bin/sh\nexit 1\n")  # as for one that it cannot find, or may not delete
     (tmp_path / "ip").chmod(0o755)
     command = network.delete_link("lo" if there else "mu-dev-1")
@@ -152,9 +148,7 @@ def test_egress_is_one_table_of_our_own() -> None:
     assert 'ip saddr { 10.1.0.0/24, 10.2.0.0/16 } oifname != "mu-dev" masquerade' in rules
 
 
-EARLIER_RULES = (
-    "table ip muster_dev { chain postrouting { type nat hook postrouting priority srcnat; policy accept; }; }"
-)
+EARLIER_RULES = "table ip muster_dev { chain postrouting { type nat hook postrouting priority srcnat; policy accept; }; }"
 TRY_EGRESS = """\
 set -eu
 ip link add mu-dev type bridge && ip addr add 10.1.0.1/24 dev mu-dev && ip link set mu-dev up
@@ -202,7 +196,5 @@ def test_the_outside_reaches_no_node_through_a_host_that_forwards(tmp_path: Path
         "PYTHON": sys.executable,
     }
     argv = ["unshare", "-n", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", TRY_EGRESS]
-    done = subprocess.run(
-        argv, cwd=tmp_path, env={**os.environ, **values}, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = subprocess.run(argv, cwd=tmp_path, env={**os.environ, **values}, capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout.split() == ["answered", "dropped"], done.stderr

@@ -60,9 +60,7 @@ def test_a_name_without_host_or_tag_is_refused(tmp_path: Path, name: str) -> Non
 
 def test_a_processor_without_wheels_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="amd64 only, and this machine is arm64"):
-        OciImage(
-            name="muster.local/x:1", recipe=recipe(architectures=["amd64"]), cache_dir=tmp_path, architecture="arm64"
-        )
+        OciImage(name="muster.local/x:1", recipe=recipe(architectures=["amd64"]), cache_dir=tmp_path, architecture="arm64")
 
 
 def test_the_key_follows_everything_that_goes_into_an_image(tmp_path: Path, pins: Path) -> None:
@@ -138,9 +136,7 @@ def test_another_mirror_of_the_same_suite_gives_the_same_root_file_system() -> N
     asked = {"suite": "bullseye", "packages": ["python3"], "variant": "minbase"}
     one, other = (debian_key(asked, source_lines("bullseye", m, ""), "amd64") for m in ("http://a/d", "http://b/d"))
     assert one == other
-    assert one != debian_key(
-        {**asked, "packages": ["python3=3.9"]}, source_lines("bullseye", "http://a/d", ""), "amd64"
-    )
+    assert one != debian_key({**asked, "packages": ["python3=3.9"]}, source_lines("bullseye", "http://a/d", ""), "amd64")
 
 
 def names(layer: Path) -> dict[str, tarfile.TarInfo]:
@@ -233,9 +229,7 @@ def table(*rows: tuple[str, str]) -> str:
     return "REF TYPE DIGEST SIZE\n" + "".join(f"{name} application/vnd.oci {digest} 1.0 MiB\n" for name, digest in rows)
 
 
-def test_a_missing_image_is_built_once_and_imported_everywhere(
-    cluster: Path, pins: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_image_is_built_once_and_imported_everywhere(cluster: Path, pins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = Programs(monkeypatch, table(("muster.local/x:1", "sha256:old")))
     result = local_image.execute(context(cluster, pins))
     assert (result["changed"], result["nodes"]) == (True, ["c-1", "c-2"])
@@ -260,9 +254,7 @@ def test_a_node_that_has_it_is_only_asked(cluster: Path, pins: Path, monkeypatch
     assert not desired.archive.exists(), "the cache is not needed where nobody needs the image"
 
 
-def test_an_image_under_the_name_but_not_by_the_recipe_is_replaced(
-    cluster: Path, pins: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_under_the_name_but_not_by_the_recipe_is_replaced(cluster: Path, pins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     desired = local_image.desired(context(cluster, pins).params)
     Programs(monkeypatch, table((desired.name, "sha256:2"), (desired.mark, "sha256:1")))
     assert local_image.execute(context(cluster, pins))["nodes"] == ["c-1", "c-2"]

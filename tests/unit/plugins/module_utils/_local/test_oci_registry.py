@@ -83,15 +83,11 @@ class Oras:
 
     def run(self, argv: t.Sequence[str], **_options: t.Any) -> str:
         self.ran.append(list(argv))
-        self.credentials += [
-            json.loads(Path(path).read_text()) for option, path in pairwise(argv) if option.endswith("registry-config")
-        ]
+        self.credentials += [json.loads(Path(path).read_text()) for option, path in pairwise(argv) if option.endswith("registry-config")]
         if argv[1] == "cp":
             self.manifest = self.pushed
         if argv[1] == "manifest" and not self.manifest:
-            raise CommandFailed(
-                f"oras manifest fetch exited with 1: {self.says or 'Error response from registry: a/x:1: not found'}"
-            )
+            raise CommandFailed(f"oras manifest fetch exited with 1: {self.says or 'Error response from registry: a/x:1: not found'}")
         return self.manifest if argv[1] == "manifest" else ""
 
 
@@ -121,9 +117,7 @@ def test_what_is_no_address_of_a_registry_is_refused(pins: Path, address: str) -
         registry(pins, address)
 
 
-@pytest.mark.parametrize(
-    "address", ["localhost", "h:5000", "10.0.0.1:5000/a", "registry.example.com", "docker.io/team"]
-)
+@pytest.mark.parametrize("address", ["localhost", "h:5000", "10.0.0.1:5000/a", "registry.example.com", "docker.io/team"])
 def test_what_is_an_address_of_a_registry_is_taken(pins: Path, image: OciImage, address: str) -> None:
     assert registry(pins, address).reference(image) == f"{address}/x:1"
 
@@ -136,18 +130,14 @@ def test_half_a_login_and_a_missing_authority_are_refused(pins: Path) -> None:
         registry(pins, ca_path="/nowhere")
 
 
-def test_only_an_image_of_the_same_recipe_is_there(
-    pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_an_image_of_the_same_recipe_is_there(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:
     own, other = manifest(image.key()), manifest("0123456789abcdef")
     assert [
         registry(pins).digest(image) for text in (own, other, "{}", "") if Oras(monkeypatch, text)
     ] == [digest(own), "", "", ""]  # fmt: skip
 
 
-def test_the_password_is_in_no_argument_and_in_no_file_that_stays(
-    pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_password_is_in_no_argument_and_in_no_file_that_stays(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:
     oras = Oras(monkeypatch, manifest(image.key()))
     secret = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
     asked = registry(pins, "h:5000/team", username="me", password=PASSWORD)
@@ -159,9 +149,7 @@ def test_the_password_is_in_no_argument_and_in_no_file_that_stays(
     assert PASSWORD not in repr(asked)
 
 
-def test_docker_hub_has_its_credentials_under_a_name_of_its_own(
-    pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_docker_hub_has_its_credentials_under_a_name_of_its_own(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:
     oras = Oras(monkeypatch, manifest(image.key()))
     registry(pins, "docker.io/team", username="me", password=PASSWORD).digest(image)
     assert list(oras.credentials[0]["auths"]) == ["https://index.docker.io/v1/"]
@@ -224,9 +212,7 @@ def context(pins: Path, *, check: bool = False, **registry: str) -> HostContext:
     return HostContext(params=params, check=check)
 
 
-def test_what_is_missing_is_pushed_compressed_and_said_by_digest(
-    pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_pushed_compressed_and_said_by_digest(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:
     archived(image)
     oras = Oras(monkeypatch)
     oras.pushed = manifest(image.key())
@@ -238,9 +224,7 @@ def test_what_is_missing_is_pushed_compressed_and_said_by_digest(
     assert [path.name for path in image.archive.parent.iterdir()] == [image.archive.name]
 
 
-def test_what_is_there_is_neither_built_nor_pushed(
-    pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_there_is_neither_built_nor_pushed(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:
     oras = Oras(monkeypatch, manifest(image.key()))
     result = local_image.execute(context(pins))
     assert (result["changed"], result["image"]) == (False, f"h:5000/x@{digest(oras.manifest)}")
@@ -248,9 +232,7 @@ def test_what_is_there_is_neither_built_nor_pushed(
     assert not image.archive.exists()
 
 
-def test_check_mode_pushes_nothing_and_builds_no_client(
-    pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_mode_pushes_nothing_and_builds_no_client(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:
     archived(image)
     oras, told = Oras(monkeypatch), []
     plan = context(pins, check=True)
@@ -266,9 +248,7 @@ def test_check_mode_pushes_nothing_and_builds_no_client(
     assert [argv[1] for argv in oras.ran] == ["manifest"]
 
 
-def test_a_registry_that_keeps_something_else_is_an_error(
-    pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_registry_that_keeps_something_else_is_an_error(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:
     archived(image)
     oras = Oras(monkeypatch)
     oras.pushed = manifest("0123456789abcdef")

@@ -62,9 +62,7 @@ def site() -> t.Iterator[str]:
 
 def release(url: str, tmp_path: Path, *, member: str = "", checksum: str = "") -> programs.Release:
     digest = hashlib.sha256(FILES["/" + url.rpartition("/")[2]]).hexdigest()
-    return programs.Release(
-        name="etcd", url=url, checksum=checksum or f"sha256:{digest}", member=member, cache_dir=tmp_path
-    )
+    return programs.Release(name="etcd", url=url, checksum=checksum or f"sha256:{digest}", member=member, cache_dir=tmp_path)
 
 
 def test_a_released_program_is_kept_executable(site: str, tmp_path: Path) -> None:
@@ -79,9 +77,7 @@ def test_a_program_is_taken_out_of_its_archive(site: str, tmp_path: Path) -> Non
     assert [one.name for one in path.parent.iterdir()] == ["etcd"]
 
 
-def test_two_runs_that_fetch_the_same_do_not_share_a_draft(
-    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_runs_that_fetch_the_same_do_not_share_a_draft(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second begins and ends while the first is in the middle."""
     desired, first, downloaded = release(f"{site}/etcd", tmp_path), [True], programs._download
 
@@ -165,12 +161,8 @@ def test_what_was_built_before_decides(site: str, module: Path, tmp_path: Path) 
 def test_missing_programs_come_with_the_options_that_make_them(module: Path) -> None:
     go = {"way": "go", "path": "/cache/x", **table(module, needed_for="storage")[0]}
     released = {**go, "way": "release", "release": {"url": "https://x/etcd", "checksum": "sha256:1", "member": None}}
-    ahead = survey.programs_to_provide(
-        [{**go, "missing": True}, {**released, "missing": True}, {**go, "missing": False}]
-    )
-    assert ahead["to_build"] == [
-        {"name": "etcd", "module_dir": str(module), "package": "./etcd", "ldflags": "", "tags": []}
-    ]
+    ahead = survey.programs_to_provide([{**go, "missing": True}, {**released, "missing": True}, {**go, "missing": False}])
+    assert ahead["to_build"] == [{"name": "etcd", "module_dir": str(module), "package": "./etcd", "ldflags": "", "tags": []}]
     assert ahead["to_fetch"] == [{"name": "etcd", "url": "https://x/etcd", "checksum": "sha256:1", "member": ""}]
     assert ahead["programs_ahead"].startswith("Programs to fetch: 1. Programs to build from Go modules: 1,")
     assert survey.programs_to_provide([{**go, "missing": False}])["programs_ahead"] == ""

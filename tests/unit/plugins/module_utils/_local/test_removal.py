@@ -113,9 +113,7 @@ class Machine:
             case ["ip", "-j", "addr", "show"]:
                 said = json.dumps([{"ifname": name} for name in sorted(self.links)])
             case ["nft", "-j", "list", "chains", "ip"]:
-                said = json.dumps(
-                    {"nftables": [{"chain": {"table": name, "name": "forward"}} for name in sorted(self.tables)]}
-                )
+                said = json.dumps({"nftables": [{"chain": {"table": name, "name": "forward"}} for name in sorted(self.tables)]})
             case ["ip", "netns", "delete", name]:
                 (self.netns / name).unlink()
             case ["sh", "-c", command]:
@@ -291,16 +289,12 @@ def interrupted_at_every_step(
     raise AssertionError
 
 
-def test_a_removal_that_is_interrupted_anywhere_can_be_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removal_that_is_interrupted_anywhere_can_be_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = interrupted_at_every_step(tmp_path, monkeypatch, small, lambda machine: remove(machine.options()))
     assert steps > 30
 
 
-def test_a_cluster_whose_making_is_interrupted_anywhere_can_be_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_whose_making_is_interrupted_anywhere_can_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = interrupted_at_every_step(tmp_path, monkeypatch, lambda _machine: None, small)
     assert steps > 30
 
@@ -320,9 +314,7 @@ def test_a_record_that_cannot_be_read_keeps_everything(machine: Machine, text: s
     machine.make()
     spec.record_file("dev").write_text(text)
     before = machine.everything()
-    with pytest.raises(
-        Failed, match=r"record of local cluster dev, .*cluster.json, cannot be read: .*Nothing was changed"
-    ):
+    with pytest.raises(Failed, match=r"record of local cluster dev, .*cluster.json, cannot be read: .*Nothing was changed"):
         remove(machine.options())
     assert machine.everything() == before
 
@@ -360,9 +352,7 @@ def test_a_node_and_the_network_are_judged_alike(machine: Machine) -> None:
     record.write(cluster)
     machine.mounts(f"40 1 0:9 / {cluster.spec.node(2).state_dir}/own/var rw - ext4 /dev/sdb rw\n")
     with pytest.raises(InvalidInput, match=r"The node dev-2 stays .* is mounted in its folders"):
-        local_node.execute(
-            HostContext({"cluster": machine.options(), "state": "absent", "index": 2, "programs": {}}, check=False)
-        )
+        local_node.execute(HostContext({"cluster": machine.options(), "state": "absent", "index": 2, "programs": {}}, check=False))
     assert machine.killed == []
 
 
@@ -379,8 +369,7 @@ def test_what_somebody_put_into_the_folders_stays(machine: Machine) -> None:
     for _turn in range(2):
         found = remove(machine.options())
         assert found["kept"] == [
-            f"{machine.state}/dev/{name}: it does not have the mark of this owner"
-            for name in ("etcd-backup.tar", "nodes/notes")
+            f"{machine.state}/dev/{name}: it does not have the mark of this owner" for name in ("etcd-backup.tar", "nodes/notes")
         ]
         assert {str(path.relative_to(machine.state)) for path in machine.state.rglob("*")} == {
             "dev", "dev/etcd-backup.tar", "dev/nodes", "dev/nodes/notes",
@@ -398,9 +387,7 @@ def test_what_is_mounted_in_the_folders_is_not_reached_into(machine: Machine) ->
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_disk_that_is_mounted_as_the_clusters_folder_stays(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, shared: bool
-) -> None:
+def test_a_disk_that_is_mounted_as_the_clusters_folder_stays(machine: Machine, monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
     machine.make()
     point = machine.state if shared else machine.state / "dev"
     machine.mounts(f"40 1 0:3 / {point} rw - ext4 /dev/x rw\n")
@@ -569,9 +556,9 @@ def test_a_process_of_a_container_is_not_taken_for_one_of_a_node(machine: Machin
     machine.process("kubelet", "system.slice/docker-abc.scope/muster-dev/dev-1/init")
     ours = machine.process("kubelet", "muster-dev/dev-1/init")
     assert host.processes_in_cgroup("muster-dev/dev-1") == {"kubelet": ours}
-    assert [
-        one for one in leftovers.leftovers(LocalCluster.of(machine.options()).spec) if one.startswith("process")
-    ] == [f"process kubelet ({ours})"]
+    assert [one for one in leftovers.leftovers(LocalCluster.of(machine.options()).spec) if one.startswith("process")] == [
+        f"process kubelet ({ours})"
+    ]
 
 
 @pytest.mark.parametrize("name", ["audit.log", "audit", "audit.b.json", "a[1].log"])

@@ -32,9 +32,7 @@ def test_lists_with_a_key_merge_item_by_item() -> None:
 
 
 def test_a_new_item_is_added_and_one_can_be_deleted() -> None:
-    patch = {
-        "containers": [{"name": "main", "env": [{"name": "A", "$patch": "delete"}]}, {"name": "side", "image": "b"}]
-    }
+    patch = {"containers": [{"name": "main", "env": [{"name": "A", "$patch": "delete"}]}, {"name": "side", "image": "b"}]}
     merged = strategic_merge(POD, patch)
     assert [c["name"] for c in merged["containers"]] == ["main", "side"]
     assert merged["containers"][0]["env"] == [{"name": "B", "value": "2"}]

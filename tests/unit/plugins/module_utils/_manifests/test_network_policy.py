@@ -31,9 +31,7 @@ ELASTIC: dict[str, t.Any] = {
 
 def made(system: str, **options: t.Any) -> list[Manifest]:
     if system == "etcd":
-        return etcd.manifests(
-            etcd.EtcdCluster(name="etcd", namespace="ml", size=3, pod=PodSettings(image="etcd:v3.5.35"), **options)
-        )
+        return etcd.manifests(etcd.EtcdCluster(name="etcd", namespace="ml", size=3, pod=PodSettings(image="etcd:v3.5.35"), **options))
     if system.startswith("nats"):
         backend = t.cast("t.Any", system.partition("-")[2])
         return nats.manifests(nats.NatsCluster(name="n", namespace="ml", pod=POD, backend=backend, **options))

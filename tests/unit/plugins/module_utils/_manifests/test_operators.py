@@ -49,9 +49,7 @@ def test_all_but_the_namespace_and_the_deployment_is_as_released() -> None:
 
 def test_the_deployment_differs_in_what_the_options_say() -> None:
     desired = copy.deepcopy(of_kind(RELEASED, "Deployment"))
-    desired["metadata"]["annotations"] = {
-        "muster.ml/serves": "instances:arms.robot.example.com instances:legs.robot.example.com"
-    }
+    desired["metadata"]["annotations"] = {"muster.ml/serves": "instances:arms.robot.example.com instances:legs.robot.example.com"}
     pod = desired["spec"]["template"]["spec"]
     pod["nodeSelector"] = {"pool": "system"}
     pod["containers"][0] |= {

@@ -57,9 +57,7 @@ def test_everything_that_can_be_said(golden: Golden) -> None:
         "node_selector": {"cloud.google.com/gke-accelerator": "nvidia-tesla-a100"},
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
         "affinity": {"nodeAffinity": {}},
-        "topology_spread_constraints": [
-            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
-        ],
+        "topology_spread_constraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}],
         "priority_class_name": "training",
         "service_account_name": "trainer",
         "termination_grace_period_seconds": 120,
@@ -81,10 +79,7 @@ def test_everything_that_can_be_said(golden: Golden) -> None:
 
 
 def test_world_size_is_replicas_times_processes() -> None:
-    env = {
-        e["name"]: e.get("value")
-        for e in pod_spec(manifests(group(replicas=8, nproc_per_node=8)))["containers"][0]["env"]
-    }
+    env = {e["name"]: e.get("value") for e in pod_spec(manifests(group(replicas=8, nproc_per_node=8)))["containers"][0]["env"]}
     assert (env["WORLD_SIZE"], env["MASTER_ADDR"]) == ("64", "trainer-0.trainer.ml.svc")
 
 

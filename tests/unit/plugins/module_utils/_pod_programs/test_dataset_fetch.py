@@ -198,9 +198,7 @@ def test_a_link_that_a_later_member_points_outside(server: Server, tmp_path: Pat
         (("a=../../etc/passwd",), "would leave"),
     ],
 )
-def test_no_member_is_written_through_a_link(
-    server: Server, tmp_path: Path, members: tuple[str, ...], told: str
-) -> None:
+def test_no_member_is_written_through_a_link(server: Server, tmp_path: Path, members: tuple[str, ...], told: str) -> None:
     server.content = archive(*members)
     with pytest.raises(program.Permanent, match=told):
         program.fetch(tmp_path, address(server), sha(server.content), "x")
@@ -256,9 +254,7 @@ def test_odd_lengths_and_paths_are_no_errors(server: Server, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:abc/x", "http://[::1/x", "http://h h/x", "http://127.0.0.1:99999/x"])
-def test_an_address_that_is_none_is_not_tried_again(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_is_none_is_not_tried_again(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(program.Permanent, match=r"no URL|no address"):
         program.download(url, tmp_path / "part", None)
     assert "attempt" not in capsys.readouterr().out
@@ -279,9 +275,7 @@ def data(server: Server, root: Path, *names: str, path: str = "vision", unpack: 
 
 
 @pytest.mark.parametrize(("first", "second"), [("vision", "vision/tiny"), ("vision/tiny/x", "vision")])
-def test_data_sets_that_would_lie_in_each_other_are_refused(
-    server: Server, tmp_path: Path, first: str, second: str
-) -> None:
+def test_data_sets_that_would_lie_in_each_other_are_refused(server: Server, tmp_path: Path, first: str, second: str) -> None:
     data(server, tmp_path, "a", path=first)
     before = tree(tmp_path)
     with pytest.raises(program.Permanent, match=f"data sets {second} and {first} would lie in each other"):
@@ -297,9 +291,7 @@ def test_data_sets_side_by_side_are_fine(server: Server, tmp_path: Path) -> None
     assert tree(tmp_path / "vision") == {"tiny/a": "a", "large/b": "b"}
 
 
-def test_one_that_got_there_while_the_other_was_fetched(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_got_there_while_the_other_was_fetched(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetched = program.complete
 
     def meanwhile(*args: t.Any) -> None:
@@ -313,9 +305,7 @@ def test_one_that_got_there_while_the_other_was_fetched(
     assert tree(tmp_path / "vision") == {}
 
 
-def test_what_others_put_beside_the_data_stays_when_they_are_updated(
-    server: Server, tmp_path: Path, capsys: t.Any
-) -> None:
+def test_what_others_put_beside_the_data_stays_when_they_are_updated(server: Server, tmp_path: Path, capsys: t.Any) -> None:
     data(server, tmp_path, "train/a", "train/gone", "old/deep/b", "turns")
     for name in ("checkpoint/epoch9", "train/notes", "old/deep/mine"):
         (tmp_path / "vision" / name).parent.mkdir(exist_ok=True)
@@ -341,9 +331,7 @@ def test_what_others_put_beside_the_data_stays_when_they_are_updated(
         ("train/model", "train"),
     ],
 )
-def test_what_others_put_where_the_data_must_be_stops_it(
-    server: Server, tmp_path: Path, theirs: str, desired: str
-) -> None:
+def test_what_others_put_where_the_data_must_be_stops_it(server: Server, tmp_path: Path, theirs: str, desired: str) -> None:
     data(server, tmp_path, "train/a", "b")
     (tmp_path / "vision" / theirs).parent.mkdir(exist_ok=True, parents=True)
     (tmp_path / "vision" / theirs).write_text("weights")
@@ -390,9 +378,7 @@ class Power(BaseException):
 
 
 @pytest.mark.parametrize("others", [False, True], ids=["new", "update"])
-def test_power_that_goes_between_any_two_steps(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool
-) -> None:
+def test_power_that_goes_between_any_two_steps(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool) -> None:
     """Every call that changes the claim is the last one once; a rerun completes it, and what others put there is always there."""
     monkeypatch.setenv("DATASET_RUN", "job")
     changing = (
@@ -536,9 +522,7 @@ def test_what_was_left_and_does_not_fit_is_no_reason_to_refuse_the_file(server: 
     assert server.asked == ["bytes=5000-", ""]
 
 
-def test_an_interrupted_run_leaves_its_draft_to_whoever_comes(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_leaves_its_draft_to_whoever_comes(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.content = bytes(range(256)) * 400
     monkeypatch.setattr(program, "_ATTEMPTS", 1)
     server.cut_at = 5000
@@ -562,9 +546,7 @@ def test_what_nobody_came_back_for_goes_after_a_day_and_nothing_else(server: Ser
     assert sorted(path.name for path in work.iterdir()) == [f"{'c' * 16}.part", "mine.part", "old"]
 
 
-def test_a_turn_that_another_run_has_is_waited_for(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: t.Any
-) -> None:
+def test_a_turn_that_another_run_has_is_waited_for(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: t.Any) -> None:
     turn = tmp_path / ".muster/vision/turn"
     turn.parent.mkdir(parents=True)
     turn.write_text("another")
@@ -574,9 +556,7 @@ def test_a_turn_that_another_run_has_is_waited_for(
 
 
 @pytest.mark.parametrize("holder", ["job", "another"])
-def test_a_turn_whose_run_is_gone_is_taken_over(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holder: str
-) -> None:
+def test_a_turn_whose_run_is_gone_is_taken_over(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holder: str) -> None:
     monkeypatch.setenv("DATASET_RUN", "job")
     turn = tmp_path / ".muster/vision/turn"
     turn.parent.mkdir(parents=True)
@@ -637,9 +617,7 @@ def test_a_host_that_does_not_answer(server: Server, tmp_path: Path) -> None:
     assert "after 8 attempts" in str(told.value)
 
 
-def test_credentials_stay_where_they_were_meant_for(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_stay_where_they_were_meant_for(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTHORIZATION", "Bearer geheim")
     server.content = b"x"
     server.others["/from.bin"] = (302, {"Location": address(server, "to.bin")}, "")
@@ -664,9 +642,7 @@ def s3(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 def test_signed_as_amazons_own_library_does(token: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     url, keys = "https://b.s3.eu-central-1.amazonaws.com/a%20b/c~d+e.tar", program.Keys("AKIA", "geheim/+", token)
     ours = program.signed(url, keys, "eu-central-1", "20261121T160000Z")
-    monkeypatch.setattr(
-        botocore.auth, "get_current_datetime", lambda: dt.datetime(2026, 11, 21, 16, tzinfo=dt.UTC).replace(tzinfo=None)
-    )
+    monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda: dt.datetime(2026, 11, 21, 16, tzinfo=dt.UTC).replace(tzinfo=None))
     request = botocore.awsrequest.AWSRequest("GET", url)
     given = botocore.credentials.Credentials(keys.access, keys.secret, keys.token)
     botocore.auth.S3SigV4Auth(given, "s3", "eu-central-1").add_auth(request)
@@ -674,9 +650,7 @@ def test_signed_as_amazons_own_library_does(token: str | None, monkeypatch: pyte
     assert request.headers["Authorization"] == ours["Authorization"]
 
 
-def test_an_object_of_s3_with_the_keys_of_the_secret(
-    s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_object_of_s3_with_the_keys_of_the_secret(s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "geheim")
     s3.cut_at = 3
@@ -687,9 +661,7 @@ def test_an_object_of_s3_with_the_keys_of_the_secret(
     assert all(h["authorization"].startswith(scope) and "/eu-central-1/s3/" in h["authorization"] for _p, h in s3.seen)
 
 
-def test_one_file_as_the_script_of_an_elastic_job(
-    s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: t.Any
-) -> None:
+def test_one_file_as_the_script_of_an_elastic_job(s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: t.Any) -> None:
     s3.cut_at = 3
     monkeypatch.setattr(program.sys, "argv", ["fetch.py", "s3://bucket/elastic/x.py", str(tmp_path / "x.py")])
     assert program.main() == 0
@@ -749,16 +721,12 @@ def test_a_bucket_elsewhere_is_asked_in_its_region(s3: Server, tmp_path: Path, m
         ("b", "cn-north-1", "https://b.s3.cn-north-1.amazonaws.com.cn/k/x"),
     ],
 )
-def test_addresses_of_amazon(
-    s3: Server, monkeypatch: pytest.MonkeyPatch, bucket: str, region: str, address: str
-) -> None:
+def test_addresses_of_amazon(s3: Server, monkeypatch: pytest.MonkeyPatch, bucket: str, region: str, address: str) -> None:
     monkeypatch.delenv("DATASET_ENDPOINT_URL")
     assert program._s3_address(f"s3://{bucket}/k/x", region) == address
 
 
-def test_an_object_of_google_with_the_accounts_token(
-    s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_object_of_google_with_the_accounts_token(s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GCE_METADATA_HOST", f"127.0.0.1:{s3.server_port}")
     s3.others["/computeMetadata/v1/instance/service-accounts/default/token"] = (200, {}, '{"access_token": "ya29"}')
     program.fetch(tmp_path, "gs://bucket/a/x.bin", sha(s3.content), "x")

@@ -239,9 +239,7 @@ class DynamicRendezvousHandler:
         pass
 """,
 }
-LOST = (
-    "from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError as Lost\nraise Lost('no route')\n"
-)
+LOST = "from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError as Lost\nraise Lost('no route')\n"
 # The other pod leaves the rendezvous, which it does when it knows that all are done, or that it is closed; is the last one to be done.
 LEAVES = "state.participants.pop('you')"
 END = "state.done[Node('you')] = 4; state.closed = state.succeeded = True"
@@ -290,9 +288,7 @@ class Pod:
         return self.execute(str(self.here / "train.py"), **env)
 
     def execute(self, *arguments: str, **env: str) -> Ended:
-        done = subprocess.run(
-            self.command(*arguments), env={**self.env, **env}, capture_output=True, text=True, check=False, timeout=30
-        )
+        done = subprocess.run(self.command(*arguments), env={**self.env, **env}, capture_output=True, text=True, check=False, timeout=30)
         lines, prefix = done.stdout.splitlines(), elastic_launch.LOG_PREFIX
         said = [json.loads(line[len(prefix) :]) for line in lines if line.startswith(prefix)]
         words = self.here / "termination-log"
@@ -355,9 +351,7 @@ LINK = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.
         ),
     ],
 )
-def test_the_reason_is_what_the_script_said_or_what_there_was_too_little_of(
-    pod: Pod, code: int, message: t.Any, told: str
-) -> None:
+def test_the_reason_is_what_the_script_said_or_what_there_was_too_little_of(pod: Pod, code: int, message: t.Any, told: str) -> None:
     script = "from torch.distributed.elastic.multiprocessing.errors import ChildFailedError as E\nagent.failed = True\n"
     ended = pod.run(f"{script}E.failure.exitcode, E.failure.message = {code}, {message!r}\nnews += ['', \"{LEAVES}\"]")
     assert re.search(f"max_restarts allows: rank 3 .*{told}$", ended.last_words.strip())
@@ -476,9 +470,7 @@ def test_one_that_comes_after_the_end_learns_how_it_was(pod: Pod, succeeded: boo
     assert (ended.status, ended.said[:2]) == (status, ["rendezvous", "closed"])
 
 
-@pytest.mark.parametrize(
-    ("others", "status", "said"), [("", 0, "rendezvous"), ("state.done.clear()", 1, "rendezvous_lost")]
-)
+@pytest.mark.parametrize(("others", "status", "said"), [("", 0, "rendezvous"), ("state.done.clear()", 1, "rendezvous_lost")])
 def test_the_last_work_of_others_may_outlast_join_timeout(pod: Pod, others: str, status: int, said: str) -> None:
     script = (
         "from torch.distributed.elastic.rendezvous.api import RendezvousTimeoutError as Timeout\n"
@@ -606,9 +598,7 @@ def test_what_starting_again_cannot_cure(pod: Pod) -> None:
 
 def test_a_process_that_stands_by_becomes_the_script(pod: Pod) -> None:
     script = pod.here / "train.py"
-    script.write_text(
-        "import os, sys\nif __name__ == '__main__':\n    print(sys.argv[1:], os.environ['RANK'])\n    sys.exit(3)\n"
-    )
+    script.write_text("import os, sys\nif __name__ == '__main__':\n    print(sys.argv[1:], os.environ['RANK'])\n    sys.exit(3)\n")
     order = json.dumps({"argv": [str(script), "--epochs"], "env": {**pod.env, "RANK": "1"}})
 
     def ends(text: str) -> tuple[int, str]:

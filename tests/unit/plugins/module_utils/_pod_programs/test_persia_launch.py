@@ -304,12 +304,8 @@ def test_a_stop_while_the_process_starts(pod: Pod) -> None:
         ("""echo '{"trained": false}' >>$MUSTER_SUCCESS_FILE""", "0", False),
     ],
 )
-def test_the_first_trainer_of_a_training_that_ended_well_asks_the_gateway(
-    pod: Pod, plan: str, index: str, asked: bool
-) -> None:
-    (pod.here / "metrics.py").write_text(
-        f"import sys; open({str(pod.here / 'asked')!r}, 'w').write(sys.argv[1]); sys.exit(3)"
-    )
+def test_the_first_trainer_of_a_training_that_ended_well_asks_the_gateway(pod: Pod, plan: str, index: str, asked: bool) -> None:
+    (pod.here / "metrics.py").write_text(f"import sys; open({str(pod.here / 'asked')!r}, 'w').write(sys.argv[1]); sys.exit(3)")
     code, _err = pod.run("nn-worker", plan, REPLICA_INDEX=index)
     assert (code == 0) == (plan != "exit 1")
     assert (pod.here / "asked").exists() == asked

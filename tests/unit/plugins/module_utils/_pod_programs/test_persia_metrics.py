@@ -57,9 +57,7 @@ def address() -> Iterator[str]:
         server.shutdown()
 
 
-def said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, at: str, job: str
-) -> t.Any:
+def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, at: str, job: str) -> t.Any:
     (tmp_path / "metrics.json").write_text(json.dumps({"job": job, "processes": 1, "seconds": 0}))
     monkeypatch.setattr(persia_metrics, "__file__", str(tmp_path / "metrics.py"))
     monkeypatch.setattr(persia_metrics, "PATIENCE", 0.5)
@@ -71,16 +69,12 @@ def said(
     return json.loads(line.removeprefix("MUSTER metrics "))
 
 
-def test_a_gateway_that_answers(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, address: str
-) -> None:
+def test_a_gateway_that_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, address: str) -> None:
     assert said(monkeypatch, capsys, tmp_path, address, "adult") == {"processes": 1}
     nothing = said(monkeypatch, capsys, tmp_path, address, "other")
     assert nothing == {"error": f"the gateway {address} has no metrics of job other that this training pushed"}
 
 
-def test_a_gateway_that_does_not_answer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_gateway_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     found = said(monkeypatch, capsys, tmp_path, "127.0.0.1:9", "adult")
     assert "the gateway 127.0.0.1:9 does not answer" in found["error"]

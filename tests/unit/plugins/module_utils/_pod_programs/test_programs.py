@@ -81,10 +81,8 @@ def test_a_module_finds_it_in_the_zip_that_it_travels_in(tmp_path: Path) -> None
         # Ansible adds what makes a folder of a zip a package.
         for folder in {parent for name in packed.namelist() for parent in Path(name).parents} - {Path()}:
             packed.writestr(f"{folder}/__init__.py", "")
-    ask = (
-        f"import sys\nsys.path[:0] = {[str(tmp_path / 'module.zip')]!r}\n"
-        f"from {PACKAGE}._manifests.programs import program\n"
-        + "".join(f"from {PACKAGE}._pod_programs import {p.stem}\nprint(program({p.stem}), end='')\n" for p in PROGRAMS)
+    ask = f"import sys\nsys.path[:0] = {[str(tmp_path / 'module.zip')]!r}\nfrom {PACKAGE}._manifests.programs import program\n" + "".join(
+        f"from {PACKAGE}._pod_programs import {p.stem}\nprint(program({p.stem}), end='')\n" for p in PROGRAMS
     )
     # -I: this very collection is not to be found elsewhere.
     done = subprocess.run([sys.executable, "-I", "-c", ask], capture_output=True, text=True, check=True, timeout=20)

@@ -131,9 +131,7 @@ def test_keys_that_cannot_be_used_are_told(folder: Path, name: str, text: str | 
         ("amqp://u:p@h/", "https://u:p@m:1/", ("h", 5672, "/", False, "https://m:1")),
     ],
 )
-def test_the_address_is_read_as_upstream_does(
-    monkeypatch: pytest.MonkeyPatch, url: str, management: str, found: tuple[t.Any, ...]
-) -> None:
+def test_the_address_is_read_as_upstream_does(monkeypatch: pytest.MonkeyPatch, url: str, management: str, found: tuple[t.Any, ...]) -> None:
     monkeypatch.setenv("AMQP_URL", url)
     monkeypatch.setenv("AMQP_MGT_URL", management)
     made = program.settings()
@@ -142,9 +140,7 @@ def test_the_address_is_read_as_upstream_does(
     assert "'p'" not in repr(made)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"), [("30m", 1800.0), ("1h30m", 5400.0), ("1.5s", 1.5), ("20ms", 0.02), ("", None), (None, None)]
-)
+@pytest.mark.parametrize(("text", "found"), [("30m", 1800.0), ("1h30m", 5400.0), ("1.5s", 1.5), ("20ms", 0.02), ("", None), (None, None)])
 def test_durations(text: str | None, found: float | None) -> None:
     assert program.seconds(text) == found
 
@@ -203,9 +199,7 @@ def test_artifacts_have_the_credentials_of_the_request_only_if_that_is_allowed()
         },
         "experiment": {
             "resources_needed": {"ram": "1gb", "hdd": "1gb"},
-            "artifacts": {
-                "output": {"qualified": "s3://store.example/bucket/experiments/1/output.tar", "mutable": True}
-            },
+            "artifacts": {"output": {"qualified": "s3://store.example/bucket/experiments/1/output.tar", "mutable": True}},
         },
     }
     (place,) = program.places(request, env_secrets=True)
@@ -219,9 +213,7 @@ def test_artifacts_have_the_credentials_of_the_request_only_if_that_is_allowed()
     assert program.places(request, env_secrets=False)[0].credentials == ("own", "a")
 
 
-def test_a_store_has_tls_with_authorities_only_and_they_have_a_limit(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_store_has_tls_with_authorities_only_and_they_have_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     output = {
         "qualified": "s3://store.example/bucket/k.tar",
         "credentials": {"aws": {"access_key": "a", "secret_access_key": "s"}},

@@ -89,10 +89,7 @@ def test_pods_of_a_job_that_fail_four_times_end_the_wait(cluster: FakeCluster, c
         train(cluster)
     assert 89 < clock.now - FIRST < 95
     said = str(error.value)
-    assert (
-        "pod adult-trainer-0-at85 has failed 4 times in a row at its start, the last time with Error (exit status 1)."
-        in said
-    )
+    assert "pod adult-trainer-0-at85 has failed 4 times in a row at its start, the last time with Error (exit status 1)." in said
     assert "\n[adult-trainer-0-at85] FileNotFoundError: /data/train.npz" in said
     assert "Correct the cause, then set restart: true" in said
     assert "is that of container main of pod adult-trainer-0-at85 in namespace default." in said
@@ -126,9 +123,7 @@ def test_who_waits_again_sees_one_more_attempt(cluster: FakeCluster, clock: Even
 
 
 NO_SUCH_IMAGE = 'failed to pull and unpack image "registry.example/persia:2": registry.example/persia:2: not found'
-DENIED = (
-    "pull access denied, repository does not exist or may require authorization: server message: insufficient_scope"
-)
+DENIED = "pull access denied, repository does not exist or may require authorization: server message: insufficient_scope"
 UNREACHABLE = 'failed to do request: Head "https://registry.example/v2/persia": dial tcp 192.0.2.1:443: i/o timeout'
 
 
@@ -137,12 +132,8 @@ def pulls(cluster: FakeCluster, reason: str, message: str) -> None:
     cluster.add(pod("adult-trainer-0-at0", labels=labels("trainer"), created=moment(0), state=state))
 
 
-@pytest.mark.parametrize(
-    ("reason", "message"), [("ErrImagePull", NO_SUCH_IMAGE), ("ImagePullBackOff", DENIED), ("InvalidImageName", "")]
-)
-def test_an_image_that_is_refused_for_a_minute_ends_the_wait(
-    cluster: FakeCluster, clock: Eventful, reason: str, message: str
-) -> None:
+@pytest.mark.parametrize(("reason", "message"), [("ErrImagePull", NO_SUCH_IMAGE), ("ImagePullBackOff", DENIED), ("InvalidImageName", "")])
+def test_an_image_that_is_refused_for_a_minute_ends_the_wait(cluster: FakeCluster, clock: Eventful, reason: str, message: str) -> None:
     clock.events = [(10, lambda: pulls(cluster, reason, message))]
     with pytest.raises(KeepsFailing, match="cannot start: pod adult-trainer-0-at0: ") as error:
         train(cluster)

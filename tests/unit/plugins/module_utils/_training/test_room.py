@@ -60,9 +60,7 @@ def two(cluster: FakeCluster) -> FakeCluster:
 
 def asked(cluster: FakeCluster) -> list[str]:
     """What was listed that only the preflight reads."""
-    return [
-        one.ref.kind for one in cluster.requests if one.verb == "list" and one.ref.kind in ("Node", "ResourceQuota")
-    ]
+    return [one.ref.kind for one in cluster.requests if one.verb == "list" and one.ref.kind in ("Node", "ResourceQuota")]
 
 
 def trains(cluster: FakeCluster, number: int, **more: t.Any) -> None:
@@ -126,9 +124,7 @@ def test_a_run_that_does_not_wait_says_it_and_goes_on(two: FakeCluster) -> None:
 
 def test_a_job_may_begin_with_min_replicas(two: FakeCluster) -> None:
     said = elastic(two, min_replicas=2, wait=False)
-    assert said.warnings[0].startswith(
-        "Training default/digits begins with less than 3 pods. Not all pods fit at once."
-    )
+    assert said.warnings[0].startswith("Training default/digits begins with less than 3 pods. Not all pods fit at once.")
     assert replicas(two) == 3
     two.remove(Ref("batch/v1", "Job", "digits", "default"))
     with pytest.raises(NoRoom):
@@ -144,9 +140,7 @@ def test_a_run_without_changes_asks_nothing(two: FakeCluster) -> None:
 
 def test_more_pods_are_judged_beside_those_that_run(two: FakeCluster) -> None:
     trains(two, 1)
-    with pytest.raises(
-        NoRoom, match=r"stays at 1 pod\. .* 1 of 2 more pods of group digits fit.*This fits: digits with 2"
-    ):
+    with pytest.raises(NoRoom, match=r"stays at 1 pod\. .* 1 of 2 more pods of group digits fit.*This fits: digits with 2"):
         elastic(two, replicas=3, min_replicas=1)
     assert replicas(two) == 1
     said = elastic(two, replicas=3, min_replicas=1, wait=False)

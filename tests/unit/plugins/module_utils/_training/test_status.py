@@ -145,12 +145,8 @@ def test_the_trainers_decide_the_end() -> None:
 
 
 def test_a_failed_job_says_which_rank_and_why() -> None:
-    failed = {
-        "conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "limit"}]
-    }
-    found = status(
-        trainer(pod("t-0", "Failed", state=ended(137, "OOMKilled", "batch 7\n")), **failed), server(pod("s-0"))
-    )
+    failed = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "limit"}]}
+    found = status(trainer(pod("t-0", "Failed", state=ended(137, "OOMKilled", "batch 7\n")), **failed), server(pod("s-0")))
     assert found.state == "Failed"
     assert found.reason == "trainer: BackoffLimitExceeded: t-0: OOMKilled (exit status 137): batch 7"
 

@@ -101,9 +101,7 @@ def unseen(_message: str) -> None:
 SERVERS = NatsCluster(name="n", namespace="default", size=SIZE, pod=PodSettings(image="nats:2"))
 
 
-@pytest.mark.parametrize(
-    ("ask", "at_once"), [(servers.wait, False), (servers.wait, True), (servers.replace_outdated, False)]
-)
+@pytest.mark.parametrize(("ask", "at_once"), [(servers.wait, False), (servers.wait, True), (servers.replace_outdated, False)])
 def test_sixty_servers_that_do_not_answer_end_with_the_wait(
     ask: t.Callable[..., t.Any], at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,12 +140,8 @@ def test_members_of_etcd_are_asked_side_by_side() -> None:
     assert time.monotonic() - began < 3  # 4.5 one after the other
 
 
-def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desired = EtcdCluster(
-        name="etcd", namespace="default", size=3, storage_size="1Gi", pod=PodSettings(image="etcd:v3.5.35")
-    )
+def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    desired = EtcdCluster(name="etcd", namespace="default", size=3, storage_size="1Gi", pod=PodSettings(image="etcd:v3.5.35"))
     for number in range(3):
         cluster.add(pod(f"etcd-{number}", "Pending", labels=desired.labels))
         cluster.fail("get", f"data-etcd-{number}", ServerError(f"no answer for data-etcd-{number}"))
@@ -186,9 +180,7 @@ def test_a_look_has_as_long_as_is_left(cluster: FakeCluster, monkeypatch: pytest
     assert given == [5, 3, 1]
 
 
-def test_a_server_without_history_does_not_make_a_wait_endless(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_without_history_does_not_make_a_wait_endless(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     watched: list[None] = []
 
     def watch(*_args: t.Any, **_options: t.Any) -> t.Iterator[Event]:

@@ -92,9 +92,7 @@ def test_pods_leave_a_lost_node_when_the_user_says() -> None:
 
 def test_checkpoints_are_on_a_class_or_a_claim_of_the_user() -> None:
     storage = {"claim_name": "lustre", "mount_path": "/shared", "access_modes": ["ReadWriteMany"]}
-    spec = of_kind("PersistentVolumeClaim", storage={**storage, "storage_class_name": "fsx-sc", "size": "1200Gi"})[
-        "spec"
-    ]
+    spec = of_kind("PersistentVolumeClaim", storage={**storage, "storage_class_name": "fsx-sc", "size": "1200Gi"})["spec"]
     assert (spec["storageClassName"], spec["resources"]["requests"]["storage"]) == ("fsx-sc", "1200Gi")
     there = manifests(job(storage=storage))
     assert "PersistentVolumeClaim" not in [item["kind"] for item in there]
@@ -116,13 +114,8 @@ def test_only_the_container_that_fetches_the_script_has_the_keys() -> None:
 
 
 def test_a_script_that_cannot_be_fetched_fails_the_job() -> None:
-    rules = {
-        url: of_kind("Job", script=url)["spec"]["podFailurePolicy"]["rules"] for url in ("s3://b/main.py", "train.py")
-    }
-    told = {
-        url: [rule["onExitCodes"]["containerName"] for rule in found if "onExitCodes" in rule]
-        for url, found in rules.items()
-    }
+    rules = {url: of_kind("Job", script=url)["spec"]["podFailurePolicy"]["rules"] for url in ("s3://b/main.py", "train.py")}
+    told = {url: [rule["onExitCodes"]["containerName"] for rule in found if "onExitCodes" in rule] for url, found in rules.items()}
     assert told == {"s3://b/main.py": ["fetch-script", "worker", "worker", "worker"], "train.py": ["worker"] * 3}
 
 

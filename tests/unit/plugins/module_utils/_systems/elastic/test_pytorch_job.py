@@ -82,10 +82,7 @@ def test_a_deadline_stops_the_pods_too() -> None:
 
 
 def test_overrides_come_last() -> None:
-    assert (
-        pytorch_job(overrides={"spec": {"runPolicy": {"cleanPodPolicy": "All"}}})["spec"]["runPolicy"]["cleanPodPolicy"]
-        == "All"
-    )
+    assert pytorch_job(overrides={"spec": {"runPolicy": {"cleanPodPolicy": "All"}}})["spec"]["runPolicy"]["cleanPodPolicy"] == "All"
     with pytest.raises(InvalidInput, match="name of PyTorchJob"):
         pytorch_job(overrides={"metadata": {"name": "other"}})
 

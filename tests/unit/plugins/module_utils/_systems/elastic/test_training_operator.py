@@ -26,12 +26,6 @@ def test_the_operator_with_its_webhook(golden: Golden) -> None:
 def test_autoscalers_need_a_word_of_their_own() -> None:
     def groups(**more: t.Any) -> set[str]:
         objects = manifests(TrainingOperator(**GIVEN, **more))
-        return {
-            group
-            for one in objects
-            if one["kind"] == "ClusterRole"
-            for rule in one["rules"]
-            for group in rule["apiGroups"]
-        }
+        return {group for one in objects if one["kind"] == "ClusterRole" for rule in one["rules"] for group in rule["apiGroups"]}
 
     assert groups(autoscaling=True) - groups() == {"autoscaling"}

@@ -9,9 +9,7 @@ from support.released import manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.jobset import JobSetController, manifests
 
 RELEASED = manifest("jobset", {"jobsets.jobset.x-k8s.io": "JobSet"})
-CONTROLLER = JobSetController(
-    manifest="m", manifest_sha256="s", namespace="jobset-system", image="muster.local/jobset:0.12.0"
-)
+CONTROLLER = JobSetController(manifest="m", manifest_sha256="s", namespace="jobset-system", image="muster.local/jobset:0.12.0")
 
 
 def test_the_controller_is_kept_while_there_are_jobsets() -> None:

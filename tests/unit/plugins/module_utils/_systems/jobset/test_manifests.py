@@ -49,9 +49,7 @@ def test_pods_without_tpus(golden: Golden) -> None:
         ({"type": "v6e", "topology": "16x16"}, 64, 4, ("tpu-v6e-slice", "16x16")),
     ],
 )
-def test_a_slice_is_a_job_with_one_pod_for_each_machine(
-    tpu: Manifest, hosts: int, chips: int, labels: tuple[str, str]
-) -> None:
+def test_a_slice_is_a_job_with_one_pod_for_each_machine(tpu: Manifest, hosts: int, chips: int, labels: tuple[str, str]) -> None:
     made = job_set(**JOB, tpu=tpu, slices=3)
     pods = job(made)["template"]["spec"]
     assert made["spec"]["replicatedJobs"][0]["replicas"] == 3

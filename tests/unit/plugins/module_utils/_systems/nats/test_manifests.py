@@ -88,9 +88,7 @@ def test_the_largest_payload_is_taken() -> None:
     assert manifests(nats(max_payload=MAX_PENDING))
 
 
-@pytest.mark.parametrize(
-    ("image", "parts"), [("nats:2.14.2", ("nats", "2.14.2")), ("h:5000/a/nats:1", ("h:5000/a/nats", "1"))]
-)
+@pytest.mark.parametrize(("image", "parts"), [("nats:2.14.2", ("nats", "2.14.2")), ("h:5000/a/nats:1", ("h:5000/a/nats", "1"))])
 def test_image_and_tag(image: str, parts: tuple[str, str]) -> None:
     assert split_image(image) == parts
 

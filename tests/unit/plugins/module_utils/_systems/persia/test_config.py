@@ -40,9 +40,7 @@ def test_a_whole_configuration_is_taken() -> None:
     check_global_config(GLOBAL)
     check_global_config({})
     check_embedding_config(embedding(feature_index_prefix_bit=8, feature_groups={"who": ["age"]}))
-    check_embedding_config(
-        {"slots_config": {"a": {"dim": 8, "hash_stack_config": {"hash_stack_rounds": 2, "embedding_size": 100}}}}
-    )
+    check_embedding_config({"slots_config": {"a": {"dim": 8, "hash_stack_config": {"hash_stack_rounds": 2, "embedding_size": 100}}}})
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,4 @@ def test_what_may_not_be_read_is_not_judged() -> None:
 
 def test_the_last_trainer_counts() -> None:
     assert gateway.logged(["nothing"]) == {}
-    assert gateway.logged(['MUSTER metrics {"error": "x"}\n', 'a\nMUSTER metrics {"processes": 4}\n']) == {
-        "metrics": {"processes": 4}
-    }
+    assert gateway.logged(['MUSTER metrics {"error": "x"}\n', 'a\nMUSTER metrics {"processes": 4}\n']) == {"metrics": {"processes": 4}}

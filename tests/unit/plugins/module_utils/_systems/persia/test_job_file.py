@@ -139,9 +139,7 @@ def test_what_a_part_leaves_to_the_variables_is_told() -> None:
     missing = ["imagePullPolicy", "embeddingParameterServer", "embeddingWorker", "dataloader"]
     entries = {f"spec.persiaEnv (entry of {section})" for section in ("nnWorker", "dataloader")}
     configs = {f"spec.persiaEnv ({name}_config_path)" for name in ("global", "embedding")}
-    assert fields(found.differences) == {f"spec.{name}" for name in missing} | entries | configs | {
-        "spec.nnWorker.image"
-    }
+    assert fields(found.differences) == {f"spec.{name}" for name in missing} | entries | configs | {"spec.nnWorker.image"}
     assert "may be another image tomorrow" in next(line for line in found.differences if "nnWorker.image" in line)
 
 

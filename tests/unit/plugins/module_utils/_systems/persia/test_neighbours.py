@@ -33,9 +33,7 @@ def cluster(label: str = "muster.ml/job", url: str = URL, phase: str = "Running"
 @pytest.mark.parametrize("label", ["muster.ml/job", "persia_job"], ids=["native", "operator"])
 @pytest.mark.parametrize("phase", ["Pending", "Running"])
 def test_another_training_at_the_same_servers_is_named(label: str, phase: str) -> None:
-    with pytest.raises(
-        InvalidInput, match=r"Training ml/new .*\(nats://persia-nats-service:4222\) as old, whose pods run"
-    ):
+    with pytest.raises(InvalidInput, match=r"Training ml/new .*\(nats://persia-nats-service:4222\) as old, whose pods run"):
         require_alone(URL, "ml", "new", cluster(label=label, phase=phase))
 
 

@@ -99,9 +99,7 @@ def test_seed_scale(golden: Golden) -> None:
     golden("persia_job_seed_scale", [o for o in objects if o["kind"] in ("StatefulSet", "Job")])
 
 
-@pytest.mark.parametrize(
-    "image", ["cpu/persia-cuda:1", "example/persia:cpu", "registry:5000/cpu-and-cuda", "example/persia"]
-)
+@pytest.mark.parametrize("image", ["cpu/persia-cuda:1", "example/persia:cpu", "registry:5000/cpu-and-cuda", "example/persia"])
 def test_gpus_for_an_image_that_may_use_them(image: str) -> None:
     objects = by_name(native.manifests(job(**gpus(1, image=image))))
     container = objects["Job", "adult-trainer"]["spec"]["template"]["spec"]["containers"][0]
@@ -152,9 +150,7 @@ def test_every_group_has_a_headless_service_that_exists() -> None:
         if kind == "StatefulSet":
             assert objects["Service", item["spec"]["serviceName"]]["spec"]["clusterIP"] == "None"
         if kind == "Job":
-            assert objects["Service", item["spec"]["template"]["spec"]["subdomain"]]["spec"]["clusterIP"] == "None", (
-                name
-            )
+            assert objects["Service", item["spec"]["template"]["spec"]["subdomain"]]["spec"]["clusterIP"] == "None", name
 
 
 def test_a_finished_training_gives_back_all_but_its_jobs() -> None:
@@ -274,10 +270,7 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
             "env of .*: PERSIA_NATS_URL is set by an option",
         ),
         ({"nn_worker": {"env": [{"name": "NPROC_PER_NODE", "value": "2"}]}}, "env of nn_worker: NPROC_PER_NODE"),
-        *(
-            ({"nats_url": url}, "nats_url: .* is not nats://HOST:PORT")
-            for url in ("queue:4222", "nats://", "nats://queue", "nats://a b:1")
-        ),
+        *(({"nats_url": url}, "nats_url: .* is not nats://HOST:PORT") for url in ("queue:4222", "nats://", "nats://queue", "nats://a b:1")),
         ({"files": {"a/../b": "x"}}, "plain file name"),
         ({"files": {"train.py": "x" * 1048577}}, "a ConfigMap holds 1 MiB"),
         ({"backoff_limit": -1}, "backoff_limit"),

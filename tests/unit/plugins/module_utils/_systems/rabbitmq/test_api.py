@@ -35,9 +35,7 @@ def broker() -> t.Iterator[FakeBroker]:
     found.stop()
 
 
-def client(
-    port: int, clock: FakeClock, *, user: str = "admin", password: str = PASSWORD, **more: t.Any
-) -> api.ManagementApi:
+def client(port: int, clock: FakeClock, *, user: str = "admin", password: str = PASSWORD, **more: t.Any) -> api.ManagementApi:
     address = api.Address("127.0.0.1", port, **{"protocol": "http", "startup_timeout": 30, **more})
     return api.ManagementApi(address, api.Login(user, Sensitive(password)), clock)
 
@@ -51,9 +49,7 @@ def test_a_login_is_in_a_header_only(broker: FakeBroker, clock: FakeClock) -> No
     assert [headers["Authorization"] for headers in broker.headers] == [f"Basic {word}"] * 2
 
 
-def test_one_connection_takes_all_requests(
-    broker: FakeBroker, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_connection_takes_all_requests(broker: FakeBroker, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     dialled = []
     dial = api.ManagementApi._dial
     monkeypatch.setattr(api.ManagementApi, "_dial", lambda self: dialled.append(1) or dial(self))

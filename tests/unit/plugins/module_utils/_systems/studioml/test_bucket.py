@@ -106,9 +106,7 @@ def test_no_sums_are_sent_that_google_refuses() -> None:
 
 def test_what_went_wrong_on_the_way_is_told() -> None:
     """A client at a forwarded port only sees that its connection ended."""
-    way: t.Any = types.SimpleNamespace(
-        address="127.0.0.1:1234", trouble=Forbidden("User u may not create pods/portforward.")
-    )
+    way: t.Any = types.SimpleNamespace(address="127.0.0.1:1234", trouble=Forbidden("User u may not create pods/portforward."))
     error = ConnectTimeoutError(endpoint_url="http://127.0.0.1:1234")
     with pytest.raises(Forbidden, match="pods/portforward"):
         bucket.S3Bucket(STORAGE, lambda: Client(error), way).look("a/")

@@ -30,12 +30,8 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.experi
 )
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
 
-STORAGE = Storage(
-    "leaf-store", "https://storage.googleapis.com", "us-west1", Sensitive("GOOG1E"), Sensitive("canary-hmac")
-)
-LEAST = Experiment(
-    "1606243639_de40", "rmq_test", "train.py", Resources(1, 0, "2gb", "3gb"), workspace="blobstore/00.tar"
-)
+STORAGE = Storage("leaf-store", "https://storage.googleapis.com", "us-west1", Sensitive("GOOG1E"), Sensitive("canary-hmac"))
+LEAST = Experiment("1606243639_de40", "rmq_test", "train.py", Resources(1, 0, "2gb", "3gb"), workspace="blobstore/00.tar")
 
 
 def made(**more: t.Any) -> dict[str, t.Any]:
@@ -63,9 +59,7 @@ FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
 @pytest.mark.parametrize("part", FIELDS)
 def test_every_field_that_is_read_has_its_type(part: str) -> None:
     found = made()[part]
-    assert {name: type(found[name]) in (*kinds,) for name, kinds in FIELDS[part].items()} == dict.fromkeys(
-        FIELDS[part], True
-    )
+    assert {name: type(found[name]) in (*kinds,) for name, kinds in FIELDS[part].items()} == dict.fromkeys(FIELDS[part], True)
 
 
 def test_texts_that_are_optional_are_texts_or_null() -> None:

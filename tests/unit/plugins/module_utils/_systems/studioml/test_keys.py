@@ -109,9 +109,7 @@ def test_openssl_opens_a_new_key_of_4096_bits(monkeypatch: pytest.MonkeyPatch) -
 def test_fingerprints_are_those_of_ssh_keygen() -> None:
     for key in (SMALL, ED25519):
         text = public(s.PublicFormat.OpenSSH, key)
-        shown = subprocess.run(
-            ["ssh-keygen", "-l", "-f", "/dev/stdin"], input=text, check=True, capture_output=True, text=True
-        )
+        shown = subprocess.run(["ssh-keygen", "-l", "-f", "/dev/stdin"], input=text, check=True, capture_output=True, text=True)
         assert keys.fingerprint(key.public_key()) == shown.stdout.split()[1]
 
 
@@ -185,9 +183,7 @@ def test_a_private_key_with_a_changed_number_is_damaged(number: str) -> None:
         **{name: getattr(numbers, name) for name in ("p", "q", "d", "dmp1", "dmq1", "iqmp")},
         number: getattr(numbers, number) + 2,
     }
-    key = rsa.RSAPrivateNumbers(**changed, public_numbers=numbers.public_numbers).private_key(
-        unsafe_skip_rsa_key_validation=True
-    )
+    key = rsa.RSAPrivateNumbers(**changed, public_numbers=numbers.public_numbers).private_key(unsafe_skip_rsa_key_validation=True)
     with pytest.raises(InvalidInput, match=r"^key is damaged: its numbers do not fit together"):
         keys.read_rsa_key(private(s.PrivateFormat.TraditionalOpenSSL, "correct horse", key), PHRASE, "key")
 

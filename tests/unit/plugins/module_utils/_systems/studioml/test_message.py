@@ -156,9 +156,7 @@ def with_payload(payload: str) -> dict[str, t.Any]:
         (lambda: built(payload="\ud800"), "signature does not fit", False),
     ],
 )  # fmt: skip
-def test_a_message_that_the_runner_would_not_run_is_refused_with_one_reason(
-    content: t.Callable[[], t.Any], told: str, hard: bool
-) -> None:
+def test_a_message_that_the_runner_would_not_run_is_refused_with_one_reason(content: t.Callable[[], t.Any], told: str, hard: bool) -> None:
     with pytest.raises(Failed, match=told) as refused:
         read(content())
     assert refused.value.details == {"hard": hard}

@@ -111,9 +111,7 @@ def test_the_cache_is_larger_than_a_gibibyte() -> None:
 def test_gpu_limit_and_toleration() -> None:
     """deployment.yaml: limits nvidia.com/gpu 1, memory 11Gi, cpu 2; a toleration of the taint that GKE sets, Equal present NoSchedule."""
     assert container()["resources"]["limits"] == {"nvidia.com/gpu": "1", "memory": "11Gi", "cpu": "2"}
-    assert pod()["tolerations"] == [
-        {"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}
-    ]
+    assert pod()["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}]
     assert variables()["CPU_ONLY"] == "false"
 
 
@@ -137,9 +135,7 @@ def test_the_node_is_chosen_by_the_label_of_today() -> None:
 
 def test_it_may_read_configmaps_of_its_namespace_and_nothing_else() -> None:
     """deployment.yaml: get, list, watch of configmaps, by a RoleBinding. It watches all (internal/runner/k8s.go, watchCMaps)."""
-    assert made("Role")["rules"] == [
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
-    ]
+    assert made("Role")["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]
     (subject,) = made("RoleBinding")["subjects"]
     assert subject["name"] == made("ServiceAccount")["metadata"]["name"] == pod()["serviceAccountName"]
     assert pod().get("automountServiceAccountToken") is None
@@ -250,10 +246,7 @@ def test_queue_names_match_as_in_the_example() -> None:
 def test_the_management_api_is_where_the_runner_derives_it() -> None:
     """cmd/runner/rabbit.go: the port of AMQP plus 10000, http for amqp and https for amqps, unless amqp-mgt-url says another."""
     assert check_amqp_url(Sensitive(URL)).management_url == "http://broker:15672"
-    assert (
-        check_amqp_url(Sensitive(URL.replace("amqp:", "amqps:").replace("5672", "5671"))).management_url
-        == "https://broker:15671"
-    )
+    assert check_amqp_url(Sensitive(URL.replace("amqp:", "amqps:").replace("5672", "5671"))).management_url == "https://broker:15671"
 
 
 def test_another_management_api_is_asked_with_the_credentials_of_the_broker() -> None:
@@ -282,9 +275,7 @@ def test_the_authorities_of_the_store_are_a_file_that_the_runner_takes() -> None
     folder, _slash, name = found.rpartition("/")
     assert mount["mountPath"] == folder
     assert made("ConfigMap", "studioml-go-runner-ca", store_ca=largest)["data"] == {name: largest}
-    with pytest.raises(
-        InvalidInput, match="store_ca has 131073 bytes, and the runner refuses a file of more than 131072"
-    ):
+    with pytest.raises(InvalidInput, match="store_ca has 131073 bytes, and the runner refuses a file of more than 131072"):
         manifests(runner(store_ca=largest + " "))
     with pytest.raises(InvalidInput, match="store_ca is not a certificate"):
         manifests(runner(store_ca="/etc/ssl/certs/ca-certificates.crt"))
@@ -313,9 +304,7 @@ def test_the_authorities_of_every_inventory_are_taken() -> None:
 def test_an_authority_of_the_broker_is_read_by_go() -> None:
     """crypto/x509, root_unix.go: SSL_CERT_FILE instead of the usual file; the usual folders are read in any case."""
     found = variables(broker_ca="-----BEGIN CERTIFICATE-----")
-    (mount,) = [
-        m for m in container(broker_ca="-----BEGIN CERTIFICATE-----")["volumeMounts"] if m["name"] == "authorities"
-    ]
+    (mount,) = [m for m in container(broker_ca="-----BEGIN CERTIFICATE-----")["volumeMounts"] if m["name"] == "authorities"]
     assert found["SSL_CERT_FILE"] == f"{mount['mountPath']}/ca.crt"
     config_map = made("ConfigMap", "studioml-go-runner-ca", broker_ca="-----BEGIN CERTIFICATE-----")
     assert config_map["data"] == {"ca.crt": "-----BEGIN CERTIFICATE-----"}

@@ -36,7 +36,5 @@ def test_a_threshold_that_is_always_or_never_reached_is_refused(wrong: dict[str,
 def test_the_dashboard_is_one_that_grafana_reads() -> None:
     page = json.loads(dashboard_text("triton", "ml"))
     assert len({panel["id"] for panel in page["panels"]}) == len(page["panels"]) == 8
-    assert all(
-        'namespace="ml",job="triton"' in target["expr"] for panel in page["panels"] for target in panel["targets"]
-    )
+    assert all('namespace="ml",job="triton"' in target["expr"] for panel in page["panels"] for target in panel["targets"])
     assert len(page["uid"]) <= 40

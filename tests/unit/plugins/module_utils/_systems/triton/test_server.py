@@ -36,9 +36,7 @@ def server(**more: t.Any) -> TritonServer:
 
 
 def pod_of(wanted: TritonServer) -> dict[str, t.Any]:
-    found: dict[str, t.Any] = next(o for o in manifests(wanted) if o["kind"] == "Deployment")["spec"]["template"][
-        "spec"
-    ]
+    found: dict[str, t.Any] = next(o for o in manifests(wanted) if o["kind"] == "Deployment")["spec"]["template"]["spec"]
     return found
 
 

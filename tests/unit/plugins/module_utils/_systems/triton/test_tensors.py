@@ -67,9 +67,7 @@ def test_a_value_of_another_type_is_refused(datatype: str, value: t.Any) -> None
         packed("A", datatype, [value])
 
 
-@pytest.mark.parametrize(
-    ("datatype", "content"), [("FP32", b"123"), ("BYTES", b"\x09\0\0\0a"), ("FP8", b"1"), ("BF16", b"1")]
-)
+@pytest.mark.parametrize(("datatype", "content"), [("FP32", b"123"), ("BYTES", b"\x09\0\0\0a"), ("FP8", b"1"), ("BF16", b"1")])
 def test_bytes_that_are_no_values_are_told(datatype: str, content: bytes) -> None:
     with pytest.raises(Failed, match=f"bytes of {datatype}, which cannot be read"):
         unpacked(datatype, content)
