@@ -37,12 +37,7 @@ def build(run: Run, source: Path, out: Path) -> Path:
 def environment(home: Path) -> dict[str, str]:
     """That of somebody who has the collection in this home folder, and no configuration."""
     collections = str(home / ".ansible" / "collections")
-    return {
-        "ANSIBLE_COLLECTIONS_PATH": collections,
-        "ANSIBLE_CONFIG": str(empty_config()),
-        "HOME": str(home),
-        "NO_COLOR": "1",
-    }
+    return {"ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_CONFIG": str(empty_config()), "HOME": str(home), "NO_COLOR": "1"}
 
 
 def install(run: Run, artefact: Path, home: Path) -> Path:
@@ -75,8 +70,4 @@ def faults(artefact: Path, collection: Path) -> list[str]:
         for link in _LINK.findall(page.read_text(encoding="utf-8"))
         if not (page.parent / link).exists()
     ]
-    return [
-        *(f"{name} is no source file" for name in sorted(packed - known)),
-        *(f"{name} is missing" for name in sorted(missing)),
-        *dead,
-    ]
+    return [*(f"{name} is no source file" for name in sorted(packed - known)), *(f"{name} is missing" for name in sorted(missing)), *dead]

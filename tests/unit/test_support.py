@@ -242,10 +242,7 @@ def test_every_object_is_listed_once_but_not_what_kubernetes_makes_for_another_o
 
 
 def secret(name: str, **data: str) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name},
-        "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
-    }
+    return {"metadata": {"name": name}, "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}}
 
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nfirst-line-of-key\nsecond-line-of-key\n-----END"
@@ -259,11 +256,7 @@ def test_what_secrets_hold_is_looked_for_line_by_line_but_not_what_is_public() -
         "ssh-privatekey of key, line 3": "second-line-of-key",
     }
     assert found.keys() - {"ssh-privatekey of key, line 2", "ssh-privatekey of key, line 3"} == {"ssh-privatekey of key"}
-    places = {
-        "output": json.dumps({"diff": PEM}),
-        "ConfigMap a": "nothing",
-        "log": "AAAA " + base64.b64encode(PEM.encode()).decode(),
-    }
+    places = {"output": json.dumps({"diff": PEM}), "ConfigMap a": "nothing", "log": "AAAA " + base64.b64encode(PEM.encode()).decode()}
     assert leaks.leaks(found, places) == ["ssh-privatekey of key in log", "ssh-privatekey of key in output"]
 
 

@@ -80,10 +80,7 @@ def playbooks() -> str:
             table(("playbook", "does"), rows),
             table(("inventory", "for"), inventories),
             "Variables of the playbooks, for an inventory or `-e`. Those of roles are [beside each role](README.md#roles).",
-            table(
-                ("name", "type", "for"),
-                [(f"`{name}`", type_of(row), row["description"]) for name, row in settings.items()],
-            ),
+            table(("name", "type", "for"), [(f"`{name}`", type_of(row), row["description"]) for name, row in settings.items()]),
             table(("command in a clone", "does"), targets),
         ]
     )
@@ -117,10 +114,7 @@ def claims() -> str:
             )
             for c in found
         ]
-        parts += [
-            f"## {system}",
-            table(("claim", "says", "limit of the event", "breaks things", "only on the local cluster"), rows),
-        ]
+        parts += [f"## {system}", table(("claim", "says", "limit of the event", "breaks things", "only on the local cluster"), rows)]
     return "\n\n".join(parts)
 
 
