@@ -37,11 +37,6 @@ def build(run: Run, source: Path, out: Path) -> Path:
 
 
 def environment(home: Path) -> dict[str, str]:
-<<<<<<< HEAD
-    """That of somebody who has the collection in this home folder, and no configuration."""
-    collections = str(home / ".ansible" / "collections")
-    return {"ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_CONFIG": str(empty_config()), "HOME": str(home), "NO_COLOR": "1"}
-=======
     """That of a user who has the collection in this home folder, and no configuration. Its dependencies are those of the checks."""
     beside = (path for path in sys.path if path.endswith("site-packages"))
     return {
@@ -50,7 +45,6 @@ def environment(home: Path) -> dict[str, str]:
         "HOME": str(home),
         "NO_COLOR": "1",
     }
->>>>>>> main
 
 
 def install(run: Run, artefact: Path, home: Path, programs: Path = BIN) -> Path:
