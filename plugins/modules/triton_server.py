@@ -73,7 +73,7 @@ options:
         description:
           - Name of the metric of a pod. The rules of P(muster.ml.prometheus_adapter#role) make V(avg_time_queue_us), the mean time in the
             queue of its slowest model.
-          - With an adapter of somebody else it is what that one calls it.
+          - Another adapter may call it differently.
         type: str
         default: avg_time_queue_us
       behavior:
@@ -182,10 +182,6 @@ options:
         description: Time that it must last, as in Prometheus.
         type: str
         default: 5m
-  dashboard:
-    description: Create the ConfigMap C(<name>-dashboard), labelled C(grafana_dashboard), by which Grafana's sidecar finds dashboards.
-    type: bool
-    default: false
   delete_data:
     description: Delete the claim of O(storage) that the module created, too, with O(state=absent).
     type: bool
@@ -320,7 +316,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
         "type": "dict",
         "options": with_defaults(Alerts, queue_time_ms="float", failure_ratio="float", after="str"),
     },
-    **with_defaults(TritonServer, dashboard="bool"),
     "delete_data": {"type": "bool", "default": False},
 }
 
@@ -330,7 +325,7 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_re
 _WITHOUT_MODELS = {(group_of(replicas.AUTOSCALER[0]), replicas.AUTOSCALER[1]): exists}
 _PLAIN = (
     *("args", "shm_size", "strict_readiness", "startup_timeout", "drain_timeout", "exit_timeout"),
-    *("dashboard", "service_account_annotations"),
+    "service_account_annotations",
 )
 _REPOSITORY = (
     "model_repository",
@@ -405,7 +400,6 @@ class Life(servers.Life[TritonServer]):
         server, made = self.server, {ref_of(one) for one in self.manifests()}
         kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
         refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
-        refs.append(Ref("v1", "ConfigMap", f"{server.name}-dashboard", server.namespace))
         refs.append(Ref("v1", "ServiceAccount", server.name, server.namespace))
         return [*super().unwanted(), *(ref for ref in refs if ref not in made)]
 
