@@ -123,7 +123,7 @@ options:
   maintenance_window:
     description:
       - Time at which Google may upgrade the cluster, which is a window every day or one that recurs. With neither, it is any time.
-      - Without this option it stays as it is.
+      - Without this option it stays as it is. Exclusions of the window, which other clients set, stay always.
     type: dict
     suboptions:
       daily_start_time:
@@ -138,11 +138,6 @@ options:
       recurrence:
         description: Rule by which the window recurs, such as V(FREQ=WEEKLY;BYDAY=SA,SU).
         type: str
-      exclusions:
-        description:
-          - Times without upgrades by their names, in the API's form (C(startTime), C(endTime), C(maintenanceExclusionOptions)).
-          - Names that are not listed are removed, all of them with C({}). Without this option they stay.
-        type: dict
   deletion_protection:
     description:
       - Refuse deletion of the cluster by this module. It is remembered in the label C(muster-protected).
@@ -233,10 +228,7 @@ NETWORKS: dict[str, t.Any] = {
 }
 WINDOW: dict[str, t.Any] = {
     "type": "dict",
-    "options": {
-        **{name: {"type": "str"} for name in ("daily_start_time", "start_time", "end_time", "recurrence")},
-        "exclusions": {"type": "dict"},
-    },
+    "options": {name: {"type": "str"} for name in ("daily_start_time", "start_time", "end_time", "recurrence")},
     "mutually_exclusive": [("daily_start_time", "recurrence")],
     "required_together": [("start_time", "end_time", "recurrence")],
 }

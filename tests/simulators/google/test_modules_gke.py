@@ -92,7 +92,6 @@ def window(cluster: Body) -> Any:
     return cluster["maintenancePolicy"]["window"]
 
 
-XMAS = {"startTime": "2026-12-20T00:00:00Z", "endTime": "2026-12-27T00:00:00Z"}
 SYSTEM = ["SYSTEM_COMPONENTS"]
 WEEKEND = {
     "start_time": "2026-01-03T01:00:00Z",
@@ -120,9 +119,6 @@ WEEKEND = {
         ({"monitoring_components": [*SYSTEM, "DCGM"]}, lambda c: components(c, "monitoringConfig"), [*SYSTEM, "DCGM"]),
         ({"maintenance_window": {"daily_start_time": "03:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "03:00"),
         ({"maintenance_window": WEEKEND}, lambda c: window(c)["recurringWindow"]["recurrence"], WEEKEND["recurrence"]),
-        ({"maintenance_window": {"exclusions": {"xmas": XMAS}}}, window, {"maintenanceExclusions": {"xmas": XMAS}}),
-        ({"maintenance_window": {"daily_start_time": "04:00"}}, lambda c: window(c)["maintenanceExclusions"], {"xmas": XMAS}),
-        ({"maintenance_window": {"exclusions": {}}}, lambda c: c["maintenancePolicy"].get("window", {}), {}),
         ({"maintenance_window": {"daily_start_time": "04:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "04:00"),
         ({"maintenance_window": {}}, lambda c: c["maintenancePolicy"].get("window", {}), {}),
         ({"node_locations": [*ZONES, f"{REGION}-c"]}, lambda c: c["locations"], [*ZONES, f"{REGION}-c"]),
@@ -593,11 +589,11 @@ def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(run: Run, cha
 
 def test_a_cluster_is_made_with_a_window_and_loses_it(changes: Run, reader: Reader, ground: dict[str, str]) -> None:
     asked = other_cluster(ground, "window")
-    daily = {"daily_start_time": "03:00", "exclusions": {"xmas": XMAS}}
+    daily = {"daily_start_time": "03:00"}
     assert len(changes("gke_cluster", **asked, maintenance_window=daily)["actions"]) == 2
     url = f"{GKE}/{REGION}/clusters/window"
     assert window(reader.get(url))["dailyMaintenanceWindow"]["startTime"] == "03:00"
-    changes("gke_cluster", **asked, maintenance_window={"exclusions": {}})
+    changes("gke_cluster", **asked, maintenance_window={})
     assert not reader.get(url)["maintenancePolicy"].get("window")
     changes("gke_cluster", **asked, state="absent")
 
