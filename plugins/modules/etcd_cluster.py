@@ -166,7 +166,7 @@ class Life(servers.LifeWithClaims[EtcdCluster]):
         tls = tls_of(self.live) if self.live else {}
         tls |= {key: self.params[key] for key in ("peer_tls", "client_tls") if self.params[key] is not None}
         size = {"storage_size": self.params["storage_size"] or None}
-        return EtcdCluster(**{**self.fields(namespace, "size", "enable_v2"), **tls, **size})
+        return EtcdCluster(**{**self.fields(namespace), **tls, **size})
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

@@ -214,17 +214,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
-_PLAIN = (
-    "backend",
-    "size",
-    "max_payload",
-    "max_connections",
-    "write_deadline",
-    "debug",
-    "anti_affinity",
-    "pod_disruption_budget",
-)
-
 
 class Life(servers.Life[NatsCluster]):
     """The life of NATS servers."""
@@ -232,7 +221,7 @@ class Life(servers.Life[NatsCluster]):
     kind = NatsCluster
 
     def desired(self, namespace: str) -> NatsCluster:
-        return NatsCluster(**self.fields(namespace, *_PLAIN))
+        return NatsCluster(**self.fields(namespace))
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

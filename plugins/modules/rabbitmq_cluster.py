@@ -214,11 +214,8 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
 
     def desired(self, namespace: str) -> RabbitmqCluster:
         kept = self.live is None or tls_of(self.live)
-        return RabbitmqCluster(
-            tls=kept if self.params["tls"] is None else self.params["tls"],
-            admin_secret=self.params["admin_secret"] or None,
-            **self.fields(namespace, "size", "memory_watermark", "disk_free_limit"),
-        )
+        tls = kept if self.params["tls"] is None else self.params["tls"]
+        return RabbitmqCluster(**{**self.fields(namespace), "tls": tls, "admin_secret": self.params["admin_secret"] or None})
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

@@ -195,7 +195,7 @@ master_addr:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Ref, labels_of
@@ -233,18 +233,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("replicas", "image"))]}
 
-_PLAIN = ("name", "replicas", "nproc_per_node", "master_port", "labels", "annotations", "overrides")
-
 
 def desired(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
     """The group that the options describe."""
-    return TrainingStatefulSet(
-        namespace=namespace,
-        pod=PodSettings.from_params(params),
-        volume_claim_templates=params["volume_claim_templates"] or (),
-        pod_disruption_budget=params["pod_disruption_budget"],
-        **{key: params[key] for key in _PLAIN},
-    )
+    return TrainingStatefulSet(**{**fields_of(TrainingStatefulSet, params), "namespace": namespace, "pod": PodSettings.from_params(params)})
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

@@ -267,7 +267,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_of, ref_of
@@ -323,17 +323,6 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_re
 
 # A server without a model has no metric, and models may be uploaded only when the server runs.
 _WITHOUT_MODELS = {(group_of(replicas.AUTOSCALER[0]), replicas.AUTOSCALER[1]): exists}
-_PLAIN = (
-    *("args", "shm_size", "strict_readiness", "startup_timeout", "drain_timeout", "exit_timeout"),
-    "service_account_annotations",
-)
-_REPOSITORY = (
-    "model_repository",
-    "credentials_secret",
-    "model_control_mode",
-    "load_models",
-    "repository_poll_interval",
-)
 
 
 class Life(servers.Life[TritonServer]):
@@ -343,15 +332,18 @@ class Life(servers.Life[TritonServer]):
 
     def desired(self, namespace: str) -> TritonServer:
         params = self.params
-        storage = Storage.from_params(params["storage"])
+        repository = {**fields_of(Repository, params), "storage": Storage.from_params(params["storage"])}
         # The flags are the server's own, beside those that the module gives it.
         of_pod = {key: value for key, value in params.items() if key not in ("args", "shm_size")}
         return TritonServer(
-            **{**self.fields(namespace, *_PLAIN), "pod": PodSettings.from_params(of_pod)},
-            repository=Repository(storage=storage, **{key: params[key] for key in _REPOSITORY}),
-            alerts=Alerts(**params["alerts"]) if params["alerts"] else None,
-            autoscaling=Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None,
-            replicas=None if params["autoscaling"] else params["replicas"],
+            **{
+                **self.fields(namespace),
+                "pod": PodSettings.from_params(of_pod),
+                "repository": Repository(**repository),
+                "alerts": Alerts(**params["alerts"]) if params["alerts"] else None,
+                "autoscaling": Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None,
+                "replicas": None if params["autoscaling"] else params["replicas"],
+            }
         )
 
     def manifests(self) -> list[Manifest]:
