@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 Body = dict[str, t.Any]
@@ -89,6 +90,16 @@ class Comparison:
 
     def plan(self, steps: t.Iterable[CloudStep]) -> Plan:
         return Plan(tuple(steps), self.before, self.after)
+
+
+def camel(option: str) -> str:
+    """The API's name of an option that has the same words."""
+    return re.sub(r"_(\w)", lambda found: found[1].upper(), option)
+
+
+def camelled(options: t.Mapping[str, t.Any], names: t.Iterable[str]) -> Body:
+    """Return the options that are given, by their names in the API."""
+    return {camel(name): options[name] for name in names if options.get(name) is not None}
 
 
 def creation_plan(step: CloudStep, *more: CloudStep) -> Plan:

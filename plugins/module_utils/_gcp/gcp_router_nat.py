@@ -12,8 +12,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._cloud.plan import Body, Plan, deletion_plan, without_none
-from .links import camelled, network_link
+from .._cloud.plan import Body, Plan, camelled, deletion_plan, without_none
+from .links import network_link
 from .plan import Step
 from .resource import Change, Described
 

@@ -15,10 +15,10 @@ import re
 import typing as t
 
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body
+from .._cloud.plan import Body, camelled
 from .._core.errors import InvalidInput, MusterError
 from .errors import Refused
-from .links import camelled, network_link, range_of
+from .links import network_link, range_of
 from .plan import Step
 from .resource import Change, Described
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._cloud.plan import Body, Plan, State, without_none
+from .._cloud.plan import Body, Plan, State, camel, camelled, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import MARK, merged
@@ -28,7 +28,6 @@ from .gke import (
     why_so,
 )
 from .gke_access import endpoints, merged_networks, refuse_public_networks
-from .links import camel, camelled
 from .plan import Step
 from .resource import Change, Rest
 

@@ -49,7 +49,6 @@ def whole_cluster(ground: Body) -> Body:
         "endpoint_private_access": True,
         "public_access_cidrs": ["203.0.113.0/24"],
         "authentication_mode": "API_AND_CONFIG_MAP",
-        "bootstrap_cluster_creator_admin_permissions": True,
         "logging": ["audit"],
         "tags": {"team": "ml", "stage": "test"},
     }
@@ -557,15 +556,11 @@ def test_file_system(changes: Run, run: Run, aws: Simulator, ground: Body) -> No
     )  # fmt: skip
     identity = done["file_system"]["file_system_id"]
     assert {target["life_cycle_state"] for target in done["file_system"]["mount_targets"]} == {"available"}
-    changes("efs_file_system", **named, throughput_mode="provisioned", provisioned_throughput_in_mibps=64)
+    changes("efs_file_system", **named, throughput_mode="bursting")
     changes("efs_file_system", **named, backup=False, transition_to_ia="NEVER", tags={})
     changes("efs_file_system", **named, mount_targets=[{"subnet_id": ground["subnets"][0], "security_groups": []}])
     found = efs.describe_file_systems(FileSystemId=identity)["FileSystems"][0]
-    assert (found["ThroughputMode"], found["ProvisionedThroughputInMibps"], found["NumberOfMountTargets"]) == (
-        "provisioned",
-        64,
-        1,
-    )
+    assert (found["ThroughputMode"], found["NumberOfMountTargets"]) == ("bursting", 1)
     assert found["Tags"] == [{"Key": "Name", "Value": "shared"}]
     assert efs.describe_backup_policy(FileSystemId=identity)["BackupPolicy"]["Status"] == "DISABLED"
     assert "cannot change it" in run("efs_file_system", **named, encrypted=False)["msg"]
