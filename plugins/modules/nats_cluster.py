@@ -60,12 +60,6 @@ options:
     description: Largest message in bytes. Over 67108864 (64 MiB) the server would not start, so it is refused.
     type: int
     default: 1048576
-  max_connections:
-    description: Maximum number of client connections of one server. Defaults to the server's own default.
-    type: int
-  write_deadline:
-    description: Time that a server waits for a slow client, such as V(10s).
-    type: str
   debug:
     description: Let the servers log at debug level.
     type: bool
@@ -77,10 +71,6 @@ options:
         them.
   env:
     description: Environment variables of the servers.
-  anti_affinity:
-    description: Never schedule two servers on one node. Otherwise they are spread as evenly as possible (only for O(backend=statefulset)).
-    type: bool
-    default: false
   pod_disruption_budget:
     description: Let node drains evict one server at a time. Only for O(backend=statefulset).
     type: bool
@@ -88,7 +78,7 @@ options:
   tolerations:
     description: Taints that the servers tolerate, as in the Kubernetes API.
   affinity:
-    description: Affinity of the servers, as in the Kubernetes API, instead of O(anti_affinity). Only for O(backend=statefulset).
+    description: Affinity of the servers, as in the Kubernetes API. Only for O(backend=statefulset).
   topology_spread_constraints:
     description: Topology spread constraints, as in the Kubernetes API, instead of the default. Only for O(backend=statefulset).
   priority_class_name:
@@ -206,9 +196,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **with_defaults(NatsCluster, size="int"),
     **servers.OPTIONS,
     "image": {"type": "str", "default": "nats:2.14.2"},
-    **with_defaults(NatsCluster, max_payload="int", debug="bool", anti_affinity="bool", pod_disruption_budget="bool"),
-    "max_connections": {"type": "int"},
-    "write_deadline": {"type": "str"},
+    **with_defaults(NatsCluster, max_payload="int", debug="bool", pod_disruption_budget="bool"),
     "wait_for": {"type": "str", "choices": ["connected", "running"], "default": "connected"},
 }
 
