@@ -66,14 +66,14 @@ options:
   private_endpoint:
     description:
       - Give the control plane no public address. It is then reached from its network only, and from networks that are connected with it and
-        named in O(master_authorized_networks), which GKE wants to be ranges that nobody has on the internet.
+        named in O(master_authorized_networks), which GKE wants to be ranges that no client has on the internet.
     type: bool
   master_ipv4_cidr:
     description: Address range of the control plane, a V(/28) for a cluster with private nodes. Cannot be changed.
     type: str
   master_authorized_networks:
     description:
-      - Address ranges that may reach the control plane. With C([]) nobody outside of Google's network and the cluster's may.
+      - Address ranges that may reach the control plane. With C([]) no client outside of Google's network and the cluster's may.
       - Without this option nothing is changed, and a new cluster can be reached from anywhere.
     type: list
     elements: dict

@@ -33,7 +33,7 @@ options:
     type: str
   kind:
     description:
-      - Kind of the routes. V(istio) needs a Gateway of C(networking.istio.io). Its VirtualService has no status, so that nobody can wait
+      - Kind of the routes. V(istio) needs a Gateway of C(networking.istio.io). Its VirtualService has no status, so that no task can wait
         until the new weights count.
       - With another kind than before, routes of the other one are deleted when the new ones are there.
     type: str

@@ -70,7 +70,7 @@ options:
     default: []
     suboptions:
       path:
-        description: File to write. Everybody may read it.
+        description: File to write. Every user may read it.
         type: path
         required: true
       sha256:

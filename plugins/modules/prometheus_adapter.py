@@ -14,7 +14,7 @@ description:
     a HorizontalPodAutoscaler reads metrics of pods.
   - The API server verifies its certificate. An authority for it is created once and kept in a Secret; the certificate is renewed when
     fewer than 60 of its 397 days are left.
-  - A cluster has one such API. Where somebody else serves it, the task fails before it changes anything, and names who does.
+  - A cluster has one such API. Where another owner serves it, the task fails before it changes anything, and names that owner.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth

@@ -135,7 +135,7 @@ def found_of(mark: dict[str, str], marks: dict[str, str]) -> dict[str, str]:
 
 def whose(found: dict[str, str]) -> str:
     """Return the owner of a resource that has FOUND in place of our mark, as a clause."""
-    return f"it has {mark_text(found)}" if found else "somebody else created it"
+    return f"it has {mark_text(found)}" if found else "another owner created it"
 
 
 def mark_text(mark: dict[str, str]) -> str:

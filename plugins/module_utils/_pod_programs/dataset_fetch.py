@@ -647,7 +647,7 @@ class Turn:
 
 
 def silent(work: Path, path: Path, run: str) -> float:
-    """Seconds since anybody wrote to it. By the storage's own clock: those of nodes differ."""
+    """Seconds since the last write to it. By the storage's own clock: those of nodes differ."""
     probe = work / f"now.{run}"
     probe.touch()
     now = probe.stat().st_mtime

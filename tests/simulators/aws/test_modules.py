@@ -144,7 +144,7 @@ def boto_key(eks: Any, _changes: Run) -> str:
         ({"version": "latest"}, "is not a Kubernetes version"),
         ({"authentication_mode": "CONFIG_MAP"}, "cannot go back to CONFIG_MAP"),
         ({"role_arn": "arn:aws:iam::123456789012:role/other"}, "EKS cannot change it"),
-        ({"endpoint_public_access": False, "endpoint_private_access": False}, "nobody could reach"),
+        ({"endpoint_public_access": False, "endpoint_private_access": False}, "no client could reach"),
         ({"encryption_key_arn": "arn:aws:kms:us-west-2:123456789012:key/other"}, "cannot change the key"),
     ],
 )

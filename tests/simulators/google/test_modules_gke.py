@@ -575,7 +575,7 @@ def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(run: Run, cha
     url = f"{GKE}/{REGION}/clusters/theirs"
     reader.write("POST", f"{GKE}/{REGION}/clusters", {"cluster": cluster})
     asked = {"name": "theirs", "location": REGION, "owner": "theirs"}
-    assert "does not carry the label muster-owner=theirs: somebody else created it" in run("gke_cluster", **asked)["msg"]
+    assert "does not carry the label muster-owner=theirs: another owner created it" in run("gke_cluster", **asked)["msg"]
     assert "does not have the mark" in run("gke_cluster", **asked, state="absent")["kept"]
     done = changes("gke_cluster", **asked, adopt=True)
     assert [action.split(".")[-1] for action in done["actions"]] == [
@@ -625,7 +625,7 @@ def test_what_has_no_owner_is_refused_kept_and_taken_over_when_asked_for(run: Ru
     theirs = pool("theirs", owner=None, config={"machine_type": "e2-standard-4"}, autoscaling=None, node_count=0)
     changes("gke_node_pool", **theirs)
     ours = {**theirs, **OWNER}
-    assert "does not carry the label muster-owner=ground: somebody else created it" in run("gke_node_pool", **ours)["msg"]
+    assert "does not carry the label muster-owner=ground: another owner created it" in run("gke_node_pool", **ours)["msg"]
     assert "does not have the mark of this owner" in run("gke_node_pool", **ours, state="absent")["kept"]
     kept = run("gke_cluster", **GROUND, state="absent", deletion_protection=False)["kept"]
     assert "has node pools of others (theirs), which would go with it" in kept

@@ -68,7 +68,7 @@ class TopicQueue:
             raise
         if not answer["routed"]:
             raise Failed(
-                f"No queue is bound to {self.exchange} in vhost {self.vhost} with routing key {self.routing_key}: nobody got {name}.",
+                f"No queue is bound to {self.exchange} in vhost {self.vhost} with routing key {self.routing_key}: no queue got {name}.",
                 f"Bind queue {self.queue}: bind: true does so, as StudioML's client does.",
             )
 

@@ -372,7 +372,7 @@ def test_what_appears_between_reading_and_creating_is_judged_by_its_mark() -> No
         if ours:
             assert run(google, NETWORK).live
             continue
-        with pytest.raises(InvalidInput, match="does not carry the mark muster-owner=m: somebody else created it"):
+        with pytest.raises(InvalidInput, match="does not carry the mark muster-owner=m: another owner created it"):
             run(google, NETWORK)
         assert google.things[PATH]["description"] == ""
 
@@ -382,7 +382,7 @@ def test_what_has_no_owner_is_refused_and_kept(resource: t.Any, path: str, word:
     google = Google()
     run(google, dataclasses.replace(resource, owner=None))
     before = dict(google.things[path])
-    with pytest.raises(InvalidInput, match=f"does not carry the {word} muster-owner=m: somebody else created it"):
+    with pytest.raises(InvalidInput, match=f"does not carry the {word} muster-owner=m: another owner created it"):
         run(google, resource)
     assert run(google, resource, absent=True).kept.endswith("it does not have the mark of this owner (muster-owner=m)")
     assert google.things[path] == before
