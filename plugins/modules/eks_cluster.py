@@ -150,12 +150,7 @@ import datetime as dt
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import (
-    LOG_TYPES,
-    MODES,
-    EksCluster,
-    support_notice,
-)
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster, support_notice
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE

@@ -131,11 +131,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
-from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import (
-    EtcdCluster,
-    check_live,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import EtcdCluster, check_live, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "etcd"},

@@ -183,12 +183,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import wit
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
-from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
-    NatsCluster,
-    ServerView,
-    advice,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster, ServerView, advice, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "persia-nats-service"},

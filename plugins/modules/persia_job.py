@@ -395,12 +395,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import (
-    LOG_LEVELS,
-    Group,
-    Metrics,
-    PersiaJob,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import LOG_LEVELS, Group, Metrics, PersiaJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND, desired
 
 _GROUP: dict[str, dict[str, t.Any]] = {

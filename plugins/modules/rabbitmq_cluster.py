@@ -177,12 +177,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import M
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api import Login
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import (
-    RabbitmqCluster,
-    check_live,
-    manifests,
-    tls_of,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import RabbitmqCluster, check_live, manifests, tls_of
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "rabbitmq"},

@@ -282,11 +282,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton import f
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import Autoscaling
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import (
-    DEPLOYMENT,
-    TritonServer,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import DEPLOYMENT, TritonServer, manifests
 
 WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {

@@ -13,18 +13,7 @@ import dataclasses
 import hashlib
 import typing as t
 
-from .._cloud.plan import (
-    GONE,
-    Body,
-    Comparison,
-    Plan,
-    State,
-    creation_plan,
-    deletion_plan,
-    printable_request,
-    same_members,
-    without_none,
-)
+from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, deletion_plan, printable_request, same_members, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import EFS_TAGS, Step, tag_dict, tag_list

@@ -16,17 +16,7 @@ from .._cloud.plan import Body, Plan, State, camel, camelled, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import MARK, merged
-from .gke import (
-    CLUSTERS,
-    cidr_block,
-    gke_state,
-    pool_owner,
-    reached,
-    refuse_leaving_behind,
-    refuse_skipping,
-    version_key,
-    why_so,
-)
+from .gke import CLUSTERS, cidr_block, gke_state, pool_owner, reached, refuse_leaving_behind, refuse_skipping, version_key, why_so
 from .gke_access import endpoints, merged_networks, refuse_public_networks
 from .plan import Step
 from .resource import Change, Rest
