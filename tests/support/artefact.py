@@ -45,11 +45,14 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def install(run: Run, artefact: Path, home: Path) -> Path:
-    """Install it in an empty home folder; the folder of the collection. What it depends on is beside ansible-core, not on Galaxy."""
+def install(run: Run, artefact: Path, home: Path, programs: Path = BIN) -> Path:
+    """Install it in an empty home folder by the ansible-galaxy of PROGRAMS, and return the folder of the collection.
+
+    Its dependencies are beside ansible-core, not on Galaxy.
+    """
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    run(BIN / "ansible-galaxy", "collection", "install", artefact, cwd=home, env=environment(home))
+    run(programs / "ansible-galaxy", "collection", "install", artefact, cwd=home, env=environment(home))
     return home / ".ansible" / "collections" / "ansible_collections" / "muster" / "ml"
 
 
