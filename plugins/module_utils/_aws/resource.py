@@ -43,7 +43,7 @@ class Resource(cloud.CloudResource[Api]):
         return {camel(name): value for name in names if (value := getattr(self, name)) not in (None, [], {})}
 
     def changes(self, compare: Comparison, live: Body, *names: str) -> Body:
-        """Those of the fields that differ from the live ones, by the names of the API."""
+        """The fields of these names that differ from the live ones, by the names of the API."""
         asked = {name: getattr(self, name) for name in names}
         return {camel(name): value for name, value in asked.items() if compare.differs(name, live.get(camel(name)), value)}
 
