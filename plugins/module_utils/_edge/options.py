@@ -69,5 +69,5 @@ def with_defaults(value: type, **types: str) -> Spec:
 
 def fields_of(value: type, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The options that are fields of a dataclass, as its arguments. An option that was left out has the default of the field."""
-    names = {field.name for field in dataclasses.fields(value)}
+    names = {field.name for field in dataclasses.fields(t.cast(t.Any, value))}
     return {name: given for name, given in params.items() if name in names and given is not None}
