@@ -13,8 +13,9 @@ import collections
 import dataclasses
 import typing as t
 
+from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Overtaken, Terminating
-from .._core.pool import PARALLEL, raise_all, run_all, run_all_or_raise
+from .._core.pool import PARALLEL, OnProgress, raise_all, run_all, run_all_or_raise
 from . import fields, redact, validate
 from .cluster import Cluster
 from .objects import (
@@ -87,7 +88,7 @@ class PlannedObject:
 
 @dataclasses.dataclass(frozen=True)
 class ApplyOptions:
-    """The options of a caller that planning needs."""
+    """The options of one call of the engine, which describes them (``engine.apply_objects``)."""
 
     owner: str
     namespace: str
@@ -99,6 +100,12 @@ class ApplyOptions:
     promised: Promised | None = None
     """Kinds, namespaces and accounts that check mode counts as existing; None for our own objects, for which roles may create them."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
+    recreate: bool = False
+    prune: bool = False
+    delete_data: bool = False
+    namespaces: t.Collection[str] | None = None
+    on_progress: OnProgress | None = None
+    clock: Clock = SYSTEM_CLOCK
 
     @property
     def expected(self) -> Promised | None:
@@ -124,7 +131,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
                 namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
         for manifest in flat
     ]  # fmt: skip
-    validate.check_duplicates(desired)  # again: a default namespace can make two objects one
+    validate.refuse(validate.duplicates(desired), "apply")  # again: a default namespace can make two objects one
     known = {ref_of(manifest): None for manifest in desired}
     served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
     live = _read(cluster, served, options)
