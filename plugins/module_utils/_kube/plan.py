@@ -25,6 +25,8 @@ from .objects import (
     FIELD_MANAGER,
     LABEL_MANAGED_BY,
     NAMESPACE,
+    SECRET,
+    SERVICE_ACCOUNT,
     Manifest,
     Ref,
     annotations_of,
@@ -41,7 +43,6 @@ from .objects import (
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
 from .served import Promised, accounts_among, namespaced_kinds, namespaces_among
-from .tokens import lost_tokens
 
 if t.TYPE_CHECKING:
     from .report import Report
@@ -53,6 +54,10 @@ _WORTH_A_LIST = 5
 _LONGEST_LIST = 2000
 
 _SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+_OF_ACCOUNT = "kubernetes.io/service-account-token"
+_ACCOUNT = "kubernetes.io/service-account.name"
+_OF_EVERY_NAMESPACE = "default"
+"""Kubernetes creates this account with a namespace."""
 _NAMED = 5
 """Number of differing fields that a message names."""
 CHANGED = "changed: "
@@ -145,16 +150,40 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     steps = run_all_or_raise(lambda step: _asked_again(cluster, step, options), steps, parallel=options.parallel)
     if options.check and options.promised is not None:
         options.promised.add(desired)
-    return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
+    # Only the new definition can judge an object whose definition this run changes.
+    changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
+    return [dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step for step in steps]
 
 
 def _lost_tokens(cluster: Cluster, steps: list[PlannedObject], namespaces: _Namespaces, options: ApplyOptions) -> list[NotFound]:
-    """Return the problems of Secrets for tokens. A namespace that other tasks are yet to create may get more accounts with it."""
+    """An error for each Secret to create that Kubernetes would delete at once, because the account whose token it is to hold is missing.
+
+    The API server takes such a Secret without a word, also in a dry run: a controller deletes it
+    (pkg/controller/serviceaccount/tokens_controller.go). A namespace that other tasks are yet to create may get more accounts with it.
+    """
     if options.expected is None:
         return []
-    created = [step.desired for step in steps if step.verdict == "create" and namespaces.is_known(step.ref.namespace)]
     coming = accounts_among(step.desired for step in steps) | options.expected.accounts
-    return lost_tokens(cluster, created, coming, check=options.check, parallel=options.parallel)
+    asked: dict[Ref, Ref] = {}
+    for step in steps:
+        ref, name = step.ref, annotations_of(step.desired).get(_ACCOUNT)
+        of_token = step.verdict == "create" and ref.group_kind == SECRET and step.desired.get("type") == _OF_ACCOUNT
+        if of_token and name and name != _OF_EVERY_NAMESPACE and namespaces.is_known(ref.namespace) and (ref.namespace, name) not in coming:
+            asked[ref] = Ref("v1", SERVICE_ACCOUNT[1], name, ref.namespace)
+    accounts = list(dict.fromkeys(asked.values()))
+    found, failures = run_all(lambda account: (account, cluster.get(account)), accounts, parallel=options.parallel)
+    # Users who may not read accounts may still create such a Secret.
+    raise_all([exc for exc in failures if not isinstance(exc, Forbidden)])
+    missing = {account for account, live in found if live is None}
+    until = " In check mode, accounts that earlier tasks of muster.ml.apply would have created count." if options.check else ""
+    return [
+        NotFound(
+            f"{secret} is to hold the token of {account}, which does not exist, so Kubernetes would delete it at once.", ref=secret,
+            hint=f"Create the ServiceAccount first, or put it into the same list of objects.{until} Nothing was changed.",
+        )
+        for secret, account in asked.items()
+        if account in missing
+    ]  # fmt: skip
 
 
 def _asked_again(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -> PlannedObject:
@@ -175,17 +204,6 @@ def without_bookkeeping(manifest: Manifest) -> Manifest:
     """The object without its status and the server's own metadata."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_SIDE}
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
-
-
-def _with_overwrites(step: PlannedObject, options: ApplyOptions) -> PlannedObject:
-    taken = (options.overwrite or {}).get(step.ref)
-    return dataclasses.replace(step, overwrites=frozenset(taken)) if taken else step
-
-
-def _with_changing_kinds(steps: list[PlannedObject]) -> list[PlannedObject]:
-    """The steps; an object whose definition this run changes is deferred, because only the new definition can judge it."""
-    changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
-    return [dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step for step in steps]
 
 
 Group: t.TypeAlias = "tuple[str, str, str | None]"
@@ -271,8 +289,8 @@ class _Namespaces:
         return self.exists(name) or name in self._desired
 
     def terminating(self, name: str | None) -> bool:
-        found = self._found.get(name)
-        return bool(found and found["metadata"].get("deletionTimestamp"))
+        """Whether it is being deleted."""
+        return bool((self._found.get(name) or {}).get("metadata", {}).get("deletionTimestamp"))
 
 
 def _step(
@@ -284,7 +302,7 @@ def _step(
 ) -> PlannedObject:
     ref = ref_of(desired)
     found = live.get(ref)
-    pinned = ref in options.made_of
+    pinned, overwrites = ref in options.made_of, frozenset((options.overwrite or {}).get(ref, ()))
     if pinned and (found or {}).get("metadata", {}).get("resourceVersion") != options.made_of[ref]:
         raise overtaken(ref, options.made_of[ref])
     if namespaces.terminating(ref.namespace):
@@ -298,11 +316,12 @@ def _step(
                 f"Namespace {ref.namespace} does not exist.",
                 hint=f"Create it first, or put it into the same list of objects.{until if options.check else ''} Nothing was changed.",
             )
-        return PlannedObject(ref, desired, None, "create", deferred=absent or ref in unserved, pinned=pinned)
+        deferred = absent or ref in unserved
+        return PlannedObject(ref, desired, None, "create", deferred=deferred, pinned=pinned, overwrites=overwrites)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
-    return dataclasses.replace(plan_update(desired, found, options), pinned=pinned)
+    return dataclasses.replace(plan_update(desired, found, options), pinned=pinned, overwrites=overwrites)
 
 
 def overtaken(ref: Ref, version: str | None) -> Overtaken:
