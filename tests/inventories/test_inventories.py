@@ -77,7 +77,7 @@ def test_clusters_beside_other_hosts(theirs: Theirs, servers: tuple[Server, Serv
     assert theirs.play("muster.ml.status", *with_vault, "--limit", "production") == 0, theirs.output
     assert set(theirs.recap()) == {"production"}
     assert one.requests == []
-    assert "nothing of Muster is on this cluster" in theirs.told
+    assert "nothing of namespace ml is on this cluster" in theirs.told
     # The kubeconfig of a local cluster is looked for by a module of Ansible's own.
     assert theirs.play("muster.ml.status", *with_vault, "--limit", "research", muster_platform="local") == 0, theirs.output
     assert theirs.log("sudo") == ""

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 from support.docs import attempts, collection, commands, fences, pages, picture, recording, words
-from support.docs.reference import reference
+from support.docs.reference import comment_of, reference
 from support.docs.write import ARCHITECTURE
 from support.places import ROOT
 
@@ -111,6 +111,12 @@ def test_the_reference_is_that_of_the_code() -> None:
     wrong = [n for n, text in reference().items() if not (ROOT / n).is_file() or (ROOT / n).read_text(encoding="utf-8") != text]
     left = {p.name for p in all_pages() if p.generated} - reference().keys()
     assert (wrong, left) == ([], set()), "run scripts/docs (and delete what it no longer writes)"
+
+
+def test_every_playbook_and_inventory_says_what_it_is_for() -> None:
+    begin = re.compile(r"[A-Z]\w* ")
+    files = [*collection.playbooks().values(), *(ROOT / "inventories" / name / "hosts.yml" for name in collection.inventories())]
+    assert [str(path) for path in files if not begin.match(comment_of(path))] == []
 
 
 def test_the_picture_is_that_of_the_code() -> None:

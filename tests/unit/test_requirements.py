@@ -126,7 +126,7 @@ def test_requirements_of_models_are_what_their_modules_need_besides() -> None:
     assert listed(MODELS) == OF_MODELS == desired.difference(*map(listed, ("requirements.txt", *CLOUDS)))
 
 
-def test_the_check_oldest_ansible_runs_with_every_lower_bound() -> None:
+def test_the_check_ansible_versions_runs_with_every_lower_bound() -> None:
     files = ("requirements.txt", MODELS, *CLOUDS)
     lines = [line for file in files for line in (ROOT / file).read_text(encoding="utf-8").splitlines() if line[:1].isalnum()]
     bounds = {re.split(r"[>\[]", line)[0]: line.rpartition(">=")[2] for line in lines}

@@ -129,7 +129,7 @@ def plain(text: str) -> str:
 
 def playbooks() -> str:
     rows = [(f"`{name}`", comment_of(path)) for name, path in collection.playbooks().items()]
-    inventories = [(f"`inventories/{name}`", comment_of(main_variables(ROOT / "inventories" / name))) for name in collection.inventories()]
+    inventories = [(f"`inventories/{name}`", comment_of(ROOT / "inventories" / name / "hosts.yml")) for name in collection.inventories()]
     targets = [(f"`make {name}`", text) for name, text in collection.make_targets().items()]
     settings = importlib.import_module("ansible_collections.muster.ml.plugins.plugin_utils._specs").options("")
     return "\n\n".join(
@@ -149,20 +149,15 @@ def playbooks() -> str:
     )
 
 
-def main_variables(inventory: Path) -> Path:
-    """The file of an inventory that says what it is for."""
-    return min(inventory.glob("group_vars/**/*.yml"), key=lambda path: (path.stem not in ("all", "main"), path))
-
-
 def comment_of(path: Path) -> str:
-    """The first paragraph of the comment after the licence."""
+    """The first paragraph of the comment at the beginning of the document, without what only leads to the command below it."""
     lines: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines()[3:]:
+    for line in path.read_text(encoding="utf-8").partition("\n---\n")[2].splitlines():
         text = line.lstrip("# ").strip() if line.startswith("#") else ""
         if lines and not text:
             break
         lines += [text] if text else []
-    return " ".join(lines)
+    return re.sub(r"(?<=\.) [^.]*:$", "", " ".join(lines)).removesuffix(":")
 
 
 def claims() -> str:
