@@ -9,7 +9,6 @@ Private to the collection.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import typing as t
 
@@ -27,10 +26,12 @@ from .objects import (
     NAMESPACE,
     SECRET,
     SERVICE_ACCOUNT,
+    Group,
     Manifest,
     Ref,
     annotations_of,
     former_owner,
+    grouped,
     is_made_for,
     labels_of,
     manager_of,
@@ -206,24 +207,13 @@ def without_bookkeeping(manifest: Manifest) -> Manifest:
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
 
 
-Group: t.TypeAlias = "tuple[str, str, str | None]"
-
-
-def _groups(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
-    """The objects by kind and namespace, because one list request covers these."""
-    groups: dict[Group, list[Ref]] = collections.defaultdict(list)
-    for ref in refs:
-        groups[ref.api_version, ref.kind, ref.namespace].append(ref)
-    return groups
-
-
 def _read_of_others(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest]:
     """Read the objects of these that exist without our label.
 
     Most do not exist, so their names are listed if that costs less than asking for each. The list is bounded: a namespace with
     thousands of other objects of the kind must not cost more than it saves.
     """
-    groups = _groups(refs)
+    groups = grouped(refs)
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     absent: set[Ref] = set()
     for group, there in zip(many, run_all_or_raise(lambda group: _names(cluster, group), many, parallel=options.parallel), strict=True):
@@ -244,7 +234,7 @@ def _names(cluster: Cluster, group: Group) -> set[str] | None:
 
 def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest | None]:
     """Read the objects of these that are ours, from one list per kind and namespace. A few are read by name, None if missing."""
-    groups = _groups(refs)
+    groups = grouped(refs)
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     few = [ref for members in groups.values() if len(members) < _WORTH_A_LIST for ref in members]
 
