@@ -68,7 +68,7 @@ def test_what_kubectl_applied_is_used_then_refused_then_adopted_whole(kubectl: s
     text = json.dumps(config("made", kept="1", dropped="2"))
     ask(kubectl, "apply", "-f", "-", input=text)
     used = apply(ONE, config("made", kept="1"))
-    assert [(item["action"], "stays somebody else's" in item["reason"]) for item in used["objects"]] == [("unchanged", True)]
+    assert [(item["action"], "it keeps its owner" in item["reason"]) for item in used["objects"]] == [("unchanged", True)]
     refused = apply(ONE, config("made", kept="9"))
     assert refused["failed"]
     assert "differs in data.kept" in refused["msg"]

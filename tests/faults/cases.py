@@ -61,8 +61,20 @@ UNAVAILABLE = answer_with(503, "ServiceUnavailable", "the server is currently un
 EXPIRED = answer_with(410, "Expired", "too old resource version")
 RESUMED = "asks again and succeeds"
 CASES = (
-    Case("409-modified", "409, somebody changed the object at the same time", "3 writes", sometimes(MODIFIED, "PATCH", ONE, 3), RESUMED),
-    Case("409-exists", "409, somebody made the object at the same time", "a write", sometimes(BOTH_MADE, "PATCH", ONE), RESUMED),
+    Case(
+        "409-modified",
+        "409, another client changed the object at the same time",
+        "3 writes",
+        sometimes(MODIFIED, "PATCH", ONE, 3),
+        RESUMED,
+    ),
+    Case(
+        "409-exists",
+        "409, another client made the object at the same time",
+        "a write",
+        sometimes(BOTH_MADE, "PATCH", ONE),
+        RESUMED,
+    ),
     Case(
         "409-for-ever",
         "409, for as long as we ask",
@@ -70,7 +82,7 @@ CASES = (
         always(MODIFIED, "PATCH", ONE),
         "gives up after 60 s",
         'Cannot apply ConfigMap ml/c3: Operation cannot be fulfilled on configmaps "c3": the object has been modified; please apply your '
-        "changes again. Somebody else changes it at the same time; run again.",
+        "changes again. Another client changes it at the same time; run again.",
         left=4,
         at_least_s=3,
     ),

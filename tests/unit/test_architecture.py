@@ -244,8 +244,8 @@ def test_one_file_talks_to_kubernetes() -> None:
     }
     # Another API, with logins and errors of its own.
     rabbitmq = {"plugins/module_utils/_systems/rabbitmq/api.py"}
-    # A kept connection to a server of models, whose answers are timed, here and in a pod.
-    triton = {"plugins/module_utils/_pod_programs/http_requests.py", "plugins/module_utils/_systems/triton/client.py"}
+    # A kept connection to a server of models, whose answers are timed.
+    triton = {"plugins/module_utils/_systems/triton/client.py"}
     assert talking - fetching - rabbitmq - triton == {"plugins/module_utils/_kube/client.py"}
 
 

@@ -49,7 +49,6 @@ def whole_cluster(ground: Body) -> Body:
         "endpoint_private_access": True,
         "public_access_cidrs": ["203.0.113.0/24"],
         "authentication_mode": "API_AND_CONFIG_MAP",
-        "bootstrap_cluster_creator_admin_permissions": True,
         "logging": ["audit"],
         "tags": {"team": "ml", "stage": "test"},
     }
@@ -138,7 +137,7 @@ def boto_key(eks: Any, _changes: Run) -> str:
         ({"version": "latest"}, "is not a Kubernetes version"),
         ({"authentication_mode": "CONFIG_MAP"}, "cannot go back to CONFIG_MAP"),
         ({"role_arn": "arn:aws:iam::123456789012:role/other"}, "EKS cannot change it"),
-        ({"endpoint_public_access": False, "endpoint_private_access": False}, "nobody could reach"),
+        ({"endpoint_public_access": False, "endpoint_private_access": False}, "no client could reach"),
         ({"encryption_key_arn": "arn:aws:kms:us-west-2:123456789012:key/other"}, "cannot change the key"),
     ],
 )
@@ -512,11 +511,11 @@ def test_file_system(changes: Run, run: Run, aws: Simulator, ground: Body) -> No
     )  # fmt: skip
     identity = done["file_system"]["file_system_id"]
     assert {target["life_cycle_state"] for target in done["file_system"]["mount_targets"]} == {"available"}
-    changes("efs_file_system", **named, throughput_mode="provisioned", provisioned_throughput_in_mibps=64)
+    changes("efs_file_system", **named, throughput_mode="bursting")
     changes("efs_file_system", **named, backup=False, transition_to_ia="NEVER", tags={})
     changes("efs_file_system", **named, mount_targets=[{"subnet_id": ground["subnets"][0], "security_groups": []}])
     found = efs.describe_file_systems(FileSystemId=identity)["FileSystems"][0]
-    assert (found["ThroughputMode"], found["ProvisionedThroughputInMibps"], found["NumberOfMountTargets"]) == ("provisioned", 64, 1)
+    assert (found["ThroughputMode"], found["NumberOfMountTargets"]) == ("bursting", 1)
     assert found["Tags"] == [{"Key": "Name", "Value": "shared"}]
     assert efs.describe_backup_policy(FileSystemId=identity)["BackupPolicy"]["Status"] == "DISABLED"
     assert "cannot change it" in run("efs_file_system", **named, encrypted=False)["msg"]

@@ -433,7 +433,7 @@ def test_what_is_not_ours_is_refused_and_left_alone(play: Play, aws: Simulator, 
     arn, part, message = {
         "role": ("", "eks_nodegroups", f"There is an IAM role {role} that Muster did not create"),
         "add-on": (addon, "eks_nodegroups", "EKS add-on coredns of cluster muster exists and does not carry the tag"),
-        "access entry": (entry["accessEntryArn"], "eks_cluster_configure", "somebody else created it"),
+        "access entry": (entry["accessEntryArn"], "eks_cluster_configure", "another owner created it"),
     }[kind]
     if arn:
         eks.untag_resource(resourceArn=arn, tagKeys=list(tag))

@@ -88,7 +88,6 @@ def window(cluster: Body) -> Any:
     return cluster["maintenancePolicy"]["window"]
 
 
-XMAS = {"startTime": "2026-12-20T00:00:00Z", "endTime": "2026-12-27T00:00:00Z"}
 SYSTEM = ["SYSTEM_COMPONENTS"]
 WEEKEND = {"start_time": "2026-01-03T01:00:00Z", "end_time": "2026-01-03T13:00:00Z", "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}
 
@@ -112,9 +111,6 @@ WEEKEND = {"start_time": "2026-01-03T01:00:00Z", "end_time": "2026-01-03T13:00:0
         ({"monitoring_components": [*SYSTEM, "DCGM"]}, lambda c: components(c, "monitoringConfig"), [*SYSTEM, "DCGM"]),
         ({"maintenance_window": {"daily_start_time": "03:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "03:00"),
         ({"maintenance_window": WEEKEND}, lambda c: window(c)["recurringWindow"]["recurrence"], WEEKEND["recurrence"]),
-        ({"maintenance_window": {"exclusions": {"xmas": XMAS}}}, window, {"maintenanceExclusions": {"xmas": XMAS}}),
-        ({"maintenance_window": {"daily_start_time": "04:00"}}, lambda c: window(c)["maintenanceExclusions"], {"xmas": XMAS}),
-        ({"maintenance_window": {"exclusions": {}}}, lambda c: c["maintenancePolicy"].get("window", {}), {}),
         ({"maintenance_window": {"daily_start_time": "04:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "04:00"),
         ({"maintenance_window": {}}, lambda c: c["maintenancePolicy"].get("window", {}), {}),
         ({"node_locations": [*ZONES, f"{REGION}-c"]}, lambda c: c["locations"], [*ZONES, f"{REGION}-c"]),
@@ -542,7 +538,7 @@ def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(run: Run, cha
     url = f"{GKE}/{REGION}/clusters/theirs"
     reader.write("POST", f"{GKE}/{REGION}/clusters", {"cluster": cluster})
     asked = {"name": "theirs", "location": REGION, "owner": "theirs"}
-    assert "does not carry the label muster-owner=theirs: somebody else created it" in run("gke_cluster", **asked)["msg"]
+    assert "does not carry the label muster-owner=theirs: another owner created it" in run("gke_cluster", **asked)["msg"]
     assert "does not have the mark" in run("gke_cluster", **asked, state="absent")["kept"]
     done = changes("gke_cluster", **asked, adopt=True)
     assert [action.split(".")[-1] for action in done["actions"]] == ["setResourceLabels (labels)", "update (workload identity)"]
@@ -553,11 +549,11 @@ def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(run: Run, cha
 
 def test_a_cluster_is_made_with_a_window_and_loses_it(changes: Run, reader: Reader, ground: dict[str, str]) -> None:
     asked = other_cluster(ground, "window")
-    daily = {"daily_start_time": "03:00", "exclusions": {"xmas": XMAS}}
+    daily = {"daily_start_time": "03:00"}
     assert len(changes("gke_cluster", **asked, maintenance_window=daily)["actions"]) == 2
     url = f"{GKE}/{REGION}/clusters/window"
     assert window(reader.get(url))["dailyMaintenanceWindow"]["startTime"] == "03:00"
-    changes("gke_cluster", **asked, maintenance_window={"exclusions": {}})
+    changes("gke_cluster", **asked, maintenance_window={})
     assert not reader.get(url)["maintenancePolicy"].get("window")
     changes("gke_cluster", **asked, state="absent")
 
@@ -589,7 +585,7 @@ def test_what_has_no_owner_is_refused_kept_and_taken_over_when_asked_for(run: Ru
     theirs = pool("theirs", owner=None, config={"machine_type": "e2-standard-4"}, autoscaling=None, node_count=0)
     changes("gke_node_pool", **theirs)
     ours = {**theirs, **OWNER}
-    assert "does not carry the label muster-owner=ground: somebody else created it" in run("gke_node_pool", **ours)["msg"]
+    assert "does not carry the label muster-owner=ground: another owner created it" in run("gke_node_pool", **ours)["msg"]
     assert "does not have the mark of this owner" in run("gke_node_pool", **ours, state="absent")["kept"]
     kept = run("gke_cluster", **GROUND, state="absent", deletion_protection=False)["kept"]
     assert "has node pools of others (theirs), which would go with it" in kept

@@ -42,7 +42,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             "gke_cluster_private_only": True,
             "gke_cluster_master_authorized_networks": [{"cidr_block": "10.0.0.0/8"}, {"cidr_block": "8.0.0.0/8"}],
         },
-        "nobody reaches the API server from 8.0.0.0/8, and GKE refuses such ranges",
+        "no client reaches the API server from 8.0.0.0/8, and GKE refuses such ranges",
     ),
     "cidr": ({"gke_network_cidr": "10.40.0.0/20"}, "The smallest range that fits is a /16, such as 10.40.0.0/16."),
     "nodes": ({"muster_gke_nodes": 3}, "may have 4 nodes together, with those that upgrades add, and the network has addresses for 3"),
@@ -91,7 +91,7 @@ def test_what_is_not_ours_is_refused_and_stays(play: Play, google: Simulator, re
     before = hold(google)
     done = play("gke", *NO_MACHINE)
     assert recap(done)["failed"] == 1, failure(done)
-    assert "somebody else created it" in play.said()
+    assert "another owner created it" in play.said()
     assert left(before, hold(google))
     gone = play("gke_teardown", **DATA_TOO)
     assert gone.returncode == 0, failure(gone)
