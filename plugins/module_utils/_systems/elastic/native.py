@@ -133,7 +133,7 @@ def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
             "name": FETCH,
             "image": job.pod.image,
             "imagePullPolicy": job.pod.image_pull_policy,
-            "command": ["python3", f"{CONFIG_PATH}/fetch.py", job.script, job.script_path],
+            "command": ["python3", f"{CONFIG_PATH}/fetch.py", job.script, job.script_path, *([job.script_sha256] if job.script_sha256 else [])],
             "env": merge_env(job.pod.env, store),
             "envFrom": keys,
             "volumeMounts": list(mounts),
