@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import base64
+import contextlib
 import re
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -41,10 +42,12 @@ def is_same_cluster(one: Path, other: Path) -> bool:
 
 
 def ends_soon(path: Path, now: datetime | None = None) -> bool:
-    """Whether the client certificate in the file must be renewed: it ends within RENEWAL, or there is none."""
+    """Whether the client certificate in the file must be renewed: it ends within RENEWAL, or none can be read."""
     for data in cluster_values(path, "client-certificate-data"):
-        found = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(base64.b64decode(data).decode()))
-        if found:
+        with contextlib.suppress(ValueError):
+            found = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(base64.b64decode(data).decode()))
+            if found is None:
+                continue
             end = datetime.strptime(found[1].decode(), "%y%m%d%H%M%S").replace(tzinfo=UTC)
             return end - (now or datetime.now(UTC)) < RENEWAL
     return True

@@ -38,6 +38,8 @@ def kubeconfig(end: datetime) -> str:
 def test_a_certificate_is_renewed_from_90_days_before_its_end(tmp_path: Path, days: int, soon: bool) -> None:
     path = tmp_path / "kubeconfig"
     assert kubeconfigs.ends_soon(path, NOW)
+    path.write_text("    client-certificate-data: bm9uZQ==\n")
+    assert kubeconfigs.ends_soon(path, NOW)
     path.write_text(kubeconfig(NOW + timedelta(days=days)))
     assert kubeconfigs.ends_soon(path, NOW) is soon
 
