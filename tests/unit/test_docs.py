@@ -124,7 +124,9 @@ def test_the_picture_is_that_of_the_code() -> None:
 
 def test_the_table_of_rights_is_that_of_the_builders() -> None:
     again = {"nats_operator_namespace", "s3_artifacts_pod_identity", "triton_volume"}  # accounts that another golden has, too
-    having = {path.stem for path in rights.GOLDENS.glob("*.yaml") if "kind: ServiceAccount\n  metadata:" in path.read_text(encoding="utf-8")}
+    having = {
+        path.stem for path in rights.GOLDENS.glob("*.yaml") if "kind: ServiceAccount\n  metadata:" in path.read_text(encoding="utf-8")
+    }
     assert having | again == {*rights.VARIANTS} | again
     assert pages.between(rights.PAGE.read_text(encoding="utf-8"), rights.NAME) == rights.table(), "run scripts/docs"
 
