@@ -114,10 +114,12 @@ spec:
 OWN_NAMESPACE = [
     rule([""], ["pods"], ["get", "create", "delete"]),
     rule([""], ["pods/log"], ["get"]),
+    rule([""], ["configmaps"], ["get"], CONFIG),
 ]
 EVERYWHERE = [
     rule([""], ["nodes"], ["get"]),
-    rule([""], ["persistentvolumeclaims"], ["get", "list", "watch"]),
+    # To have a claim placed again whose node is gone.
+    rule([""], ["persistentvolumeclaims"], ["get", "list", "watch", "update"]),
     rule([""], ["persistentvolumes"], ["get", "list", "watch", "create", "patch", "delete"]),
     rule([""], ["events"], ["create", "patch"]),
     rule(["storage.k8s.io"], ["storageclasses"], ["get", "list", "watch"]),
