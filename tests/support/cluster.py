@@ -364,7 +364,7 @@ def checks() -> list[list[Check]]:
     """
     first, second = ([_scenario(name, "cluster-up") for name in lane] for lane in scenarios())
     first += [Check("registry", registry, needs=("cluster-up",)), Check("commands", commands, needs=("cluster-up",))]
-    second += [Check("ansible-versions", ansible_versions, timeout_s=1500, needs=("cluster-up",))]
+    second += [Check("ansible-versions", ansible_versions, timeout_s=1800, needs=("cluster-up",))]
     third = [
         _on_engine("differential", differential),
         _on_engine("systems", systems),
