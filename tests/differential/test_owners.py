@@ -21,12 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube import removal
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, RENEW_DEADLINE, name_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
-    Manifest,
-    Ref,
-    manager_of,
-    owner_at,
-)
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of, owner_at
 from differential.conftest import ask
 
 SPACE = "differential-owners"

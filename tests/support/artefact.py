@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,10 +37,10 @@ def build(run: Run, source: Path, out: Path) -> Path:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """That of somebody who has the collection in this home folder, and no configuration."""
-    collections = str(home / ".ansible" / "collections")
+    """That of a user who has the collection in this home folder, and no configuration. Its dependencies are those of the checks."""
+    beside = (path for path in sys.path if path.endswith("site-packages"))
     return {
-        "ANSIBLE_COLLECTIONS_PATH": collections,
+        "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(home / ".ansible" / "collections"), *beside]),
         "ANSIBLE_CONFIG": str(empty_config()),
         "HOME": str(home),
         "NO_COLOR": "1",
@@ -78,8 +80,4 @@ def faults(artefact: Path, collection: Path) -> list[str]:
         for link in _LINK.findall(page.read_text(encoding="utf-8"))
         if not (page.parent / link).exists()
     ]
-    return [
-        *(f"{name} is no source file" for name in sorted(packed - known)),
-        *(f"{name} is missing" for name in sorted(missing)),
-        *dead,
-    ]
+    return [*(f"{name} is no source file" for name in sorted(packed - known)), *(f"{name} is missing" for name in sorted(missing)), *dead]

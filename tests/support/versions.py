@@ -92,13 +92,9 @@ class Installed:
     def play(self, playbook: str, settings: Mapping[str, Any], env: Mapping[str, str], *options: str) -> None:
         """Run a playbook of the collection. Warnings about what Ansible is going to remove are refused."""
         began = self.shell.log.stat().st_size
-        # kubernetes.core comes with the community package, in the environment of the checks.
-        own = artefact.environment(self.home)
-        beside = [p for p in sys.path if p.endswith("site-packages")]
-        own["ANSIBLE_COLLECTIONS_PATH"] = os.pathsep.join([own["ANSIBLE_COLLECTIONS_PATH"], *beside])
         self.shell.run(
             self.programs / "ansible-playbook", "-i", "my-inventory", f"muster.ml.{playbook}", "-e", json.dumps(settings), *options,
-            cwd=self.home, env={**env, **own, "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}"},
+            cwd=self.home, env={**env, **artefact.environment(self.home), "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}"},
         )  # fmt: skip
         with self.shell.log.open("rb") as log:
             log.seek(began)

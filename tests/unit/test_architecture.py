@@ -196,17 +196,7 @@ def test_a_bare_kind_is_seen(text: str) -> None:
     assert not any(reads_kind(one) for node in ast.walk(ast.parse("(ref.group, ref.kind) == NAMESPACE")) for one in compared(node))
 
 
-RANDOM = {
-    "token_urlsafe",
-    "token_hex",
-    "token_bytes",
-    "generate_private_key",
-    "generate",
-    "urandom",
-    "uuid4",
-    "uuid1",
-    "SystemRandom",
-}
+RANDOM = {"token_urlsafe", "token_hex", "token_bytes", "generate_private_key", "generate", "urandom", "uuid4", "uuid1", "SystemRandom"}
 NOT_KEPT = {
     "_core/sensitive.py": "a key of this process, with which values are compared",
     "_kube/lease.py": "the name of a run",

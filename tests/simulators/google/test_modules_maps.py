@@ -134,12 +134,7 @@ def test_every_key_of_a_map_counts(
     """Two keys; one more, and another value; one less; none. Each is planned, sent and found as it is afterwards."""
     make(module)
     one, other = values
-    for wanted in (
-        {"xmas": one, "launch": one},
-        {"xmas": other, "launch": one, "more": one},
-        {"xmas": other, "more": one},
-        {},
-    ):
+    for wanted in ({"xmas": one, "launch": one}, {"xmas": other, "launch": one, "more": one}, {"xmas": other, "more": one}, {}):
         done = changes(module, **options(module, option, wanted))
         assert read(look(reader.get(URLS[module]), field)) == {key: shown(value) for key, value in wanted.items()}
         assert len(done["actions"]) == 1, done["actions"]
@@ -214,11 +209,7 @@ def test_numbers_and_booleans_are_text(make: Callable[[str], None], changes: Run
     international = {"größe": "l"} if (module, option) in LABELS else {}
     changes(module, **options(module, option, {"cost-center": 1234, "prod": True, "old": False, **international}))
     found = read(look(reader.get(URLS[module]), path))
-    assert {key: found[key] for key in ("cost-center", "prod", "old")} == {
-        "cost-center": "1234",
-        "prod": "true",
-        "old": "false",
-    }
+    assert {key: found[key] for key in ("cost-center", "prod", "old")} == {"cost-center": "1234", "prod": "true", "old": "false"}
     changes(module, **options(module, option, {}))
 
 

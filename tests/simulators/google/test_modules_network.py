@@ -76,10 +76,7 @@ def test_a_subnetwork_is_changed_in_the_three_ways_that_google_has(run: Run, cha
     more = {
         **SUBNET,
         "ip_cidr_range": "10.40.0.0/20",
-        "secondary_ip_ranges": [
-            *SUBNET["secondary_ip_ranges"],
-            {"range_name": "more", "ip_cidr_range": "10.80.0.0/20"},
-        ],  # type: ignore[misc]
+        "secondary_ip_ranges": [*SUBNET["secondary_ip_ranges"], {"range_name": "more", "ip_cidr_range": "10.80.0.0/20"}],  # type: ignore[misc]
         "private_ip_google_access": False,
     }
     done = changes("gcp_subnetwork", **more)
@@ -234,11 +231,7 @@ MACHINE: dict[str, Any] = {
     "name": "vm",
     "zone": ZONE,
     "machine_type": "e2-standard-2",
-    "disk": {
-        "size_gb": 20,
-        "type": "pd-balanced",
-        "source_image": "projects/debian-cloud/global/images/family/debian-12",
-    },
+    "disk": {"size_gb": 20, "type": "pd-balanced", "source_image": "projects/debian-cloud/global/images/family/debian-12"},
     "network": "n",
     "subnetwork": "s",
     "address": "a",
@@ -420,12 +413,7 @@ def test_what_is_in_a_network_keeps_it_and_all_of_it_goes_in_order(run: Run, cha
     run("gcp_router_nat", **NAT)
     failed = run("gcp_network", **NETWORK, state="absent", wait_timeout=1)
     assert "is busy or still in use after 1 s" in failed["msg"]
-    for module, options in (
-        ("gcp_firewall", RULE),
-        ("gcp_router_nat", NAT),
-        ("gcp_subnetwork", SUBNET),
-        ("gcp_network", NETWORK),
-    ):
+    for module, options in (("gcp_firewall", RULE), ("gcp_router_nat", NAT), ("gcp_subnetwork", SUBNET), ("gcp_network", NETWORK)):
         assert changes(module, **{**options, "state": "absent"})["actions"][0].endswith("(delete)")
 
 
@@ -443,12 +431,7 @@ def test_the_rules_of_a_network_and_an_owner_are_listed_as_patiently_as_anything
 def test_a_plan_of_everything_needs_nothing_to_be_there(google: Simulator, run: Run) -> None:
     """Also when not even the API is enabled: the task that enables it would have run before."""
     google.reset()
-    for module, options in (
-        ("gcp_network", NETWORK),
-        ("gcp_subnetwork", SUBNET),
-        ("gcp_firewall", RULE),
-        ("gcp_router_nat", NAT),
-    ):
+    for module, options in (("gcp_network", NETWORK), ("gcp_subnetwork", SUBNET), ("gcp_firewall", RULE), ("gcp_router_nat", NAT)):
         assert len(run(module, **options, check=True)["actions"]) == 1
         assert run(module, **{**options, "state": "absent"})["changed"] is False
     assert "Enable compute.googleapis.com, which role gcp_project does" in run("gcp_network", **NETWORK)["msg"]

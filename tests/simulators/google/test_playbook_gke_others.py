@@ -12,17 +12,7 @@ import pytest
 import yaml
 
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.play import (
-    DATA_TOO,
-    MANAGEMENT,
-    NO_MACHINE,
-    SETTINGS,
-    Play,
-    failure,
-    hold,
-    left,
-    playground,
-)
+from simulators.google.play import DATA_TOO, MANAGEMENT, NO_MACHINE, SETTINGS, Play, failure, hold, left, playground
 from simulators.google.reader import COMPUTE, GKE, IAM, REGION, Reader
 from simulators.processes import recap
 
@@ -39,10 +29,7 @@ def google(play: Play) -> Simulator:
     return play.google
 
 
-TAINTED = {
-    **MANAGEMENT,
-    "config": {"machine_type": "e2-standard-4", "taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]},
-}
+TAINTED = {**MANAGEMENT, "config": {"machine_type": "e2-standard-4", "taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]}}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "project": ({"muster_gcp_project": ""}, "Nothing is not the ID of a Google Cloud project. Set muster_gcp_project"),
     "region": ({"muster_gcp_region": ""}, "Nothing is not a region. Set muster_gcp_region, such as us-central1"),
