@@ -20,6 +20,7 @@ description:
     of the changes in a cloud. With C(--diff) the differences follow the table instead of their tasks.
   - A permission that AWS refuses is followed by the line of the published policies that gives it.
   - An error is printed once, with the file and line of its task.
+  - A run of a playbook of this collection that is interrupted, by Ctrl-C for example, closes with what goes on in the cluster.
   - With C(-v) it prints what the callback plugin P(ansible.builtin.default#callback) prints.
 requirements:
   - enabled in C(ansible.cfg), with C(stdout_callback = muster.ml.brief)
@@ -28,18 +29,22 @@ extends_documentation_fragment:
   - result_format_callback
 """
 
+import atexit
+import os
+import sys
 import time
 import typing as t
 from pathlib import Path
 
-from ansible import constants
+from ansible import constants, context
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
 from ansible_collections.muster.ml.plugins.plugin_utils._rows import parts, rows
 
-_POLICIES = Path(__file__).resolve().parents[2] / "playbooks" / "files" / "eks-policies"
+_COLLECTION = Path(__file__).resolve().parents[2]
+_POLICIES = _COLLECTION / "playbooks" / "files" / "eks-policies"
 _PACE = 30.0  # seconds between two lines of a task that tries again
 _NOT_PRINTED = ("display_ok_hosts", "display_skipped_hosts")
 _MESSAGES = ("debug", "ansible.builtin.debug")
@@ -68,6 +73,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._unchanged: set[str] = set()  # tasks since the last line
         self._works = False
         self._tried: dict[tuple[str, str], float] = {}  # task and host: when it was last reported
+        self._process = 0  # of a run that has begun and not ended
         self._plan: dict[str, list[str]] = {}  # by action
         self._diffs: list[t.Any] = []  # results of check mode whose differences follow the table
 
@@ -81,6 +87,23 @@ class CallbackModule(Default):  # type: ignore[misc]
         if k == "show_task_path_on_failure" and not self._is_verbose:
             return True
         return super().get_option(k, hostvars)
+
+    def v2_playbook_on_start(self, playbook: t.Any) -> None:
+        super().v2_playbook_on_start(playbook)
+        if Path(playbook._file_name).resolve().is_relative_to(_COLLECTION):
+            self._process = os.getpid()
+            atexit.register(self._print_interrupted)
+
+    def _print_interrupted(self) -> None:
+        """Print what goes on without this run, which ends without statistics. Processes of tasks inherit the call, and do not make it."""
+        if self._process != os.getpid():
+            return
+        inventory = "".join(f" -i {source}" for source in context.CLIARGS.get("inventory") or ())
+        command = f"{sys.argv[0]}{inventory} muster.ml"
+        self._display.display(
+            "Interrupted. What was created stays, and trainings go on in the cluster. The same command continues where this run ended.\n"
+            f"    see what is there:         {command}.status\n    remove it, data excepted:  {command}.teardown"
+        )
 
     # Plays
 
@@ -101,6 +124,7 @@ class CallbackModule(Default):  # type: ignore[misc]
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         self._end_play()
         self._print_plan()
+        self._process = 0
         super().v2_playbook_on_stats(stats)
 
     def _end_play(self) -> None:
@@ -135,8 +159,8 @@ class CallbackModule(Default):  # type: ignore[misc]
                     place = "/".join(filter(None, (entry.get("namespace"), str(entry.get("name")))))
                     at_risk = action in ("recreate", "delete") and entry.get("kind") in _DATA
                     self._plan.setdefault(action, []).append(f"{before}{entry.get('kind')} {place}{' (its data, too)' if at_risk else ''}")
-            if part.get("changed"):
-                self._plan.setdefault(_CLOUD, []).extend(f"{before}{action}" for action in part.get("actions") or ())
+            if actions := part.get("actions"):
+                self._plan.setdefault(_CLOUD, []).extend(f"{before}{action}" for action in actions)
 
     def _print_plan(self) -> None:
         if self._plan:
@@ -147,8 +171,8 @@ class CallbackModule(Default):  # type: ignore[misc]
                     self._display.display(f"    {action:<9} {line}", color=constants.COLOR_CHANGED)
                 if len(lines) > _LINES:
                     self._display.display(f"    {action:<9} and {len(lines) - _LINES} more", color=constants.COLOR_CHANGED)
-        self._last_task_banner = None
         for result in self._diffs:
+            self._last_task_banner = result._task._uuid  # no heading: each difference names its object
             super().v2_on_file_diff(result)
 
     # Tasks

@@ -46,11 +46,7 @@ def fleet(theirs: Theirs, servers: tuple[Server, ...], **variables: Any) -> dict
 
 
 def write_fleet(theirs: Theirs, hosts: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    children = {
-        "muster_clusters": {"hosts": hosts},
-        "webservers": {"hosts": {"web1": {}}},
-        "local": {"hosts": {"old": {}}},
-    }
+    children = {"muster_clusters": {"hosts": hosts}, "webservers": {"hosts": {"web1": {}}}, "local": {"hosts": {"old": {}}}}
     theirs.write("inventory/hosts.yml", {"all": {"children": children}})
     return hosts
 
@@ -201,11 +197,7 @@ def test_a_variable_that_does_not_exist_stops_all(theirs: Theirs, servers: tuple
     assert "etcd_data_dir" not in theirs.told
     assert [server.requests for server in servers] == [[], []]
     assert theirs.play("muster.ml.status", muster_ignored_variables=["elastic_*"]) == 0, theirs.output
-    play = {
-        "hosts": "muster_clusters",
-        "gather_facts": False,
-        "tasks": [{"ansible.builtin.ping": {}, "register": "elastic_answer"}],
-    }
+    play = {"hosts": "muster_clusters", "gather_facts": False, "tasks": [{"ansible.builtin.ping": {}, "register": "elastic_answer"}]}
     path.unlink()
     theirs.write("own.yml", [play, {"import_playbook": "muster.ml.status"}])
     assert theirs.play("own.yml") == 0, theirs.output

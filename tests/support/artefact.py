@@ -80,8 +80,4 @@ def faults(artefact: Path, collection: Path) -> list[str]:
         for link in _LINK.findall(page.read_text(encoding="utf-8"))
         if not (page.parent / link).exists()
     ]
-    return [
-        *(f"{name} is no source file" for name in sorted(packed - known)),
-        *(f"{name} is missing" for name in sorted(missing)),
-        *dead,
-    ]
+    return [*(f"{name} is no source file" for name in sorted(packed - known)), *(f"{name} is missing" for name in sorted(missing)), *dead]

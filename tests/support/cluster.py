@@ -76,13 +76,7 @@ WAITED_FOR = frozenset({"/api/v1/nodes"})
 # Each model that is uploaded asks which pods serve it, and which one is its store.
 ASKED_BY_EACH = {"triton_model": re.compile(r"/pods\?labelSelector=[^&]*%2Fname%3D(triton|object-store)$")}
 # Under the names of what is published: what somebody's cluster would pull.
-STAND_INS = [
-    "published-nats",
-    "published-nats-operator",
-    "published-pushgateway",
-    "published-pytorch",
-    "published-persia",
-]
+STAND_INS = ["published-nats", "published-nats-operator", "published-pushgateway", "published-pytorch", "published-persia"]
 # The local cluster and the code that all scenarios run.
 PLUGINS = ("plugins/*", "roles/local_cluster/*", "roles/local_images/*", "tests/images/*", "meta/*")
 CANARY = f"canary-{secrets.token_hex(16)}"

@@ -145,25 +145,16 @@ def like(name: str) -> re.Pattern[str]:
 @pytest.mark.parametrize(
     ("lie", "told"),
     [
-        (
-            "- muster.ml.training_statefulset:\n    name: a\n    extended_resources: {}",
-            "has no option extended_resources",
-        ),
+        ("- muster.ml.training_statefulset:\n    name: a\n    extended_resources: {}", "has no option extended_resources"),
         ("- muster.ml.training_statefulset:\n    replicas: 2", "needs the option name"),
         ("- muster.ml.training_statefulset:\n    name: a\n    replicas: eight", "'eight' is no int"),
         ("- muster.ml.training_statefulset:\n    name: a\n    state: gone", "'gone' is none of"),
         ("- muster.ml.training_stateful_set:\n    name: a", "no module muster.ml.training_stateful_set"),
         ("- apply:\n    src: a", "no module is named in full"),
         ("- hosts: all\n  roles:\n    - role: muster.ml.persiaa", "no role muster.ml.persiaa"),
-        (
-            "- hosts: all\n  roles:\n    - role: muster.ml.persia\n      persia_nodes: 2",
-            "reads no variable persia_nodes",
-        ),
+        ("- hosts: all\n  roles:\n    - role: muster.ml.persia\n      persia_nodes: 2", "reads no variable persia_nodes"),
         ("- hosts: all\n  vars: {persia_wait_for: sometimes}", "'sometimes' is none of"),
-        (
-            "- hosts: all\n  tasks:\n    - ansible.builtin.include_role: {name: muster.ml.persia, tasks_from: x}",
-            "no entry point x",
-        ),
+        ("- hosts: all\n  tasks:\n    - ansible.builtin.include_role: {name: muster.ml.persia, tasks_from: x}", "no entry point x"),
         ("- import_playbook: muster.ml.everything", "no playbook muster.ml.everything"),
         ("elastic_replicas: two", "'two' is no int"),
         ("elastic_workers: 2", "nothing reads the variable elastic_workers"),
@@ -220,10 +211,7 @@ def test_a_wrong_command_is_found(lie: str, told: str) -> None:
         ("[a](nowhere.md)", lambda text: list(words.dead_links(page(text), all_pages()))),
         ("[a](architecture.md#nowhere)", lambda text: list(words.dead_links(page(text), all_pages()))),
         ("It has eight methods.", lambda text: list(words.counts(page(text)))),
-        (
-            "one two three four five six seven eight nine ten a b c.",
-            lambda text: words.said_twice([page(text), page(text, "b.md")]),
-        ),
+        ("one two three four five six seven eight nine ten a b c.", lambda text: words.said_twice([page(text), page(text, "b.md")])),
     ],
 )
 def test_a_wrong_word_is_found(lie: str, found: object) -> None:

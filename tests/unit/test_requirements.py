@@ -19,13 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "plugins"
 MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 # What is installed by another name than it is imported by, or comes with something else.
-INSTALLED_AS = {
-    "ansible": "ansible-core",
-    "grpc": "grpcio",
-    "jinja2": "ansible-core",
-    "nacl": "PyNaCl",
-    "yaml": "PyYAML",
-}
+INSTALLED_AS = {"ansible": "ansible-core", "grpc": "grpcio", "jinja2": "ansible-core", "nacl": "PyNaCl", "yaml": "PyYAML"}
 # What the collections that we build on need besides.
 NEEDED_BY_COLLECTION = {
     "amazon.aws": {"boto3", "botocore"},

@@ -102,7 +102,7 @@ def _check_privacy(found: Connection) -> None:
     if found.url.scheme == "https" or found.credentials == Fixed() or proxy.is_loopback(found.url.hostname or ""):
         return
     raise InvalidInput(
-        f"The server {found.server} ({found.source}) is asked without TLS, and everybody on the way could read the credentials.",
+        f"The server {found.server} ({found.source}) is asked without TLS, and every host on the way could read the credentials.",
         hint="Use https://. kubectl leaves the credentials out, which Muster does not do silently.",
     )
 

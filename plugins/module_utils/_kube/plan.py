@@ -409,7 +409,7 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Planne
             desired,
             live,
             "unchanged",
-            "existed already with all desired fields; it stays somebody else's",
+            "existed already with all desired fields; it keeps its owner",
             ours=False,
         )
     more = f" and {len(differ) - _NAMED} more fields" if len(differ) > _NAMED else ""

@@ -100,7 +100,7 @@ class Deletion:
             if item is None:
                 return deleted  # deleted since it was read, or by our own request whose answer was lost
             if item["metadata"].get("uid") != uid:
-                return Change(ref, "kept", "was created again by somebody meanwhile")
+                return Change(ref, "kept", "was created again by another client meanwhile")
             if item["metadata"].get("deletionTimestamp") and self.ownership.matches(item):
                 facts.note_deleted(item)
                 return Change(ref, "unchanged", "is being deleted already")
@@ -111,7 +111,7 @@ class Deletion:
                 facts.note_deleted(item)
                 return deleted
             item = self.cluster.get(ref)
-        return Change(ref, "kept", "somebody keeps changing it, so it is never as it was judged")
+        return Change(ref, "kept", "another client keeps changing it, so it is never as it was judged")
 
     def _delete(self, ref: Ref, item: Manifest) -> bool:
         """Delete the object if it is still as it was judged; False if it is not."""

@@ -91,7 +91,7 @@ class Writer:
         nothing = {"apiVersion": step.ref.api_version, "kind": step.ref.kind, "metadata": metadata}
         self.cluster.apply(nothing, dry_run=False, manager=ours)
         raise Conflict(
-            f"{step.ref} was made by somebody else ({', '.join(others)}) at the same moment, and is left as it was.",
+            f"{step.ref} was made by another client ({', '.join(others)}) at the same moment, and is left as it was.",
             ref=step.ref, managers=others, hint="Run again to compare it with the desired object.",
         )  # fmt: skip
 
@@ -283,7 +283,7 @@ class Writer:
         known = live["metadata"]
         if not self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=known.get("uid"),
                                    resource_version=known.get("resourceVersion")):  # fmt: skip
-            raise Conflict(f"{step.ref} was changed by somebody before it could be recreated.", ref=step.ref,
+            raise Conflict(f"{step.ref} was changed by another client before it could be recreated.", ref=step.ref,
                            hint="Nothing was deleted. Run again.")  # fmt: skip
         wait_until(
             self.cluster,

@@ -107,8 +107,6 @@ class Desired:
     """The number of pods with which it begins, where that may be less."""
     suspended: bool = False
     """Whether its pods are not to be created now."""
-    keep_pods: bool = False
-    """Whether to keep pods that an ended training does not need."""
     results_pattern: re.Pattern[str] | None = None
     made_once: Sequence[Ref] = ()
     """Objects with a generated value, which a training keeps as long as it lives: of two first runs at once, one makes them."""

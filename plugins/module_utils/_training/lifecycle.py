@@ -218,8 +218,6 @@ def _wait_and_release(request: Request, desired: Desired, before: Observed, repo
 
 def _release_resources(request: Request, desired: Desired, observed: Observed, report: Report) -> Report:
     """Release objects that an ended training does not need. The report lists each object once: if created and scaled down, as created."""
-    if desired.keep_pods:
-        return report
     backend, after = desired.backend, Report()
     if backend.scaled_down:
         after.merge(_apply(request, desired, backend.scaled_down(desired.objects)))

@@ -133,3 +133,20 @@ def test_a_missing_permission_is_followed_by_the_line_that_gives_it(tmp_path: Pa
     named = [line for line in lines if "(statement " in line]
     assert len(named) == 1
     assert named[0].startswith(f"    ec2:CreateVpc: {ROOT}/playbooks/files/eks-policies/apply.json, line ")
+
+
+@pytest.mark.parametrize(("playbook", "told"), [("site.yml", 1), ("playbooks/teardown.yml", 1), ("/elsewhere/site.yml", 0)])
+def test_an_interrupted_run_tells_what_goes_on(monkeypatch: pytest.MonkeyPatch, playbook: str, told: int) -> None:
+    plugin, lines, at_exit = brief.CallbackModule(), list[str](), list[t.Callable[[], None]]()
+    monkeypatch.setattr(plugin, "_display", SimpleNamespace(verbosity=0, display=lambda line, **_: lines.append(line)))
+    monkeypatch.setattr(brief.atexit, "register", at_exit.append)
+    monkeypatch.setattr(brief.context, "CLIARGS", {"inventory": ("/my/inventory",), "check": False})
+    plugin.v2_playbook_on_start(SimpleNamespace(_file_name=str(ROOT / playbook)))
+    assert len(at_exit) == told
+    for tell in at_exit:
+        tell()
+    assert ["-i /my/inventory muster.ml.status" in line for line in lines] == [True] * told
+    plugin._process = os.getpid() + 1  # a process of a task
+    for tell in at_exit:
+        tell()
+    assert len(lines) == told
