@@ -244,7 +244,7 @@ class _Run:
         shared = {ref: item for ref, item in shared_namespaces(self.cluster, options.owner).items() if ref not in refs}
         check = options.check or lease is None
         ownership = Ownership(options.owner, namespaces=self._reached(refs))
-        deletion = Deletion(self.cluster, ownership, check, "delete_data", options.delete_data, options.parallel, clock=options.clock)
+        deletion = Deletion(self.cluster, ownership, check, options.delete_data, options.parallel, clock=options.clock)
         pruned = deletion.remove(found, uids).merge(deletion.release(shared))
         if lease is None and pruned.changed and not options.check:
             with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far

@@ -245,8 +245,8 @@ class Writer:
             raise immutable from refusal
         # ``recreate`` does not allow deleting data: it says nothing about what an object contains.
         facts = DeletionFacts(
-            self.cluster,
-            Ownership(self.options.owner, others=self.options.force_conflicts, unowned=True),
+            cluster=self.cluster,
+            ownership=Ownership(self.options.owner, others=self.options.force_conflicts, unowned=True),
             desired=(),
             delete_data=False,
             clock=self.options.clock,
