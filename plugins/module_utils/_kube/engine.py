@@ -88,10 +88,7 @@ def apply_objects(
     run = _Run(cluster, options)
     steps = make_plan(cluster, objects := list(objects), options)
     if prune and not steps:
-        raise InvalidInput(
-            f"prune with no objects at all would delete everything of {owner_text(owner)}.",
-            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
-        )
+        raise _no_objects(owner)
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
@@ -102,6 +99,13 @@ def apply_objects(
         run.wait_ready(steps, report, wait_timeout, predicates)
     report.warnings += cluster.warnings()
     return report
+
+
+def _no_objects(owner: str) -> InvalidInput:
+    return InvalidInput(
+        f"prune with no objects at all would delete everything of {owner_text(owner)}.",
+        hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,7 +45,7 @@ _WEBHOOK_PATIENCE = 30.0
 
 
 Outcome = tuple[Change, t.Union[Manifest, None]]  # noqa: UP007 -- Ansible's pylint refuses the other form in an alias
-"""What was done to an object, and the object as it is (or would be) stored."""
+"""The change of an object, and the object as it is (or would be) stored."""
 
 
 @dataclasses.dataclass(frozen=True)
