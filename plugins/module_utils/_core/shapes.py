@@ -121,7 +121,14 @@ def problems(value: t.Any, shape: Shape, path: str) -> t.Iterator[str]:
     if value is None or shape is object:
         return
     if isinstance(shape, Each | dict):
-        yield from _mapping_problems(value, shape, path)
+        if not isinstance(value, dict):
+            yield f"{path} is not a mapping but {type(value).__name__}"
+            return
+        for key, item in value.items():
+            if item is None and isinstance(shape, Each) and shape.shape is not object:
+                yield f"{path}.{key} is null"
+            below = shape.shape if isinstance(shape, Each) else shape.get(key, object)
+            yield from problems(item, below, f"{path}.{key}" if path else str(key))
     elif isinstance(shape, list):
         if not isinstance(value, list):
             yield f"{path} is not a list but {type(value).__name__}"
@@ -138,17 +145,6 @@ def problems(value: t.Any, shape: Shape, path: str) -> t.Iterator[str]:
     elif isinstance(value, bool) or not isinstance(value, shape):
         quotes = "; put it in quotes" if shape is str and not isinstance(value, dict | list) else ""
         yield f"{path} is not {_NAMES[shape]} but {type(value).__name__}{quotes}"
-
-
-def _mapping_problems(value: t.Any, shape: Each | dict[str, Shape], path: str) -> t.Iterator[str]:
-    if not isinstance(value, dict):
-        yield f"{path} is not a mapping but {type(value).__name__}"
-        return
-    for key, item in value.items():
-        if item is None and isinstance(shape, Each) and shape.shape is not object:
-            yield f"{path}.{key} is null"
-        below = shape.shape if isinstance(shape, Each) else shape.get(key, object)
-        yield from problems(item, below, f"{path}.{key}" if path else str(key))
 
 
 def of_manifest(manifest: t.Mapping[str, t.Any]) -> list[str]:

@@ -36,7 +36,7 @@ from .._core.sensitive import Sensitive
 from . import answers, headers, kinds, redact, tls, tunnel
 from .credentials import RequestAuth
 from .kubeconfig import Connection, Params, load
-from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind
+from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind, ref_of
 
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -506,14 +506,12 @@ class HttpCluster:
         return self._list(api_version, kind, namespace, label_selector, _METADATA, limit)
 
     def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER) -> Manifest:
-        metadata = manifest["metadata"]
-        ref = Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
+        ref = ref_of(manifest)
         query = {"fieldManager": manager, "force": str(force_conflicts).lower(), "fieldValidation": "Strict"}
         return self._object("PATCH", ref, _with_dry_run(query, dry_run), manifest, verb="apply", content_type=_APPLY)
 
     def create(self, manifest: Manifest, *, dry_run: bool, manager: str = FIELD_MANAGER) -> Manifest:
-        metadata = manifest["metadata"]
-        ref = Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
+        ref = ref_of(manifest)
         query = _with_dry_run({"fieldManager": manager, "fieldValidation": "Strict"}, dry_run)
         path = _path(ref.api_version, self._served(ref.api_version, ref.kind), ref.namespace)
         answer = self._http.call("POST", path, query, manifest)

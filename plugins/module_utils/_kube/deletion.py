@@ -124,6 +124,7 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
     return generated or ref.group_kind in DATA_KINDS
 
 
+@dataclasses.dataclass(kw_only=True)
 class DeletionFacts:
     """Reads the facts about each object before it is deleted.
 
@@ -131,18 +132,15 @@ class DeletionFacts:
     ``used``: objects that others use. ``leaving``: owners whose objects go as well.
     """
 
-    def __init__(self, cluster: Cluster, ownership: Ownership, *, desired: t.Container[str], delete_data: bool,
-                 beyond: t.Mapping[Ref, str] | None = None, used: t.Mapping[Ref, Use] | None = None,
-                 leaving: t.Collection[str] = (), clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
-        self._beyond = beyond or {}
-        self._cluster = cluster
-        self._ownership = ownership
-        self._desired = desired
-        self._delete_data = delete_data
-        self._used = used or {}
-        self._leaving = leaving
-        self._clock = clock
-        self._going: set[str | None] = set()
+    cluster: Cluster
+    ownership: Ownership
+    desired: t.Container[str]
+    delete_data: bool
+    beyond: t.Mapping[Ref, str] = dataclasses.field(default_factory=dict)
+    used: t.Mapping[Ref, Use] = dataclasses.field(default_factory=dict)
+    leaving: t.Collection[str] = ()
+    clock: Clock = SYSTEM_CLOCK
+    _going: set[str | None] = dataclasses.field(default_factory=set)
 
     def note_deleted(self, item: Manifest) -> None:
         """Note that an object is deleted, so that it does not keep its namespace or definition from deletion."""
@@ -150,22 +148,22 @@ class DeletionFacts:
 
     @functools.cached_property
     def _kinds(self) -> Kinds:
-        return self._cluster.kinds()
+        return self.cluster.kinds()
 
     def candidate(self, ref: Ref, item: Manifest) -> Candidate:
         """The facts about an object as it is now, for the rules of deletion."""
-        use = self._used.get(ref, Use())
+        use = self.used.get(ref, Use())
         known = Candidate(
             str(ref),
-            marked=self._ownership.matches(item),
+            marked=self.ownership.matches(item),
             other=owner_text(owner_on(item)),
-            recorded=self._ownership.has_record(item),
-            needed="is desired under another name" if item["metadata"].get("uid") in self._desired else use.needed,
+            recorded=self.ownership.has_record(item),
+            needed="is desired under another name" if item["metadata"].get("uid") in self.desired else use.needed,
             unknown=use.unknown,
-            beyond=self._beyond.get(ref, ""),
+            beyond=self.beyond.get(ref, ""),
             data="holds data" if holds_data(ref, item) else "",
         )
-        stays_anyway = known.beyond or (known.data and not self._delete_data)
+        stays_anyway = known.beyond or (known.data and not self.delete_data)
         if stays_anyway or not known.marked or not known.recorded or known.needed or known.unknown:
             return known
         if ref.group_kind == NAMESPACE:
@@ -174,7 +172,7 @@ class DeletionFacts:
 
     def _with_contents(self, known: Candidate, ref: Ref) -> Candidate:
         """Deleting a namespace deletes everything in it."""
-        found, unseen = namespace_contents(self._cluster, ref.name, self._clock)
+        found, unseen = namespace_contents(self.cluster, ref.name, self.clock)
         others = [item for item in found if not self._goes(item)]
         named = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""
@@ -185,7 +183,7 @@ class DeletionFacts:
         )
 
     def _goes(self, item: Manifest) -> bool:
-        return item["metadata"].get("uid") in self._going or is_of(item, self._leaving)
+        return item["metadata"].get("uid") in self._going or is_of(item, self.leaving)
 
     def _with_instances(self, known: Candidate, ref: Ref) -> Candidate:
         """Deleting a definition deletes all objects of its kind."""
@@ -195,7 +193,7 @@ class DeletionFacts:
         found: dict[str, Manifest] = {}
         for api_version, kind in kinds:
             try:
-                items = self._cluster.list_metadata(api_version, kind)
+                items = self.cluster.list_metadata(api_version, kind)
             except MusterError as exc:
                 return dataclasses.replace(known, unknown=f"whether objects of its kind exist: {exc.message.rstrip('.')}")
             found.update({str(ref_of(item)): item for item in items if not self._goes(item)})

@@ -88,10 +88,7 @@ def apply_objects(
     run = _Run(cluster, options)
     steps = make_plan(cluster, objects := list(objects), options)
     if prune and not steps:
-        raise InvalidInput(
-            f"prune with no objects at all would delete everything of {owner_text(owner)}.",
-            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
-        )
+        raise _no_objects(owner)
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
@@ -102,6 +99,13 @@ def apply_objects(
         run.wait_ready(steps, report, wait_timeout, predicates)
     report.warnings += cluster.warnings()
     return report
+
+
+def _no_objects(owner: str) -> InvalidInput:
+    return InvalidInput(
+        f"prune with no objects at all would delete everything of {owner_text(owner)}.",
+        hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,7 +248,7 @@ class _Run:
         shared = {ref: item for ref, item in shared_namespaces(self.cluster, options.owner).items() if ref not in refs}
         check = options.check or lease is None
         ownership = Ownership(options.owner, namespaces=self._reached(refs))
-        deletion = Deletion(self.cluster, ownership, check, "delete_data", options.delete_data, options.parallel, clock=options.clock)
+        deletion = Deletion(self.cluster, ownership, check, options.delete_data, options.parallel, clock=options.clock)
         pruned = deletion.remove(found, uids).merge(deletion.release(shared))
         if lease is None and pruned.changed and not options.check:
             with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far

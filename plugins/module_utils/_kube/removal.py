@@ -36,12 +36,11 @@ _TRIES = 5
 
 @dataclasses.dataclass(frozen=True)
 class Deletion:
-    """The options of deletion in this call. ``option`` names the option that allows deleting data; ``data`` is its value."""
+    """The options of deletion in this call. ``data``: whether data may be deleted, too."""
 
     cluster: Cluster
     ownership: Ownership
     check: bool
-    option: str
     data: bool
     parallel: int = PARALLEL
     wait_gone: t.Callable[[dict[Ref, Manifest | None]], None] | None = None
@@ -52,7 +51,7 @@ class Deletion:
         """Delete these, last wave first, except what must stay; ``desired`` are the uids of objects that stay in any case."""
         used, warnings = self._used(live)
         report = Report(warnings=warnings)
-        facts = DeletionFacts(self.cluster, self.ownership, desired=desired, delete_data=self.data,
+        facts = DeletionFacts(cluster=self.cluster, ownership=self.ownership, desired=desired, delete_data=self.data,
                               beyond=self.ownership.beyond(live), used=used, leaving=self.ignore_users_of, clock=self.clock)  # fmt: skip
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(facts, ref, live[ref]), wave, parallel=self.parallel)
@@ -104,7 +103,7 @@ class Deletion:
             if item["metadata"].get("deletionTimestamp") and self.ownership.matches(item):
                 facts.note_deleted(item)
                 return Change(ref, "unchanged", "is being deleted already")
-            why = why_kept(facts.candidate(ref, item), data_option=self.option, delete_data=self.data)
+            why = why_kept(facts.candidate(ref, item), data_option="delete_data", delete_data=self.data)
             if why:
                 return Change(ref, "kept", why)
             if self.check or self._delete(ref, item):
@@ -161,7 +160,6 @@ def delete_objects(
         cluster,
         ownership,
         check,
-        "delete_data",
         delete_data,
         parallel,
         wait_gone if wait and not check else None,

@@ -45,7 +45,7 @@ _WEBHOOK_PATIENCE = 30.0
 
 
 Outcome = tuple[Change, t.Union[Manifest, None]]  # noqa: UP007 -- Ansible's pylint refuses the other form in an alias
-"""What was done to an object, and the object as it is (or would be) stored."""
+"""The change of an object, and the object as it is (or would be) stored."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,8 +245,8 @@ class Writer:
             raise immutable from refusal
         # ``recreate`` does not allow deleting data: it says nothing about what an object contains.
         facts = DeletionFacts(
-            self.cluster,
-            Ownership(self.options.owner, others=self.options.force_conflicts, unowned=True),
+            cluster=self.cluster,
+            ownership=Ownership(self.options.owner, others=self.options.force_conflicts, unowned=True),
             desired=(),
             delete_data=False,
             clock=self.options.clock,

@@ -226,15 +226,6 @@ def volumes_and_mounts(settings: PodSettings, claims: Sequence[str] = ()) -> tup
     return volumes, mounts
 
 
-def _check(settings: PodSettings) -> None:
-    if settings.image_pull_policy not in _PULL_POLICIES:
-        raise InvalidInput(f"image_pull_policy: '{settings.image_pull_policy}' is unknown.", f"One of {', '.join(_PULL_POLICIES)}.")
-    if any(character.isspace() for character in settings.image):
-        raise InvalidInput(f"image: '{settings.image}' holds white space.")
-    if settings.termination_grace_period_seconds is not None:
-        check_count(settings.termination_grace_period_seconds, "termination_grace_period_seconds")
-
-
 def pod_template(
     settings: PodSettings,
     *,
@@ -246,7 +237,12 @@ def pod_template(
     claims: Sequence[str] = (),
 ) -> Manifest:
     """A pod template of one main container; ENV comes before the user's own."""
-    _check(settings)
+    if settings.image_pull_policy not in _PULL_POLICIES:
+        raise InvalidInput(f"image_pull_policy: '{settings.image_pull_policy}' is unknown.", f"One of {', '.join(_PULL_POLICIES)}.")
+    if any(character.isspace() for character in settings.image):
+        raise InvalidInput(f"image: '{settings.image}' holds white space.")
+    if settings.termination_grace_period_seconds is not None:
+        check_count(settings.termination_grace_period_seconds, "termination_grace_period_seconds")
     volumes, mounts = volumes_and_mounts(settings, claims)
     pod_security, own = settings.pod_security_context, {"matchLabels": dict(selector)}
     main = {"name": container, **_container(settings, env), **compact({"volumeMounts": mounts})}

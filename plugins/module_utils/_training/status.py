@@ -292,22 +292,18 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
     """The state of the ranks of a workload."""
     metadata = workload["metadata"]
     labels = metadata.get("labels") or {}
+    # A Job does not count these exit codes towards its backoffLimit.
+    rules = (workload["spec"].get("podFailurePolicy") or {}).get("rules") or []
+    ignored = [rule.get("onExitCodes") or {} for rule in rules if rule.get("action") == "Ignore"]
     group = GroupStatus(
         name=labels.get(LABEL_GROUP) or metadata["name"],
         role=labels.get(LABEL_ROLE, ""),
         kind=workload["kind"],
         desired=form.desired_replicas(workload),
         ranks=ranks_of(pods),
-        expected_exit_codes=_expected_exit_codes(workload),
+        expected_exit_codes=frozenset(code for on in ignored if on.get("operator") == "In" for code in on.get("values") or []),
     )
     return _judge_job(group, workload) if form.ends else judge_group(group)
-
-
-def _expected_exit_codes(workload: Manifest) -> frozenset[int]:
-    """The exit codes that a Job does not count towards its backoffLimit."""
-    rules = (workload["spec"].get("podFailurePolicy") or {}).get("rules") or []
-    ignored = (rule.get("onExitCodes") or {} for rule in rules if rule.get("action") == "Ignore")
-    return frozenset(code for on in ignored if on.get("operator") == "In" for code in on.get("values") or [])
 
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:

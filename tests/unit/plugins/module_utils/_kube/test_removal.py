@@ -69,7 +69,7 @@ def test_what_somebody_else_deleted_first_is_deleted(cluster: FakeCluster, monke
 def test_what_is_desired_under_another_name_stays_whatever_its_record_says(cluster: FakeCluster) -> None:
     apply(cluster, config())
     live = cluster.stored("ConfigMap", "a", "default") or {}
-    deletion = Deletion(cluster, Ownership(OWNER), check=False, option="delete_data", data=True)
+    deletion = Deletion(cluster, Ownership(OWNER), check=False, data=True)
     report = deletion.remove({ref_of(live): live}, desired={live["metadata"]["uid"]})
     assert [(change.action, change.reason) for change in report.changes] == [("kept", "is desired under another name")]
 
