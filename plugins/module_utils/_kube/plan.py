@@ -39,7 +39,7 @@ from .objects import (
 )
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
-from .served import Promised, accounts_among, namespaced_kinds, namespaces_among
+from .served import Promised, namespaced_kinds, namespaces_among, objects_among
 from .tokens import lost_tokens
 
 if t.TYPE_CHECKING:
@@ -97,12 +97,14 @@ class ApplyOptions:
     adopt: bool = False
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
     promised: Promised | None = None
-    """Kinds, namespaces and accounts that check mode counts as existing; None for our own objects, for which roles may create them."""
+    """What check mode counts as existing; None for our own objects, for which roles may create kinds, namespaces and accounts."""
+    references: Promised | None = None
+    """What check mode counts as existing of the objects that pods name (references.py); None where these are not checked."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
 
     @property
     def expected(self) -> Promised | None:
-        """The kinds, namespaces and accounts that count as existing already; None: any."""
+        """What counts as existing already; None: anything."""
         return self.promised if self.check else Promised()
 
     @property
@@ -136,8 +138,9 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     raise_overtaken(failures)
     raise_all([*failures, *_lost_tokens(cluster, steps, namespaces, options)])
     steps = run_all_or_raise(lambda step: _asked_again(cluster, step, options), steps, parallel=options.parallel)
-    if options.check and options.promised is not None:
-        options.promised.add(desired)
+    for promised in (options.promised, options.references):
+        if options.check and promised is not None:
+            promised.add(desired)
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
 
 
@@ -146,7 +149,7 @@ def _lost_tokens(cluster: Cluster, steps: list[PlannedObject], namespaces: _Name
     if options.expected is None:
         return []
     created = [step.desired for step in steps if step.verdict == "create" and namespaces.is_known(step.ref.namespace)]
-    coming = accounts_among(step.desired for step in steps) | options.expected.accounts
+    coming = objects_among(step.desired for step in steps) | options.expected.objects
     return lost_tokens(cluster, created, coming, check=options.check, parallel=options.parallel)
 
 

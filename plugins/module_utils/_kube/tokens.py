@@ -27,19 +27,17 @@ _OF_EVERY_NAMESPACE = "default"
 def lost_tokens(
     cluster: Cluster,
     created: t.Iterable[Manifest],
-    coming: t.Container[tuple[str | None, str]],
+    coming: t.Container[tuple[str, str, str]],
     *,
     check: bool,
     parallel: int,
 ) -> list[NotFound]:
     """An error for each of the objects to create that Kubernetes would delete at once, for want of its account.
 
-    ``coming``: accounts that will be there, by namespace and name. The API server takes such a Secret without a word, also in a dry run:
+    ``coming``: objects that will be there, as Promised has them. The API server takes such a Secret without a word, also in a dry run:
     a controller deletes it (pkg/controller/serviceaccount/tokens_controller.go).
     """
-    asked = {
-        ref_of(item): account for item in created if (account := _account_of(item)) and (account.namespace, account.name) not in coming
-    }
+    asked = {ref_of(item): account for item in created if (account := _account_of(item)) and account.key not in coming}
     found, failures = run_all(lambda account: (account, cluster.get(account)), list(dict.fromkeys(asked.values())), parallel=parallel)
     # Who may not read accounts may still create such a Secret.
     raise_all([exc for exc in failures if not isinstance(exc, Forbidden)])

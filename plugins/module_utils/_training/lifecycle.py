@@ -18,6 +18,7 @@ from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
 from .._kube.objects import POD, Manifest, Ref, annotations_of, ref_of
+from .._kube.references import require
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
@@ -58,6 +59,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         room.require(request, desired, before, again=again)
     stopped = Report()
     if again:
+        for caveat in require(request.cluster, desired.objects, desired.objects, request.promised):
+            request.warn(caveat)
         stopped = _stop(request, desired, before)
     elif before.exists:
         for warning in desired.backend.warnings(before) if desired.backend.warnings else ():
@@ -119,6 +122,7 @@ def _apply(request: Request, desired: Desired, objects: Sequence[Manifest], made
         adopt=request.adopt,
         force_conflicts=request.force_conflicts,
         recreate=request.recreate,
+        references=request.promised,
         made_of=made_of,
         on_progress=request.progress,
     )
