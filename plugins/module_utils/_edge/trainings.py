@@ -31,6 +31,7 @@ LIFE: Spec = {
     "wait": {"type": "bool", "default": True},
     "wait_for": {"type": "str", "choices": ["completed", "running"], "default": "running"},
     "wait_timeout": {"type": "int", "default": 600},
+    "image_timeout": {"type": "int", "default": 300},
     "preflight": {"type": "bool", "default": Request.preflight},
     "delete_data": {"type": "bool", "default": False},
     "planned": {"type": "dict"},

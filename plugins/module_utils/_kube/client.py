@@ -513,7 +513,8 @@ class HttpCluster:
 
     def create(self, manifest: Manifest, *, dry_run: bool, manager: str = FIELD_MANAGER) -> Manifest:
         metadata = manifest["metadata"]
-        ref = Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
+        # A review has no name.
+        ref = Ref(manifest["apiVersion"], manifest["kind"], metadata.get("name", ""), metadata.get("namespace"))
         query = _with_dry_run({"fieldManager": manager, "fieldValidation": "Strict"}, dry_run)
         path = _path(ref.api_version, self._served(ref.api_version, ref.kind), ref.namespace)
         answer = self._http.call("POST", path, query, manifest)

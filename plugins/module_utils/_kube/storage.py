@@ -29,6 +29,9 @@ _ONE_NODE = {
     "kubernetes.io/gce-pd": "Persistent Disk",
     "pd.csi.storage.gke.io": "Persistent Disk",
 }
+# Those that several nodes can mount at a time: documentation of EFS, Azure Files, Filestore, csi-driver-nfs and CephFS.
+_MANY_NODES = {"efs.csi.aws.com", "file.csi.azure.com", "filestore.csi.storage.gke.io", "nfs.csi.k8s.io",
+               "openshift-storage.cephfs.csi.ceph.com", "rook-ceph.cephfs.csi.ceph.com"}  # fmt: skip
 _MANY = {"ReadWriteMany", "ReadOnlyMany"}
 _ADVICE = "Name a class that can do it (EFS, Filestore, NFS, or local-path on a cluster of role local_cluster)"
 
@@ -64,6 +67,11 @@ def _of_claim(cluster: Cluster, claim: Ref, spec: Manifest, classes: Sequence[Ma
             f"{_ADVICE} in storage_class_name. {there}",
             ref=claim,
         )
+
+
+def is_shared(provisioner: str) -> bool | None:
+    """Whether volumes of this provisioner can be mounted by several nodes at a time (ReadWriteMany); None if that is not known."""
+    return {**dict.fromkeys(_ONE_NODE, False), **dict.fromkeys(_MANY_NODES, True)}.get(provisioner)
 
 
 def class_of(classes: Iterable[Manifest], name: str | None) -> Manifest | None:

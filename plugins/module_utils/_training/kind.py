@@ -49,6 +49,7 @@ class Request:
     force_conflicts: bool = False
     recreate: bool = False
     preflight: bool = True
+    image_timeout: float = 300
     delete_data: bool = False
     world_timeout: float = 0
     remove_finalizer: bool = False

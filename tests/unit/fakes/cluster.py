@@ -205,6 +205,7 @@ class FakeCluster:
         self.server_version = "v1.36.3"
         self.server_warnings: list[str] = []
         self.unknown: list[str] = []
+        self.allows: t.Callable[[Manifest], bool] = lambda _attributes: True
         self._versions = itertools.count(1)
         self._version = 0
 
@@ -329,6 +330,8 @@ class FakeCluster:
 
     def create(self, manifest: Manifest, *, dry_run: bool, manager: str = FIELD_MANAGER) -> Manifest:
         manifest = revealed(manifest)
+        if manifest["kind"] == "SelfSubjectAccessReview":
+            return {**manifest, "status": {"allowed": self.allows(manifest["spec"]["resourceAttributes"])}}
         ref = ref_of(manifest)
         self._note("create", ref, dry_run)
         self._check_place(ref)
