@@ -160,6 +160,7 @@ def test_a_claim_of_an_unknown_class_is_refused(cluster: FakeCluster) -> None:
 
 
 def test_a_claim_needs_a_default_class_or_a_volume(cluster: FakeCluster) -> None:
+    cluster.default_class = False
     assert "the cluster has no default StorageClass" in refusal(cluster, claim())
     volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": {}, "status": {"phase": "Available"}}
     cluster.add(volume)
