@@ -77,8 +77,8 @@ tpus:
   sample: [{type: tpu-v5-lite-podslice, topology: 2x4, nodes: 2}]
 storage_classes:
   description:
-    - Storage classes with name and provisioner, whether each is the default, and whether several nodes can mount its volumes at a time (null
-      if the provisioner is not known).
+    - Storage classes with name and provisioner, whether each is the default, and whether several nodes can mount its volumes at a time
+      (null if the provisioner is not known).
   returned: always
   type: list
   elements: dict

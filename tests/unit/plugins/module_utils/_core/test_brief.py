@@ -61,8 +61,8 @@ def test_a_line_of_progress_names_the_object_and_ends_with_the_cause() -> None:
     image = "registry.nope.example/team/train:1"
     line = in_brief(
         f'Pending: 0 of 2 pods run; digits-0 and 1 more: ImagePullBackOff: Back-off pulling image "{image}": ErrImagePull: failed to pull '
-        f'and unpack image "{image}": failed to resolve reference "{image}": failed to do request: Head "https://{image}": dial tcp: lookup '
-        "registry.nope.example on 10.96.0.10:53: no such host"
+        f'and unpack image "{image}": failed to resolve reference "{image}": failed to do request: Head "https://{image}": dial tcp: '
+        "lookup registry.nope.example on 10.96.0.10:53: no such host"
     )
     assert line.startswith("Pending: 0 of 2 pods run; digits-0 and 1 more")
     assert line.endswith("registry.nope.example on 10.96.0.10:53: no such host")
