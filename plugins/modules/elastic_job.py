@@ -70,6 +70,11 @@ options:
       - A URL is fetched by an init container with the credentials of O(service_account_name) (IRSA, Pod Identity, Workload Identity)
         or of O(script_credentials_secret); without them it must be public. The image needs no client for it, but Python 3.9.
     type: str
+  script_sha256:
+    description:
+      - SHA-256 of O(script) in its bucket, 64 hexadecimal digits. With another content the job fails before the pods meet. Without it
+        whoever may write to the bucket decides what the pods run.
+    type: str
   script_endpoint_url:
     description: Endpoint of the store of O(script) if it is not the cloud's own, such as V(https://minio.example:9000).
     type: str
@@ -321,6 +326,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "max_replicas": {"type": "int"},
     **with_defaults(ElasticJob, nproc_per_node="str", files_path="str", backoff_limit="int", unreachable_toleration_seconds="int"),
     "script": {"type": "str"},
+    "script_sha256": {"type": "str"},
     "script_endpoint_url": {"type": "str"},
     "script_credentials_secret": {"type": "str", "no_log": False},
     "args": groups.WORDS,

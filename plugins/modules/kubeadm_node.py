@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - Runs C(kubeadm init) in the first node, and C(kubeadm join) with a token of a few minutes in every other one, unless that was done.
   - Runs kubeadm again if it was interrupted. Files that it has already created are kept.
+  - Writes the kubeconfig of administrators with a certificate of one year, and again from 90 days before the certificate ends.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -57,6 +58,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.client import conn
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._local import membership
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster, is_initialised
+from ansible_collections.muster.ml.plugins.module_utils._local.kubeconfigs import ends_soon
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -80,11 +82,14 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     if ctx.params["state"] == "absent":
         return {"changed": leave(cluster, node, check=ctx.check), "node": node.name}
     missing = not is_initialised(node)
+    renewed = node.index == 1 and ends_soon(cluster.admin_kubeconfig)
     if missing and not ctx.check:
         ctx.progress(f"kubeadm {'init' if node.index == 1 else 'join'} in {node.name}")
         enter = membership.initialise if node.index == 1 else membership.join
         enter(cluster, node, timeout=ctx.params["timeout"])
-    return {"changed": missing, "node": node.name}
+    if renewed and not ctx.check:
+        membership.write_admin_kubeconfig(cluster, timeout=ctx.params["timeout"])
+    return {"changed": missing or renewed, "node": node.name}
 
 
 def main() -> None:

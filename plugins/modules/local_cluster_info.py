@@ -156,7 +156,7 @@ admin_kubeconfig:
   returned: success
   type: str
 kubeconfig_current:
-  description: True if the user's kubeconfig is the same.
+  description: True if the user's kubeconfig is the same, and its certificate need not be renewed.
   returned: success
   type: bool
 not_ready:

@@ -32,7 +32,8 @@ options:
     description:
       - Path of a JSON file with definitions, as C(rabbitmqctl export_definitions) or C(GET /api/definitions) writes it, on the host that
         the task runs on. Its rows are added to those of the task.
-      - Global parameters, and parameters other than C(vhost-limits), are skipped with a warning.
+      - Parameters other than C(vhost-limits) and operator policies, such as shovels, are skipped with a warning, and the identity of the
+        cluster, C(internal_cluster_id), without one.
     type: path
   vhost:
     description: Name of the vhost of rows that name none, such as those of an export of one vhost.
@@ -147,6 +148,19 @@ options:
       value:
         description: Limits of the vhost, all of them, C(max-connections) and C(max-queues).
         type: dict
+        required: true
+  global_parameters:
+    description: Global parameters, such as C(cluster_name) and those of plugins. They are no vhost's.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the parameter.
+        type: str
+        required: true
+      value:
+        description: Value of the parameter, any JSON, all of it.
+        type: raw
         required: true
   policies:
     description:
@@ -347,7 +361,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.conver
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.plan import Wanted
 
 _SECRETS = {field: {"type": "str", "no_log": True} for field in document.SECRETS}
-_TYPES = {str: "str", bool: "bool", int: "int", dict: "dict", list: "list"}
+_TYPES = {str: "str", bool: "bool", int: "int", dict: "dict", list: "list", type(None): "raw"}
 
 
 def _rows(name: str, kind: document.Kind) -> dict[str, t.Any]:

@@ -17,6 +17,7 @@ from pathlib import Path
 ANSWERS = Path(__file__).with_name("yaml_answers.json")
 NAME = "the-name"
 # Every document is an object, so that kubectl prints it.
+OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}}
 HEAD = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {NAME}}}\n"
 JSON = f'{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "{NAME}"}}, '
 
@@ -36,154 +37,26 @@ _DIGITS = (  # noqa: SIM905
     "1.0e-7 12345678901234567890.5 0x1p-2 0x1.8 1e3.5"
 ).split()
 _DATES = (
-    "2001-12-14",
-    "2001-1-2",
-    "2001-12-14T21:59:43Z",
-    "2001-12-14t21:59:43.10-05:00",
-    "2001-12-14 21:59:43.10",
-    "2001-13-14",
-    "2026-11-21",
-    "12:30",
-    "12:30:45",
-    "1:2:3:4",
-    "190:20:30.15",
-    "22:22",
-    "1.2.3",
-    "1.2.3.4",
-    "10.0.0.0/8",
-    "1-2",
-    "1/2",
-    "1,000",
-    "1 000",
-    "v1",
-    "1a",
-    "1.10.0",
-)
+    "2001-12-14", "2001-1-2", "2001-12-14T21:59:43Z", "2001-12-14t21:59:43.10-05:00", "2001-12-14 21:59:43.10", "2001-13-14",
+    "2026-11-21", "12:30", "12:30:45", "1:2:3:4", "190:20:30.15", "22:22", "1.2.3", "1.2.3.4", "10.0.0.0/8", "1-2", "1/2", "1,000",
+    "1 000", "v1", "1a", "1.10.0",
+)  # fmt: skip
 _STYLES = (
-    '"y"',
-    "'y'",
-    '"1"',
-    "'0x1f'",
-    '""',
-    "''",
-    "'it''s'",
-    '"a\\tb\\n\\u00e9\\x41\\U0001F600\\0"',
-    '"\\/"',
-    '"a\n  b"',
-    "'a\n\n  b'",
-    "a\n  b",
-    "|\n  x\n  y\n",
-    "|-\n  x\n",
-    "|+\n  x\n\n",
-    ">\n  x\n  y\n\n  z\n",
-    ">-\n  x\n   y\n",
-    "|2\n   x\n",
-    "|\n  yes\n",
-    "|\n  1\n",
-    "é☕😀",
-    "'\t'",
-    "!!str 5",
-    "!!str yes",
-    "!!str",
-    "!!int 5",
-    "!!int '5'",
-    "!!int 0x1f",
-    "!!int 1.5",
-    "!!int a",
-    "!!float 5",
-    "!!float 1.5",
-    "!!float a",
-    "!!float .5",
-    "!!bool yes",
-    "!!bool 'on'",
-    "!!bool 5",
-    "!!null ''",
-    "!!null ~",
-    "!!null x",
-    "!!binary aGVsbG8=",
-    "!!binary '*'",
-    "!!timestamp 2001-12-14",
-    "! 5",
-    "! '5'",
-    "!!map {a: 1}",
-    "!!seq [1]",
-    "&a 5",
-    "&a yes",
-    "&a",
-    "@x",
-    "`x",
-    "%x",
-    "[",
-    "]",
-    "{",
-    "'",
-    '"',
-    "*a",
-    "[]",
-    "{}",
-    "[1, y, ~, '1', 0x10, 1.0, [a, [b]]]",
-    "{a: 1, b: [y], c: {d: ~}}",
-    "[a b, c]",
-    "[1, 2,]",
-    "{a, b: }",
-    "{a: 1, ? b : 2}",
-    "[a: 1, b: 2]",
-    "\n  a: 1\n",
-    "\n  - 1\n  - 2\n",
-    "\n- 1\n- 2\n",
-    "\n- a: 1\n  b: 2\n-\n  - 3\n",
-    "\n- =\n- '!='\n- !!str =\n",
-    "1 # comment",
-    "a#no comment",
-    "a # comment",
-    "# comment",
-    "\ta",
-    "a\tb",
-    "a: b",
-    "- a",
-    "? a",
-    "\n\ta: 1\n",
-)
+    '"y"', "'y'", '"1"', "'0x1f'", '""', "''", "'it''s'", '"a\\tb\\n\\u00e9\\x41\\U0001F600\\0"', '"\\/"', '"a\n  b"', "'a\n\n  b'",
+    "a\n  b", "|\n  x\n  y\n", "|-\n  x\n", "|+\n  x\n\n", ">\n  x\n  y\n\n  z\n", ">-\n  x\n   y\n", "|2\n   x\n", "|\n  yes\n",
+    "|\n  1\n", "é☕😀", "'\t'", "!!str 5", "!!str yes", "!!str", "!!int 5", "!!int '5'", "!!int 0x1f", "!!int 1.5", "!!int a",
+    "!!float 5", "!!float 1.5", "!!float a", "!!float .5", "!!bool yes", "!!bool 'on'", "!!bool 5", "!!null ''", "!!null ~", "!!null x",
+    "!!binary aGVsbG8=", "!!binary '*'", "!!timestamp 2001-12-14", "! 5", "! '5'", "!!map {a: 1}", "!!seq [1]", "&a 5", "&a yes", "&a",
+    "@x", "`x", "%x", "[", "]", "{", "'", '"', "*a", "[]", "{}", "[1, y, ~, '1', 0x10, 1.0, [a, [b]]]", "{a: 1, b: [y], c: {d: ~}}",
+    "[a b, c]", "[1, 2,]", "{a, b: }", "{a: 1, ? b : 2}", "[a: 1, b: 2]", "\n  a: 1\n", "\n  - 1\n  - 2\n", "\n- 1\n- 2\n",
+    "\n- a: 1\n  b: 2\n-\n  - 3\n", "\n- =\n- '!='\n- !!str =\n", "1 # comment", "a#no comment", "a # comment", "# comment", "\ta",
+    "a\tb", "a: b", "- a", "? a", "\n\ta: 1\n",
+)  # fmt: skip
 _KEYS = (
-    "y",
-    "on",
-    "1",
-    "0x10",
-    "017",
-    "08",
-    "1_000",
-    "1.5",
-    "1.10",
-    "1e3",
-    "1e6",
-    "1e-7",
-    "123456.5",
-    "16777217.0",
-    "0.1",
-    "3.14159265358979",
-    ".inf",
-    "-.inf",
-    ".nan",
-    "1e300",
-    "~",
-    "null",
-    "''",
-    "2001-12-14",
-    "18446744073709551615",
-    "=",
-    "a b",
-    "'1'",
-    '"y"',
-    "!!str 1",
-    "!!int 1",
-    "!!float 16777217",
-    "!!binary aGk=",
-    "[a]",
-    "{a: b}",
-    "a/b.c:d",
-    "-1",
-    "+1",
-)
+    "y", "on", "1", "0x10", "017", "08", "1_000", "1.5", "1.10", "1e3", "1e6", "1e-7", "123456.5", "16777217.0", "0.1",
+    "3.14159265358979", ".inf", "-.inf", ".nan", "1e300", "~", "null", "''", "2001-12-14", "18446744073709551615", "=", "a b", "'1'",
+    '"y"', "!!str 1", "!!int 1", "!!float 16777217", "!!binary aGk=", "[a]", "{a: b}", "a/b.c:d", "-1", "+1",
+)  # fmt: skip
 
 _A = "base: &a {x: 1, y: [1, {z: 2}]}\n"
 _DOCUMENTS = (
@@ -350,7 +223,32 @@ def texts() -> list[str]:
 
 def answers() -> dict[str, list[t.Any] | None]:
     """What kubectl's libraries made of each text: the values of its documents, None where they refuse it."""
-    return dict(json.loads(ANSWERS.read_text(encoding="utf-8")))
+    return dict(map(_whole, json.loads(ANSWERS.read_text(encoding="utf-8"))))
+
+
+def _short(text: str, answer: list[t.Any] | None) -> list[t.Any]:
+    """A value's text and what it is read as, without the object around it; another text and its answer as they are."""
+    (only,) = answer if answer and len(answer) == 1 else [None]
+    if text.startswith(f"{HEAD}value: ") and isinstance(only, dict) and only == {**OBJECT, "value": only.get("value")}:
+        return [text.removeprefix(f"{HEAD}value: "), {"is": only["value"]}] if "value" in only else [text, answer]
+    return [text, answer]
+
+
+def _whole(row: list[t.Any]) -> tuple[str, list[t.Any] | None]:
+    text, answer = row
+    return (f"{HEAD}value: {text}", [{**OBJECT, "value": answer["is"]}]) if isinstance(answer, dict) else (text, answer)
+
+
+def written(answered: t.Iterable[tuple[str, list[t.Any] | None]]) -> str:
+    """The text of ANSWERS, as many of them in a line as fit."""
+    rows = [json.dumps(_short(*pair), ensure_ascii=True) for pair in answered]
+    lines: list[str] = []
+    for row in rows:
+        if lines and len(lines[-1]) + len(row) < 138:
+            lines[-1] += f", {row}"
+        else:
+            lines.append(row)
+    return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
 def main() -> None:
@@ -358,8 +256,7 @@ def main() -> None:
     done = subprocess.run(
         ["go", "run", "."], cwd=Path(__file__).with_name("go"), input=json.dumps(asked), capture_output=True, text=True, check=True
     )
-    lines = [json.dumps(pair, ensure_ascii=True) for pair in zip(asked, json.loads(done.stdout), strict=True)]
-    ANSWERS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    ANSWERS.write_text(written(zip(asked, json.loads(done.stdout), strict=True)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import yaml
 from ansiblelint.__main__ import main
@@ -31,5 +32,5 @@ def syntax_check(runner: Runner, worker: Any, files: list[Lintable]) -> list[Any
 
 
 if __name__ == "__main__":
-    Runner._map_syntax_check_workers = syntax_check
-    sys.exit(main())
+    with mock.patch.object(Runner, "_map_syntax_check_workers", syntax_check):
+        sys.exit(main())

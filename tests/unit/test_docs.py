@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 import pytest
-from support.docs import attempts, collection, commands, fences, pages, picture, recording, words
+from support.docs import attempts, collection, commands, fences, pages, picture, recording, rights, words
 from support.docs.reference import comment_of, reference
 from support.docs.write import ARCHITECTURE
 from support.places import ROOT
@@ -126,6 +126,15 @@ def test_the_picture_is_that_of_the_code() -> None:
     far = {n: (told.get(n), size) for n, size in today.items() if abs(told.get(n, 0) - size) > picture.TOLERANCE * size}
     assert far == {}, "run scripts/docs"
     assert drawn == picture.picture(told), "run scripts/docs"
+
+
+def test_the_table_of_rights_is_that_of_the_builders() -> None:
+    again = {"nats_operator_namespace", "s3_artifacts_pod_identity", "triton_volume"}  # accounts that another golden has, too
+    having = {
+        path.stem for path in rights.GOLDENS.glob("*.yaml") if "kind: ServiceAccount\n  metadata:" in path.read_text(encoding="utf-8")
+    }
+    assert having | again == {*rights.VARIANTS} | again
+    assert pages.between(rights.PAGE.read_text(encoding="utf-8"), rights.NAME) == rights.table(), "run scripts/docs"
 
 
 def test_the_recording_shows_tasks_that_exist() -> None:

@@ -43,7 +43,8 @@ def read_leftovers(api: Api, project: str, location: str, name: str, network: st
     """List resources that workloads of the cluster created in the project and that may outlive it.
 
     Disks of claims and load balancers of Services are known by the labels that GKE gives them, firewall rules by the tag of the cluster's
-    nodes. Network endpoint groups have only the uid of their cluster (NegDescription of kubernetes/ingress-gce): those of ``network``.
+    nodes. Network endpoint groups have only the uid of their cluster (NegDescription of kubernetes/ingress-gce), which tells nothing once
+    the cluster is gone: those of ``network`` are listed, and none if another cluster is in it, whose they may be.
     """
 
     def labelled(kind: str) -> list[Body]:
@@ -55,10 +56,22 @@ def read_leftovers(api: Api, project: str, location: str, name: str, network: st
     path, label = f"projects/{project}/global/firewalls", f"firewall rules of project {project}"
     rules = api.pages(label, "compute", path, "items", filter='name eq "k8s.*"')
     found["firewalls"] = [row for row in rules if any(tag.fullmatch(one) for one in row.get("targetTags") or ())]
-    inside = f'network eq ".*/networks/{network.rsplit("/", 1)[-1]}"' if network else ""
-    groups = _everywhere(api, project, "networkEndpointGroups", inside) if network else ()
-    found["network_endpoint_groups"] = [row for row in groups if '"cluster-uid"' in row.get("description", "")]
+    groups = [] if not network or _is_shared(api, project, network, path=f"{location}/{name}") else _endpoint_groups(api, project, network)
+    found["network_endpoint_groups"] = groups
     return {key: [{"name": row["name"], "location": _place(row)} for row in rows] for key, rows in found.items()}
+
+
+def _is_shared(api: Api, project: str, network: str, path: str) -> bool:
+    """Whether a cluster other than that of PATH, location/name, is in the network."""
+    rows = api.read(f"GKE clusters of project {project}", "container", f"projects/{project}/locations/-/clusters") or {}
+    others = [row for row in rows.get("clusters") or () if f"{row['location']}/{row['name']}" != path]
+    return any(row.get("network") == network.rsplit("/", 1)[-1] for row in others)
+
+
+def _endpoint_groups(api: Api, project: str, network: str) -> list[Body]:
+    inside = f'network eq ".*/networks/{network.rsplit("/", 1)[-1]}"'
+    rows = _everywhere(api, project, "networkEndpointGroups", inside)
+    return [row for row in rows if '"cluster-uid"' in row.get("description", "")]
 
 
 def _everywhere(api: Api, project: str, kind: str, wanted: str) -> t.Iterator[Body]:

@@ -85,8 +85,8 @@ class LocalCluster:
 
     @property
     def admin_kubeconfig(self) -> Path:
-        """The kubeconfig that kubeadm wrote, readable by root."""
-        return Path(self.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
+        """The kubeconfig that is copied for users, readable by root. kubeadm's own admin.conf never leaves the node."""
+        return Path(self.spec.control_plane.state_dir) / "admin.kubeconfig"
 
     def as_recorded(self, made: t.Mapping[str, t.Any]) -> LocalCluster:
         """The cluster as it was created, whatever the options say now."""

@@ -110,10 +110,17 @@ spec:
       imagePullPolicy: IfNotPresent
 """
 
-OWN_NAMESPACE = [rule([""], ["pods"], ["get", "list", "watch", "create", "patch", "update", "delete"])]
+# What v0.0.37 and the controller library in it (v11) request with this configuration, which is less than its chart grants.
+OWN_NAMESPACE = [
+    rule([""], ["pods"], ["get", "create", "delete"]),
+    rule([""], ["pods/log"], ["get"]),
+    rule([""], ["configmaps"], ["get"], CONFIG),
+]
 EVERYWHERE = [
-    rule([""], ["nodes", "persistentvolumeclaims", "configmaps", "pods", "pods/log"], ["get", "list", "watch"]),
-    rule([""], ["persistentvolumes"], ["get", "list", "watch", "create", "patch", "update", "delete"]),
+    rule([""], ["nodes"], ["get"]),
+    # To have a claim placed again whose node is gone.
+    rule([""], ["persistentvolumeclaims"], ["get", "list", "watch", "update"]),
+    rule([""], ["persistentvolumes"], ["get", "list", "watch", "create", "patch", "delete"]),
     rule([""], ["events"], ["create", "patch"]),
     rule(["storage.k8s.io"], ["storageclasses"], ["get", "list", "watch"]),
 ]

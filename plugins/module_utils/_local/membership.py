@@ -45,6 +45,20 @@ def join(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
     _done(node)
 
 
+def write_admin_kubeconfig(cluster: LocalCluster, *, timeout: float) -> None:
+    """Write the kubeconfig of administrators, with a new key and a certificate of one year."""
+    node = cluster.spec.control_plane
+    options = {
+        "config": f"{node.state_dir}/kubeadm-init.yaml",
+        "client-name": "kubernetes-admin",
+        "org": "kubeadm:cluster-admins",
+        "validity-period": "8760h",
+    }
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    text = namespace_command(node, _pid(node), ["kubeadm", "kubeconfig", "user", *flags], timeout=timeout)
+    write_if_changed(cluster.admin_kubeconfig, text, 0o600)
+
+
 def _kubeadm(node: NodeSpec, arguments: list[str], timeout: float) -> None:
     log = Path(node.state_dir) / "log" / "kubeadm.log"
     try:

@@ -17,6 +17,7 @@ from .._core.errors import InvalidInput
 from . import host, network, node, preflight, programs, system_images
 from .cluster import LocalCluster, is_initialised, known_clusters
 from .gobuild import architecture
+from .kubeconfigs import ends_soon
 from .leftovers import leftovers
 from .node_files import HostTraits
 from .spec import NodeSpec, record_file
@@ -66,7 +67,7 @@ class Survey:
         if not path:
             return True
         desired, have = self.cluster.admin_kubeconfig, Path(path).expanduser()
-        return desired.is_file() and have.is_file() and have.read_bytes() == desired.read_bytes()
+        return not ends_soon(desired) and have.is_file() and have.read_bytes() == desired.read_bytes()
 
     @property
     def kubectl(self) -> str:

@@ -98,6 +98,13 @@ def check_port(value: int, what: str) -> int:
     return value
 
 
+def check_sha256(value: str, what: str) -> str:
+    """Return VALUE if it is a SHA-256 as sha256sum prints it."""
+    if not re.fullmatch(r"[0-9a-f]{64}", value):
+        raise InvalidInput(f"{what}: not 64 hexadecimal digits in lower case.", "sha256sum FILE prints them.")
+    return value
+
+
 def check_env_name(name: str) -> str:
     """Return NAME if it can name an environment variable in a pod."""
     if not _ENV_NAME.fullmatch(name):

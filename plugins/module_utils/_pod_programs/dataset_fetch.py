@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The program that fetches a data set inside a pod, or with the arguments URL FILE one file, such as the script of an elastic job.
+"""The program that fetches a data set inside a pod, or with the arguments URL FILE [SHA256] one file, such as the script of an elastic job.
 
 Its source goes into a ConfigMap, so it imports nothing of ours.
 
@@ -739,7 +739,7 @@ def complete(url: str, part: Path, sha256: str, size: int | None) -> None:
             return say("checksum is right")
         part.unlink()
         if not resumed:
-            raise Permanent(f"{shown(url)} has the SHA-256 {found}, not {sha256}. Correct dataset_sha256, or distrust it.")
+            raise Permanent(f"{shown(url)} has the SHA-256 {found}, not {sha256}. Correct the sum, or distrust the file.")
         say("what was there of it does not fit: begins again")
 
 
@@ -777,10 +777,13 @@ def fetch(root: Path, url: str, sha256: str, path: str, unpack: str = "auto", si
     return {**marker, "kept": kept}
 
 
-def fetch_file(url: str, path: Path) -> str:
-    """Have the object at PATH, whole or not at all; the last word."""
+def fetch_file(url: str, path: Path, sha256: str = "") -> str:
+    """Have the object at PATH, whole, with this sum if one is given, or not at all; the last word."""
     part = path.with_name(f"{path.name}.part")
-    download(url, part, None)
+    if sha256:
+        complete(url, part, sha256, None)
+    else:
+        download(url, part, None)
     part.replace(path)
     return f"{shown(url)}: {_length(path)} bytes"
 
@@ -805,7 +808,7 @@ def main() -> int:
     # As the first process of a pod it would otherwise go on until it is killed.
     signal.signal(signal.SIGTERM, _stop)
     try:
-        word = fetch_file(sys.argv[1], Path(sys.argv[2])) if sys.argv[1:] else fetch_desired(os.environ)
+        word = fetch_file(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:4]) if sys.argv[1:] else fetch_desired(os.environ)
         status = 0
     except Permanent as exc:
         word, status = str(exc), EXIT_PERMANENT

@@ -15,17 +15,8 @@ from .state import BUCKETS, Project
 
 # What moves by itself.
 RESTLESS = (
-    "usage",
-    "updated",
-    "updateTime",
-    "etag",
-    "fingerprint",
-    "lastStartTimestamp",
-    "users",
-    "status",
-    "subnetworks",
-    "metageneration",
-)
+    "usage", "updated", "updateTime", "etag", "fingerprint", "lastStartTimestamp", "users", "status", "subnetworks", "metageneration",
+)  # fmt: skip
 
 
 def holdings(found: Project) -> dict[str, dict[str, Any]]:

@@ -101,6 +101,16 @@ def test_what_passes_by_itself_is_ridden_out(google: Simulator, run: Run, kind: 
 
 
 @pytest.mark.parametrize("kind", KINDS, indirect=True)
+def test_every_request_may_be_refused_for_a_while(google: Simulator, run: Run, kind: str) -> None:
+    """As in a busy project: every operation is throttled at first, listings and those of the deletion included."""
+    module, options, _made, _read = KINDS[kind]
+    google.fault("throttle", "each", times=2)
+    converges(run, kind)
+    gone = run(module, **options, **GONE.get(module, {}), owner="m", state="absent")
+    assert not gone.get("failed"), gone["msg"]
+
+
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
 def test_a_run_that_was_killed_is_taken_up(run: Run, monkeypatch: pytest.MonkeyPatch, kind: str, answered: bool) -> None:
     module, options, _made, _read = KINDS[kind]

@@ -622,6 +622,13 @@ def test_what_its_workloads_made_is_found(google: Simulator, run: Run) -> None:
     assert run("gke_cluster_info", **{**asked, "location": ZONES[0]})["leftovers"]["disks"] == []
 
 
+def test_groups_that_may_be_of_another_cluster_of_the_network_are_not_listed(google: Simulator, run: Run, reader: Reader) -> None:
+    asked = {"name": "gone", "location": REGION, "leftovers": True, "network": "ground"}
+    google.workload(NAME, REGION, fades=3)
+    assert run("gke_cluster_info", **asked)["leftovers"]["network_endpoint_groups"] == []
+    assert run("gke_cluster_info", **{**asked, "name": NAME})["leftovers"]["network_endpoint_groups"]
+
+
 def test_a_cluster_is_deleted_and_stays_so(run: Run, changes: Run, reader: Reader) -> None:
     changes("gke_node_pool", **pool(), state="absent")
     run("gke_cluster", **GROUND, deletion_protection=True)

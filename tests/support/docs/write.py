@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the generated parts of the documentation anew: docs/reference, and the picture of the layers."""
+"""Write the generated parts of the documentation anew: docs/reference, the picture of the layers, and the table of rights."""
 
 from __future__ import annotations
 
 import sys
 
-from support.docs import pages, picture
+from support.docs import pages, picture, rights
 from support.docs.reference import reference
 from support.places import ROOT
 
@@ -16,8 +16,9 @@ def main() -> int:
     for name, text in reference().items():
         (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / name).write_text(text, encoding="utf-8")
-    text = ARCHITECTURE.read_text(encoding="utf-8")
-    ARCHITECTURE.write_text(pages.replace_between(text, picture.NAME, picture.picture(picture.lines())), encoding="utf-8")
+    parts = {ARCHITECTURE: (picture.NAME, picture.picture(picture.lines())), rights.PAGE: (rights.NAME, rights.table())}
+    for page, (name, part) in parts.items():
+        page.write_text(pages.replace_between(page.read_text(encoding="utf-8"), name, part), encoding="utf-8")
     return 0
 
 

@@ -20,7 +20,7 @@ PASSWORD = "secret-of-admin"
 _SALT = b"abcd"
 _NAMES = {
     "users": ("name",), "vhosts": ("name",), "permissions": ("vhost", "user"), "topic-permissions": ("vhost", "user", "exchange"),
-    "parameters": ("component", "vhost", "name"),
+    "parameters": ("component", "vhost", "name"), "global-parameters": ("name",),
 }  # fmt: skip
 _KEYS = dict.fromkeys(("policies", "operator-policies", "exchanges", "queues"), 3) | {
     kind: len(names) + 1 for kind, names in _NAMES.items()

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests import storage
-from ..._manifests.meta import Manifest, check_count, check_name, compact, quantity, spec_hash
+from ..._manifests.meta import Manifest, check_count, check_name, check_sha256, compact, quantity, spec_hash
 from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, pod_template
 from ..._manifests.programs import program
 from ..._pod_programs import dataset_fetch
@@ -87,8 +87,7 @@ def nested(one: str, other: str) -> bool:
 def check(dataset: Dataset) -> None:
     """Refuse options that only the pod would refuse otherwise, in its log."""
     check_name(dataset.name, "name", limit=_NAME_MAX)
-    if not re.fullmatch(r"[0-9a-f]{64}", dataset.sha256):
-        raise InvalidInput("sha256: not 64 hexadecimal digits in lower case.", "sha256sum FILE prints them.")
+    check_sha256(dataset.sha256, "sha256")
     parts = dataset.folder.split("/")
     if not dataset.folder or any(part in ("", ".", "..", ".muster") for part in parts):
         raise InvalidInput(f"path: '{dataset.folder}' is not a folder in the claim.", "Such as imagenet or vision/tiny.")

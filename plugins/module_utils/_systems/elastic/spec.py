@@ -14,7 +14,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
-from ..._manifests.meta import check_count, check_name, check_port
+from ..._manifests.meta import check_count, check_name, check_port, check_sha256
 from ..._manifests.pods import refuse_variables
 from ..._manifests.program_training import ProgramTraining
 from ..._manifests.shared import File
@@ -60,6 +60,7 @@ class ElasticJob(ProgramTraining):
     changeable = ProgramTraining.changeable | {"replicas"}
 
     script: str
+    script_sha256: str | None = None
     script_endpoint_url: str | None = None
     script_credentials_secret: str | None = None
     replicas: int
@@ -102,9 +103,11 @@ class ElasticJob(ProgramTraining):
         _check_conf(self.rdzv_conf)
         _check_endpoint(self.rdzv_backend, self.rdzv_endpoint or "")
         _check_script(self.script, self.files)
-        for name in ("script_endpoint_url", "script_credentials_secret"):
+        for name in ("script_sha256", "script_endpoint_url", "script_credentials_secret"):
             if getattr(self, name) and not self.is_remote:
                 raise InvalidInput(f"{name}: '{self.script}' is in no bucket.", "Leave it out, or give s3://... or gs://...")
+        if self.script_sha256 is not None:
+            check_sha256(self.script_sha256, "script_sha256")
         if self.backend == "pytorchjob":
             _check_pytorchjob(self.name, self.max_replicas, self.backoff_limit)
 

@@ -28,6 +28,8 @@ Document = dict[str, dict[Key, Row]]
 
 QUEUE_TYPE = "x-queue-type"
 VHOST_LIMITS = "vhost-limits"
+_IDENTITY = "internal_cluster_id"
+"""The global parameter by which a cluster knows its own members (rabbit_nodes.erl): another cluster's is not taken over."""
 _OPERATOR_POLICY = "operator_policy"
 """The component of parameters under which an export lists operator policies (3.10.8)."""
 SECRETS = ("password", "password_hash")
@@ -39,7 +41,7 @@ _RUNNER_WORD = re.compile(r"[A-Za-z0-9._~&+,;=-]+")
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of object. ``new`` has its fields, with the values that a new object gets."""
+    """A kind of object. ``new`` has its fields, with the values that a new object gets; a field with None may have any JSON."""
 
     label: str
     path: str
@@ -86,6 +88,7 @@ KINDS: t.Final[dict[str, Kind]] = {
         "limits of vhost {vhost}", "parameters", ("component", "vhost", "name"), {"value": {}}, required=("value",),
         optional={"component": VHOST_LIMITS, "name": "limits"},
     ),
+    "global_parameters": Kind("global parameter {name}", "global-parameters", ("name",), {"value": None}, required=("value",)),
     "policies": Kind(
         "policy {name} in vhost {vhost}", "policies", ("vhost", "name"),
         {"pattern": "", "definition": {}, "priority": 0, "apply-to": "all"}, required=("pattern", "definition"),
@@ -135,12 +138,12 @@ def exported(text: str, where: str) -> tuple[dict[str, list[Row]], list[str]]:
     """Return the rows of a file of definitions, and the kinds in it that are not managed. WHERE names the file in messages."""
     try:
         found = json.loads(text)
-        rows = {name: list(found.get(name) or []) for name in (*KINDS, "global_parameters")}
+        rows = {name: list(found.get(name) or []) for name in KINDS}
         limits, operator = ([row for row in rows["parameters"] if row["component"] == one] for one in (VHOST_LIMITS, _OPERATOR_POLICY))
         rows["operator_policies"] += [{"vhost": row["vhost"], "name": row["name"], **row["value"]} for row in operator]
         others = [row for row in rows["parameters"] if row not in (*limits, *operator)]
         ignored = [f"{row['component']} {row['name']}" for row in others]
-        ignored += [f"global parameter {row['name']}" for row in rows.pop("global_parameters")]
+        rows["global_parameters"] = [row for row in rows["global_parameters"] if row["name"] != _IDENTITY]
     except (ValueError, AttributeError, TypeError, KeyError):
         hint = "RabbitMQ exports one as JSON: rabbitmqctl export_definitions."
         raise InvalidInput(f"{where} is not a file of definitions.", hint) from None
@@ -261,6 +264,8 @@ def _row(name: str, kind: Kind, given: Row, vhost: str, *, keys_only: bool) -> R
     if name in ("vhosts", "users") and "tags" in row:
         row["tags"] = _tags(row["tags"])
     for field in row.keys() & known.keys():
+        if known[field] is None:
+            continue
         if not isinstance(row[field], type(known[field])) or isinstance(row[field], bool) is not isinstance(known[field], bool):
             raise InvalidInput(f"{name}: {field} of the row{label} is not of type {type(known[field]).__name__}.")
     clean = {field: value for field, value in row.items() if field in known}

@@ -28,15 +28,8 @@ DEFAULTS = {
 LOGS = {"aggregationInterval": "INTERVAL_5_SEC", "flowSampling": 0.5, "metadata": "EXCLUDE_ALL_METADATA"}
 FINGERED = ("secondaryIpRanges", "logConfig", "privateIpGoogleAccess", "ipCidrRange", "stackType", "purpose")
 CHANGEABLE = (
-    "secondaryIpRanges",
-    "logConfig",
-    "enableFlowLogs",
-    "stackType",
-    "ipv6AccessType",
-    "privateIpv6GoogleAccess",
-    "purpose",
-    "role",
-)
+    "secondaryIpRanges", "logConfig", "enableFlowLogs", "stackType", "ipv6AccessType", "privateIpv6GoogleAccess", "purpose", "role",
+)  # fmt: skip
 
 
 def mark(body: Body) -> Body:

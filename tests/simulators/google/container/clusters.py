@@ -164,18 +164,8 @@ def check_zone(zone: str, region: str) -> None:
 
 
 MONITORED = [
-    "SYSTEM_COMPONENTS",
-    "STORAGE",
-    "HPA",
-    "POD",
-    "DAEMONSET",
-    "DEPLOYMENT",
-    "STATEFULSET",
-    "KUBELET",
-    "CADVISOR",
-    "DCGM",
-    "JOBSET",
-]
+    "SYSTEM_COMPONENTS", "STORAGE", "HPA", "POD", "DAEMONSET", "DEPLOYMENT", "STATEFULSET", "KUBELET", "CADVISOR", "DCGM", "JOBSET",
+]  # fmt: skip
 
 
 def _defaults(found: Project, given: Body, location: str, network: Thing, subnet: Thing) -> Body:

@@ -30,20 +30,9 @@ LOCATIONS = {"US": "multi-region", "EU": "multi-region", "ASIA": "multi-region",
 CLASSES = ("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY")
 SOFT_DELETE_S, LEAST_SOFT_DELETE_S, MOST_SOFT_DELETE_S = 604800, 604800, 7776000
 OUTPUT = (
-    "kind",
-    "id",
-    "selfLink",
-    "projectNumber",
-    "timeCreated",
-    "updated",
-    "metageneration",
-    "etag",
-    "locationType",
-    "generation",
-    "softDeleteTime",
-    "owner",
-    "name",
-)
+    "kind", "id", "selfLink", "projectNumber", "timeCreated", "updated", "metageneration", "etag", "locationType", "generation",
+    "softDeleteTime", "owner", "name",
+)  # fmt: skip
 FIXED = ("location", "customPlacementConfig", "hierarchicalNamespace")
 ACTIONS = {"Delete": None, "SetStorageClass": "storageClass", "AbortIncompleteMultipartUpload": None}
 

@@ -22,21 +22,9 @@ from ..state import BUCKETS, SETTINGS, Thing, now, number
 from .buckets import find, merged
 
 OUTPUT = (
-    "kind",
-    "id",
-    "selfLink",
-    "mediaLink",
-    "generation",
-    "metageneration",
-    "size",
-    "md5Hash",
-    "crc32c",
-    "timeCreated",
-    "updated",
-    "etag",
-    "bucket",
-    "name",
-)
+    "kind", "id", "selfLink", "mediaLink", "generation", "metageneration", "size", "md5Hash", "crc32c", "timeCreated", "updated", "etag",
+    "bucket", "name",
+)  # fmt: skip
 Row = dict[str, Any]  # {"body": description, "content": bytes}
 
 

@@ -154,18 +154,22 @@ def test_an_export_of_the_broker_is_a_document(run: Run, tmp_path: Path) -> None
         "vhosts": [{"name": "v", "metadata": metadata, **metadata, "limits": []}],
         "permissions": [{"user": "u", "vhost": "v", **rights}], "topic_permissions": [],
         "parameters": [{"value": {"uri": "amqp://x:secret@y"}, "vhost": "v", "component": "shovel", "name": "s"}],
-        "global_parameters": [{"name": "cluster_name", "value": "x"}],
+        "global_parameters": [{"name": "cluster_name", "value": "x"}, {"name": "internal_cluster_id", "value": "rabbitmq-cluster-id-y"}],
         "queues": [{"name": "q", "vhost": "v", "durable": True, "auto_delete": False, "arguments": {"x-queue-type": "quorum"}}],
     }  # fmt: skip
     path = tmp_path / "definitions.json"
     path.write_text(json.dumps(whole))
     assert [action.partition(" of ")[0] for action in run(src=str(path))["actions"]] == [
-        "create vhost v", "create user u", "create permissions", "create queue q in vhost v",
+        "create vhost v", "create user u", "create permissions", "create global parameter cluster_name", "create queue q in vhost v",
     ]  # fmt: skip
     assert run.broker.objects["users", "u"]["password_hash"] == "YWJjZA=="
     assert run.broker.objects["queues", "v", "q"]["type"] == "quorum"
-    assert run.warnings == [f"Not managed, and skipped in {path}: shovel s, global parameter cluster_name."]
+    assert run.warnings == [f"Not managed, and skipped in {path}: shovel s."]
     run.again(src=str(path))
+    changed = run(global_parameters=[{"name": "cluster_name", "value": {"of": ["any", 1]}}])
+    assert changed["actions"] == ["change value of global parameter cluster_name"]
+    assert run.broker.objects["global-parameters", "cluster_name"]["value"] == {"of": ["any", 1]}
+    assert run(absent={"global_parameters": [{"name": "cluster_name"}]})["actions"] == ["delete global parameter cluster_name"]
     path.write_text(json.dumps({"queues": [{"name": "q", "durable": True, "auto_delete": False, "arguments": {}}]}))
     run(src=str(path), vhost="/")
     run.again(src=str(path))

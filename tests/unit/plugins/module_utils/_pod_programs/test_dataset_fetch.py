@@ -650,6 +650,18 @@ def test_one_file_as_the_script_of_an_elastic_job(s3: Server, tmp_path: Path, mo
     assert "s3://no/x.py: the server answers 403" in capsys.readouterr().out
 
 
+def test_a_script_with_another_sum_is_refused(s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: t.Any) -> None:
+    script = tmp_path / "x.py"
+    monkeypatch.setattr(program.sys, "argv", ["fetch.py", "s3://bucket/elastic/x.py", str(script), "0" * 64])
+    assert program.main() == program.EXIT_PERMANENT
+    assert list(tmp_path.iterdir()) == []
+    assert f"s3://bucket/elastic/x.py has the SHA-256 {sha(s3.content)}, not {'0' * 64}" in capsys.readouterr().out
+    script.with_name("x.py.part").write_bytes(b"what an earlier attempt left of another object")
+    monkeypatch.setattr(program.sys, "argv", ["fetch.py", "s3://bucket/elastic/x.py", str(script), sha(s3.content)])
+    assert program.main() == 0
+    assert script.read_bytes() == s3.content
+
+
 def test_without_keys_it_is_public(s3: Server, tmp_path: Path) -> None:
     program.fetch(tmp_path, "s3://bucket/x.bin", sha(s3.content), "x")
     assert "authorization" not in s3.seen[0][1]

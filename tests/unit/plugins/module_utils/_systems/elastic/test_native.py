@@ -105,6 +105,12 @@ def test_a_script_in_a_bucket_is_fetched_first() -> None:
     assert spec["containers"][0]["command"][-1] == "/run/muster/script/main.py"
 
 
+@pytest.mark.parametrize("backend", ["native", "pytorchjob"])
+def test_the_sum_of_a_script_in_a_bucket_reaches_the_program_that_fetches_it(backend: str) -> None:
+    found = str(manifests(job(script="s3://bucket/main.py", script_sha256="0" * 64, backend=backend)))
+    assert f"'s3://bucket/main.py', '/run/muster/script/main.py', '{'0' * 64}']" in found
+
+
 def test_only_the_container_that_fetches_the_script_has_the_keys() -> None:
     of_store = {"script_endpoint_url": "http://store:7070", "script_credentials_secret": "reader"}
     spec = of_kind("Job", script="s3://bucket/main.py", **of_store)["spec"]["template"]["spec"]
@@ -127,6 +133,8 @@ def test_a_script_that_cannot_be_fetched_fails_the_job() -> None:
         ({"script": "other.py"}, "script: 'other.py'"),
         ({"script": "s3://bucket"}, "names no object"),
         ({"script_credentials_secret": "reader"}, "script_credentials_secret: 'train.py' is in no bucket"),
+        ({"script_sha256": "0" * 64}, "script_sha256: 'train.py' is in no bucket"),
+        ({"script": "s3://bucket/main.py", "script_sha256": "sha256:abc"}, "script_sha256: not 64 hexadecimal digits"),
         ({"rdzv_backend": "etcd-v2"}, "rdzv_endpoint"),
         ({"rdzv_endpoint": "etcd:2379"}, "pod 0"),
         *(
