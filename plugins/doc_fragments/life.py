@@ -41,6 +41,12 @@ options:
         the last time during this wait. The error has the last lines of its log. Killed and evicted pods are not counted.
     type: int
     default: 600
+  image_timeout:
+    description:
+      - Seconds for which an image is waited for whose registry does not answer, or whose host name does not resolve. Then waiting fails.
+      - An image that the registry refuses, because it does not exist or not for these credentials, is waited for one minute.
+    type: int
+    default: 300
   preflight:
     description:
       - Fail before anything is created if not all pods fit on the cluster at once, with the numbers and the nearest size that fits, as

@@ -219,8 +219,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     data = desired(params, namespace)
     objects = manifests(data)
     fetching.check_neighbours(ctx.cluster, data)
-    if not ctx.check:  # an earlier task may be about to create the claim, or its class
-        fetching.check_storage(ctx.cluster, data)
     if params["retry"]:
         fetching.delete_failed(ctx.cluster, objects[-1], owner, check=ctx.check)
     report = groups.apply_group(ctx, objects, owner, wait=False, prune=True)

@@ -188,7 +188,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return [one for one in objects if one not in apis], apis
 
     def apply(objects: t.Sequence[Manifest], made_of: MadeOf | None = None) -> Report:
-        options = {"check": ctx.check, "on_progress": ctx.progress, **waiting}
+        options = {"check": ctx.check, "references": ctx.promised, "on_progress": ctx.progress, **waiting}
         return apply_objects(ctx.cluster, objects, owner=owner, made_of=made_of, **options)
 
     report, apis = apply_made_once(ctx.cluster, make, apply)

@@ -364,6 +364,7 @@ class Life(servers.Life[Runner]):
             owner=self.owner,
             check=True,
             prune=prune,
+            references=self.ctx.promised,
             on_progress=self.ctx.progress,
             **options,
         )

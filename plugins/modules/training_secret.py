@@ -238,6 +238,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         lambda once: read(once, wanted),
         wanted,
         force_conflicts=params["force_conflicts"],
+        promised=ctx.promised,
         on_progress=ctx.progress,
     )
     return ctx.result(report, fingerprints=dict(material.fingerprints))

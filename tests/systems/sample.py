@@ -14,6 +14,9 @@ ENTRY = """\
     eks: []
     gke: []
     images: [tools]
+    must: []
+    usual: []
+    writes: [configmaps, jobs.batch]
 
 """
 

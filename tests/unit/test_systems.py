@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,22 @@ COMMON = [
     ROOT / "plugins" / "callback" / "summary.py",
     ROOT / "inventories" / "local" / "group_vars" / "all.yml",
 ]
+# Goldens of objects in the namespace of a system.
+WRITTEN = {
+    "elastic_job_pytorchjob": "elastic",
+    "jobset_hosts": "tpu",
+    "jobset_tpu": "tpu",
+    "nats_cluster_operator": "persia",
+    "nats_cluster_statefulset": "persia",
+    "object_store": "studioml",
+    "persia_job_native": "persia",
+    "persia_job_operator": "persia",
+    "rabbitmq_cluster_three": "studioml",
+    "studioml_runner": "studioml",
+    "triton_autoscaling": "triton",
+    "triton_bucket": "triton",
+    "triton_volume": "triton",
+}
 ENTRY_POINTS = ("validate", "preflight", "main", "remove")
 
 
@@ -46,10 +63,26 @@ def test_a_system_is_named_once() -> None:
 
 @pytest.mark.parametrize("system", [*KNOWN, *parse(ENTRY)], ids=lambda system: system["name"])
 def test_every_entry_says_the_same_things(system: dict[str, Any]) -> None:
-    assert system.keys() == {"name", "title", "kubernetes", "needs", "uses", "eks", "gke", "images"}
+    assert system.keys() == {"name", "title", "kubernetes", "needs", "uses", "eks", "gke", "images", "must", "usual", "writes"}
     assert system["kubernetes"].keys() == {"version", "reason"}
     for need in system["needs"]:
         assert {"role", "when", "owners"} <= need.keys() <= {"role", "when", "owners", "shared"}
+
+
+@pytest.mark.parametrize("system", KNOWN, ids=NAMES)
+def test_what_must_be_set_is_an_option_of_the_role(system: dict[str, Any]) -> None:
+    options = load(ROOT / "roles" / system["name"] / "meta" / "argument_specs.yml")["argument_specs"]["main"]["options"]
+    assert {*system["must"], *system["usual"]} <= options.keys()
+    assert all(options[name].get("default") == "" for name in system["must"])
+
+
+@pytest.mark.parametrize(("golden", "name"), WRITTEN.items())
+def test_the_role_that_init_writes_has_all_kinds_that_a_system_writes(golden: str, name: str) -> None:
+    objects = load(ROOT / "tests" / "unit" / "goldens" / f"{golden}.yaml")
+    writes = json.dumps(next(system["writes"] for system in KNOWN if system["name"] == name))
+    plural = [re.sub("y$", "ie", item["kind"].lower()) + "s" for item in objects]
+    groups = [item["apiVersion"].rpartition("/")[0] for item in objects]
+    assert [one for kind, group in zip(plural, groups, strict=True) if (one := f'"{kind}{group and "."}{group}"') not in writes] == []
 
 
 @pytest.mark.parametrize("system", KNOWN, ids=NAMES)

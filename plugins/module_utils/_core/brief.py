@@ -59,9 +59,10 @@ def most_common(rows: Sequence[tuple[object, str]]) -> tuple[str, str]:
 
 
 def in_brief(text: str, longest: int = LONGEST) -> str:
-    """TEXT as one line of progress, cut between words."""
+    """TEXT as one line of progress. A long one is cut between words in its middle: it begins with the object, and ends with the cause."""
     line = " ".join((text.brief if isinstance(text, Missing) else text).split())
     if len(line) <= longest:
         return line
-    cut = line[: longest - 3].rpartition(" ")[0] or line[: longest - 3]
-    return f"{cut.rstrip(' ,;:(')}..."
+    half = (longest - len(" ... ")) // 2
+    head, tail = line[:half], line[-half:]
+    return f"{(head.rpartition(' ')[0] or head).rstrip(' ,;:(')} ... {tail.partition(' ')[2] or tail}"

@@ -134,7 +134,7 @@ def apply_group(
     options = {key: ctx.params[key] for key in ("wait_timeout", *APPLY)}
     return apply_objects(
         ctx.cluster, objects, owner=owner, check=ctx.check, wait=wait, prune=prune, overwrite=overwrite,
-        made_of=made_of, predicates=predicates, on_progress=ctx.progress, **options,
+        made_of=made_of, predicates=predicates, references=ctx.promised, on_progress=ctx.progress, **options,
     )  # fmt: skip
 
 

@@ -190,6 +190,8 @@ def execute(ctx: Context) -> Result:
     api = api_of(ctx, lenient=ctx.check or absent)
     keeper = Keeper(ctx.cluster, params["secret"]["name"], params["secret"]["namespace"] or ctx.cluster.namespace)
     result = _converge(Run(keys, keeper, api, check=ctx.check), absent=absent, rotate=params["rotate"], warn=ctx.warn)
+    if ctx.check and not absent:
+        ctx.promised.objects.add(("Secret", str(keeper.ref.namespace), keeper.ref.name))
     if not ctx.diff:
         result.pop("diff")
     return result

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Promises that a run in check mode keeps from one task to the next: kinds that a cluster would serve because of CRDs that would be
-applied, namespaces and ServiceAccounts that would be created.
+applied, namespaces that would be created, and objects that pods name.
 
 Each task has a process of its own. The action plugin keeps the promises of a run in a file, which is deleted after the run; a module that
 runs elsewhere gets them by an environment variable, and returns its own in its result, from which the action plugin takes them.
@@ -23,7 +23,7 @@ VARIABLE = "MUSTER_PROMISED"
 """Environment variable of a module that runs elsewhere."""
 KEY = "promised"
 """Key of its result, which no user sees."""
-_PLAIN = re.compile(r"[A-Za-z0-9./-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9./-]*")
 
 
 def read(lines: t.Iterable[str]) -> dict[str, Promised]:
@@ -38,8 +38,8 @@ def read(lines: t.Iterable[str]) -> dict[str, Promised]:
         elif what == "namespace":
             promised.namespaces.update(values)
         else:
-            namespace, name = values
-            promised.accounts.add((namespace, name))
+            kind, namespace, name = values
+            promised.objects.add((kind, namespace, name))
     return found
 
 
@@ -49,5 +49,5 @@ def written(promises: t.Mapping[str, Promised]) -> list[str]:
     for server, promised in promises.items():
         rows += [(server, "kind", *pair, namespaced) for pair, namespaced in promised.kinds.items()]
         rows += [(server, "namespace", name) for name in sorted(promised.namespaces)]
-        rows += [(server, "account", *pair) for pair in sorted(promised.accounts)]
-    return [json.dumps(row) for row in rows if all(_PLAIN.fullmatch(text) for text in row[2:4])]
+        rows += [(server, "object", *key) for key in sorted(promised.objects)]
+    return [json.dumps(row) for row in rows if all(_PLAIN.fullmatch(text) for text in row[2:] if isinstance(text, str))]

@@ -157,13 +157,9 @@ class LifeWithClaims(Life[S]):
         return self.ctx.cluster.get(stateful_set_of(self.desired(self.ctx.namespace)))
 
     def check(self) -> None:
-        """Refuse what live servers cannot become, and claims that could never be bound."""
-        size = self.server.storage_size
+        """Refuse what live servers cannot become."""
         if self.live:
             self.check_live(self.live)
-        elif size is not None and not self.ctx.check:
-            claims = claims_of(self.server)
-            claims.check_storage(self.ctx.cluster, size=size, storage_class=self.server.storage_class_name)
 
     def check_live(self, live: Manifest) -> None:
         """Raise if live servers cannot become the desired ones."""

@@ -31,6 +31,7 @@ LIFE: Spec = {
     "wait": {"type": "bool", "default": True},
     "wait_for": {"type": "str", "choices": ["completed", "running"], "default": "running"},
     "wait_timeout": {"type": "int", "default": 600},
+    "image_timeout": {"type": "int", "default": 300},
     "preflight": {"type": "bool", "default": Request.preflight},
     "delete_data": {"type": "bool", "default": False},
     "planned": {"type": "dict"},
@@ -48,7 +49,7 @@ def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]],
     # Bad options fail before the first request to the cluster.
     desired = parse({**params, "namespace": namespace}) if params["state"] == "present" else None
     given = {name: params[name] for name in _REQUEST if name in params}
-    request = Request(cluster=ctx.cluster, check=ctx.check, warn=ctx.warn, progress=ctx.progress, **given)
+    request = Request(cluster=ctx.cluster, check=ctx.check, warn=ctx.warn, progress=ctx.progress, promised=ctx.promised, **given)
     if desired is None:
         return ctx.result(lifecycle.absent(request, kind, namespace, params["name"]))
     plan = planned.pop("plan", None)

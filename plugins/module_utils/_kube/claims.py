@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from . import storage
 from .deletion import Ownership
 from .objects import LABEL_OWNER, Ref, is_made_for, labels_of, ref_of, selector_of
 from .removal import delete_objects
@@ -38,11 +37,6 @@ class Claims:
     def of_pod(self, pod: str) -> Ref:
         """The claim of a pod."""
         return Ref("v1", _KIND, f"data-{pod}", self._namespace)
-
-    def check_storage(self, cluster: Cluster, *, size: str, storage_class: str | None) -> None:
-        """Refuse claims that could never be bound."""
-        first = self.of_pod(f"{self.stateful_set.name}-0")
-        storage.check_claim(cluster, first, size=size, storage_class=storage_class, modes=["ReadWriteOnce"])
 
     @property
     def _namespace(self) -> str | None:

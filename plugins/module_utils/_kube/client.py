@@ -511,7 +511,9 @@ class HttpCluster:
         return self._object("PATCH", ref, _with_dry_run(query, dry_run), manifest, verb="apply", content_type=_APPLY)
 
     def create(self, manifest: Manifest, *, dry_run: bool, manager: str = FIELD_MANAGER) -> Manifest:
-        ref = ref_of(manifest)
+        metadata = manifest["metadata"]
+        # A review has no name.
+        ref = Ref(manifest["apiVersion"], manifest["kind"], metadata.get("name", ""), metadata.get("namespace"))
         query = _with_dry_run({"fieldManager": manager, "fieldValidation": "Strict"}, dry_run)
         path = _path(ref.api_version, self._served(ref.api_version, ref.kind), ref.namespace)
         answer = self._http.call("POST", path, query, manifest)

@@ -39,6 +39,7 @@ from .owned import owned_objects
 from .plan import ApplyOptions, PlannedObject, make_plan, raise_overtaken
 from .prepare import with_annotation
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
+from .references import require
 from .removal import Deletion, by_ref, shared_namespaces
 from .report import Change, Report
 from .served import Promised
@@ -64,6 +65,7 @@ def apply_objects(
     namespaces: t.Collection[str] | None = None,
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
     promised: Promised | None = None,
+    references: Promised | None = None,
     made_of: t.Mapping[Ref, str | None] | None = None,
     wait: bool = False,
     wait_timeout: float = 120,
@@ -79,14 +81,16 @@ def apply_objects(
     the namespaces of the objects and of the owner; None: everywhere. ``made_of``: of desired objects that were made of what was
     read, the version (None: there was none); where another run has written since, Overtaken with what was done before (see made_once.py).
     They are written one after the other, in the given order and before the rest of their wave. ``promised``: what check mode counts as
-    there, to which it adds what the objects here bring. The report has the objects as they are at the end.
+    there, to which it adds what the objects here bring; ``references``: the same for what pods name, which is checked then. The report has
+    the objects as they are at the end.
     """
     options = ApplyOptions(
-        owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised, made_of or {},
+        owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised, references, made_of or {},
         recreate=recreate, prune=prune, delete_data=delete_data, namespaces=namespaces, on_progress=on_progress, clock=clock,
     )  # fmt: skip
     run = _Run(cluster, options)
     steps = make_plan(cluster, objects := list(objects), options)
+    caveats = _unread_references(cluster, steps, references) if references is not None else []
     if prune and not steps:
         raise _no_objects(owner)
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
@@ -97,7 +101,7 @@ def apply_objects(
         report = run.carry_out(steps, None)
     if wait and not check:
         run.wait_ready(steps, report, wait_timeout, predicates)
-    report.warnings += cluster.warnings()
+    report.warnings += [*caveats, *cluster.warnings()]
     return report
 
 
@@ -106,6 +110,12 @@ def _no_objects(owner: str) -> InvalidInput:
         f"prune with no objects at all would delete everything of {owner_text(owner)}.",
         hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
     )
+
+
+def _unread_references(cluster: Cluster, steps: list[PlannedObject], promised: Promised) -> list[str]:
+    """Raise if pods of what is to be written would not start; return what could not be checked. A rerun without changes asks nothing."""
+    written = [step.desired for step in steps if step.verdict != "unchanged"]
+    return require(cluster, written, [step.desired for step in steps], promised) if written else []
 
 
 @dataclasses.dataclass(frozen=True)

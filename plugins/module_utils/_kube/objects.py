@@ -93,6 +93,11 @@ class Ref:
         return (group_of(self.api_version), self.kind)
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """Kind, namespace and name, for the few kinds that pods name."""
+        return (self.kind, self.namespace or "", self.name)
+
+    @property
     def identity(self) -> tuple[str, str, str, str]:
         """Equal for the same object in two versions of its API."""
         return (group_of(self.api_version), self.kind, self.namespace or "", self.name)

@@ -43,7 +43,7 @@ from .objects import (
 )
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
-from .served import Promised, accounts_among, namespaced_kinds, namespaces_among
+from .served import Promised, namespaced_kinds, namespaces_among, objects_among
 
 if t.TYPE_CHECKING:
     from .report import Report
@@ -104,7 +104,9 @@ class ApplyOptions:
     adopt: bool = False
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
     promised: Promised | None = None
-    """Kinds, namespaces and accounts that check mode counts as existing; None for our own objects, for which roles may create them."""
+    """What check mode counts as existing; None for our own objects, for which roles may create kinds, namespaces and accounts."""
+    references: Promised | None = None
+    """What check mode counts as existing of the objects that pods name (references.py); None where these are not checked."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
     recreate: bool = False
     prune: bool = False
@@ -115,7 +117,7 @@ class ApplyOptions:
 
     @property
     def expected(self) -> Promised | None:
-        """The kinds, namespaces and accounts that count as existing already; None: any."""
+        """What counts as existing already; None: anything."""
         return self.promised if self.check else Promised()
 
     @property
@@ -149,8 +151,9 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     raise_overtaken(failures)
     raise_all([*failures, *_lost_tokens(cluster, steps, namespaces, options)])
     steps = run_all_or_raise(lambda step: _asked_again(cluster, step, options), steps, parallel=options.parallel)
-    if options.check and options.promised is not None:
-        options.promised.add(desired)
+    for promised in (options.promised, options.references):
+        if options.check and promised is not None:
+            promised.add(desired)
     # Only the new definition can judge an object whose definition this run changes.
     changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
     return [dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step for step in steps]
@@ -164,12 +167,18 @@ def _lost_tokens(cluster: Cluster, steps: list[PlannedObject], namespaces: _Name
     """
     if options.expected is None:
         return []
-    coming = accounts_among(step.desired for step in steps) | options.expected.accounts
+    coming = objects_among(step.desired for step in steps) | options.expected.objects
     asked: dict[Ref, Ref] = {}
     for step in steps:
         ref, name = step.ref, annotations_of(step.desired).get(_ACCOUNT)
         of_token = step.verdict == "create" and ref.group_kind == SECRET and step.desired.get("type") == _OF_ACCOUNT
-        if of_token and name and name != _OF_EVERY_NAMESPACE and namespaces.is_known(ref.namespace) and (ref.namespace, name) not in coming:
+        if (
+            of_token
+            and name
+            and name != _OF_EVERY_NAMESPACE
+            and namespaces.is_known(ref.namespace)
+            and Ref("v1", SERVICE_ACCOUNT[1], name, ref.namespace).key not in coming
+        ):
             asked[ref] = Ref("v1", SERVICE_ACCOUNT[1], name, ref.namespace)
     accounts = list(dict.fromkeys(asked.values()))
     found, failures = run_all(lambda account: (account, cluster.get(account)), accounts, parallel=options.parallel)

@@ -30,6 +30,8 @@ STUCK = {
 _PULLING = ("ErrImagePull", "ImagePullBackOff")
 _REFUSED = re.compile(r"not found|notfound|unauthorized|forbidden|denied|authorization failed", re.IGNORECASE)
 """Answers of a registry, and not that it cannot be reached."""
+_PREEMPTION = re.compile(r"[.,]? (?:no new claims to deallocate, )?preemption: .*$", re.DOTALL)
+"""What the scheduler adds to the cause where preemption would not help (its plugins DynamicResources and DefaultPreemption, 1.36.3)."""
 _STARTING = ("ContainerCreating", "PodInitializing")
 _KILLED = (137, 143)
 """Exit status of a process that was ended by SIGKILL or SIGTERM."""
@@ -75,7 +77,7 @@ def why_not_running(pod: Manifest) -> tuple[str, bool]:
         return _ended_badly(status), True
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
-        return reason_of(scheduled) or "Unschedulable", True
+        return _PREEMPTION.sub("", reason_of(scheduled)) or "Unschedulable", True
     containers = _containers(status)
     for container in containers:
         reason, stuck = _of_container(container)
@@ -84,14 +86,14 @@ def why_not_running(pod: Manifest) -> tuple[str, bool]:
     return "", False
 
 
-def refused_image(pod: Manifest) -> str:
-    """Return the registry's reason why the image of a pod cannot be pulled; empty if it is there or may still be pulled."""
+def image_trouble(pod: Manifest) -> tuple[str, bool]:
+    """Return why the image of a pod is not pulled (empty if it is), and whether the registry has refused it: trying again does not help."""
     for container in _containers(pod.get("status") or {}):
         waiting = (container.get("state") or {}).get("waiting") or {}
-        refused = waiting.get("reason") in _PULLING and _REFUSED.search(waiting.get("message") or "")
-        if refused or waiting.get("reason") == "InvalidImageName":
-            return reason_of(waiting)
-    return ""
+        refused = waiting.get("reason") == "InvalidImageName" or bool(_REFUSED.search(waiting.get("message") or ""))
+        if waiting.get("reason") in (*_PULLING, "InvalidImageName"):
+            return reason_of(waiting), refused
+    return "", False
 
 
 def _containers(status: Manifest) -> list[Manifest]:

@@ -16,29 +16,33 @@ from .._core.errors import InvalidInput, MissingKind, MusterError
 from .._core.pool import PARALLEL, run_all_or_raise
 from .cluster import Cluster
 from .kinds import Kinds, misspelt, nearest
-from .objects import NAMESPACE, SERVICE_ACCOUNT, Manifest, ServedKind, group_kind
+from .objects import CLAIM, CONFIG_MAP, NAMESPACE, SECRET, SERVICE_ACCOUNT, Manifest, ServedKind, group_kind
 from .order import kinds_of_definitions
 
 _Pair = tuple[str, str]
+_NAMED_BY_PODS = {
+    CLAIM, CONFIG_MAP, SECRET, SERVICE_ACCOUNT,
+    ("storage.k8s.io", "StorageClass"), ("scheduling.k8s.io", "PriorityClass"), ("node.k8s.io", "RuntimeClass"),
+}  # fmt: skip
 
 
 @dataclasses.dataclass
 class Promised:
-    """The kinds, namespaces and accounts that a run in check mode would have created, on which later objects depend.
+    """What a run in check mode would have created, on which later objects depend.
 
-    ``kinds``: (apiVersion, kind), and whether it is namespaced (None: unknown). ``namespaces``: their names. ``accounts``: ServiceAccounts,
-    by namespace and name.
+    ``kinds``: (apiVersion, kind), and whether it is namespaced (None: unknown). ``namespaces``: their names. ``objects``: those that pods
+    name, by kind, namespace (empty if it has none) and name.
     """
 
     kinds: dict[_Pair, bool | None] = dataclasses.field(default_factory=dict)
     namespaces: set[str] = dataclasses.field(default_factory=set)
-    accounts: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    objects: set[tuple[str, str, str]] = dataclasses.field(default_factory=set)
 
     def add(self, objects: t.Sequence[Manifest]) -> None:
         """Add what these objects bring."""
         self.kinds.update(kinds_of_definitions(objects))
         self.namespaces.update(namespaces_among(objects))
-        self.accounts.update(accounts_among(objects))
+        self.objects.update(objects_among(objects))
 
 
 def namespaces_among(objects: t.Iterable[Manifest]) -> set[str]:
@@ -46,10 +50,10 @@ def namespaces_among(objects: t.Iterable[Manifest]) -> set[str]:
     return {item["metadata"]["name"] for item in objects if group_kind(item) == NAMESPACE}
 
 
-def accounts_among(objects: t.Iterable[Manifest]) -> set[tuple[str, str]]:
-    """The ServiceAccounts among these objects, each with its namespace."""
-    metadata = (item["metadata"] for item in objects if group_kind(item) == SERVICE_ACCOUNT)
-    return {(one["namespace"], one["name"]) for one in metadata}
+def objects_among(objects: t.Iterable[Manifest]) -> set[tuple[str, str, str]]:
+    """The objects among these that pods name, as Promised has them."""
+    metadata = ((item["kind"], item["metadata"]) for item in objects if group_kind(item) in _NAMED_BY_PODS)
+    return {(kind, one.get("namespace") or "", one["name"]) for kind, one in metadata}
 
 
 def namespaced_kinds(

@@ -10,14 +10,15 @@ Private to the collection.
 from __future__ import annotations
 
 import typing as t
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from .._core.errors import Forbidden, InvalidInput, NotFound
+from .._core.errors import Forbidden, InvalidInput, MusterError
 from . import reasons
 from .objects import Manifest, Ref
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
+    from .served import Promised
 
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 # Disks that only one node can mount at a time: a claim for several nodes stays Pending for ever.
@@ -28,42 +29,49 @@ _ONE_NODE = {
     "kubernetes.io/gce-pd": "Persistent Disk",
     "pd.csi.storage.gke.io": "Persistent Disk",
 }
+# Those that several nodes can mount at a time: documentation of EFS, Azure Files, Filestore, csi-driver-nfs and CephFS.
+_MANY_NODES = {"efs.csi.aws.com", "file.csi.azure.com", "filestore.csi.storage.gke.io", "nfs.csi.k8s.io",
+               "openshift-storage.cephfs.csi.ceph.com", "rook-ceph.cephfs.csi.ceph.com"}  # fmt: skip
 _MANY = {"ReadWriteMany", "ReadOnlyMany"}
 _ADVICE = "Name a class that can do it (EFS, Filestore, NFS, or local-path on a cluster of role local_cluster)"
 
 
-def check_claim(cluster: Cluster, claim: Ref, *, size: str | None, storage_class: str | None, modes: Sequence[str]) -> None:
-    """Raise if the claim does not exist and cannot be created, or would stay Pending. An existing one is accepted as it is."""
-    if cluster.get(claim) is not None:
-        return
-    if size is None:
-        raise NotFound(
-            f"{claim} does not exist.",
-            ref=claim,
-            hint="Correct claim_name, or set storage_size to create the claim.",
-        )
+def check_claims(cluster: Cluster, claims: Iterable[tuple[Ref, Manifest]], promised: Promised, problems: list[MusterError]) -> list[str]:
+    """Add an error to PROBLEMS for each claim, given with its spec, that would be created and stay Pending.
+
+    An existing one is accepted as it is, as is one whose class check mode counts as there. Returns what could not be read.
+    """
     try:
-        classes = cluster.list("storage.k8s.io/v1", "StorageClass")
-    except Forbidden:
-        return
-    found = class_of(classes, storage_class)
-    there = ", ".join(sorted(row["metadata"]["name"] for row in classes)) or "none"
-    if found is None and storage_class is not None:
-        raise InvalidInput(f"{claim}: there is no StorageClass {storage_class}.", ref=claim, hint=f"There are: {there}.")
-    if found is None and not _volumes(cluster):
-        raise InvalidInput(
-            f"{claim} would never be bound: the cluster has no default StorageClass.",
-            ref=claim,
-            hint=f"Name one in storage_class_name. There are: {there}.",
-        )
+        missing = [(ref, spec) for ref, spec in claims if not spec.get("volumeName") and cluster.get(ref) is None]
+        classes = cluster.list("storage.k8s.io/v1", "StorageClass") if missing else []
+        for ref, spec in missing:
+            if ("StorageClass", "", spec.get("storageClassName")) not in promised.objects:
+                problems += _of_claim(cluster, ref, spec, classes)
+    except Forbidden as error:
+        return [error.message]
+    return []
+
+
+def _of_claim(cluster: Cluster, claim: Ref, spec: Manifest, classes: Sequence[Manifest]) -> Iterator[MusterError]:
+    name, modes = spec.get("storageClassName"), spec.get("accessModes") or ()
+    found = class_of(classes, name)
+    there = f"There are: {', '.join(sorted(row['metadata']['name'] for row in classes)) or 'none'}. Nothing was changed."
+    if found is None and not _volumes(cluster, name or ""):
+        what = f"there is no StorageClass {name}" if name else "the cluster has no default StorageClass"
+        yield InvalidInput(f"{claim} would never be bound: {what}.", f"Name one in storage_class_name. {there}", ref=claim)
     kind = _ONE_NODE.get(found["provisioner"]) if found else None
     if found and kind and _MANY & set(modes):
-        raise InvalidInput(
+        yield InvalidInput(
             f"{claim} would never be bound: StorageClass {found['metadata']['name']} makes volumes of {kind}, "
             f"which do not support {', '.join(modes)}.",
+            f"{_ADVICE} in storage_class_name. {there}",
             ref=claim,
-            hint=f"{_ADVICE} in storage_class_name. There are: {there}.",
         )
+
+
+def is_shared(provisioner: str) -> bool | None:
+    """Whether volumes of this provisioner can be mounted by several nodes at a time (ReadWriteMany); None if that is not known."""
+    return {**dict.fromkeys(_ONE_NODE, False), **dict.fromkeys(_MANY_NODES, True)}.get(provisioner)
 
 
 def class_of(classes: Iterable[Manifest], name: str | None) -> Manifest | None:
@@ -74,13 +82,17 @@ def class_of(classes: Iterable[Manifest], name: str | None) -> Manifest | None:
     return max(defaults, key=lambda row: str(row["metadata"].get("creationTimestamp")), default=None)
 
 
-def _volumes(cluster: Cluster) -> bool:
-    """Whether there are volumes without a class, for claims without one."""
+def _volumes(cluster: Cluster, name: str) -> bool:
+    """Whether there are volumes that wait for a claim of a class, which need not exist as an object."""
     try:
         volumes = cluster.list("v1", "PersistentVolume")
     except Forbidden:
         return True
-    return any(not row["spec"].get("storageClassName") and (row.get("status") or {}).get("phase") == "Available" for row in volumes)
+    return any((row["spec"].get("storageClassName") or "") == name and _is_available(row) for row in volumes)
+
+
+def _is_available(volume: Manifest) -> bool:
+    return bool((volume.get("status") or {}).get("phase") == "Available")
 
 
 def why_unbound(cluster: Cluster, claim: Ref) -> str:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Failures that a wait cannot outlast: a rank ends again and again with the same error, or the registry refuses its image.
+"""Failures that a wait cannot outlast: a rank ends again and again with the same error, or does not get its image.
 
 Kubernetes restarts such a rank as often as it may: a container without limit, a Job's pod up to its backoffLimit, with pauses that
 double each time. Many failures at the start heal by themselves: a server that has not started yet, a part of the training that was
@@ -14,7 +14,8 @@ killed and makes others fail. The bound is therefore several runs in a row, all 
 * Failures that the Job itself does not count (podFailurePolicy), disruptions, and kills from outside are not counted.
 
 An image is refused if the registry responds that it does not exist, or that this pod has no access. The image may still be uploaded, so
-the kubelet's first attempts (after 10 and 20 seconds) are waited for. An unreachable registry is no refusal.
+the kubelet's first attempts (after 10 and 20 seconds) are waited for. A registry that cannot be reached, or whose name does not resolve,
+is waited for as long as option image_timeout says.
 
 Private to the collection.
 """
@@ -59,19 +60,23 @@ class RepeatedFailures:
         return found
 
 
-class RefusedImages:
-    """The time since when the registry refuses the image of each rank, as one wait has seen it."""
+class MissingImages:
+    """The time since when each rank does not get its image, as one wait has seen it. TIMEOUT: seconds for an image that is not refused."""
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._clock = clock
-        self._since: dict[str, float] = {}
+    def __init__(self, timeout: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._timeout, self._clock = timeout, clock
+        self._since: dict[tuple[str, bool], float] = {}
 
     def find(self, status: JobStatus) -> Rank | None:
         """Take note of STATUS; return the first rank that will not get its image."""
         now = self._clock.monotonic()
-        refused = [rank for group in status.groups for rank in group.ranks if rank.refused_image]
-        self._since = {rank.pod: self._since.get(rank.pod, now) for rank in refused}
-        return next((rank for rank in refused if now - self._since[rank.pod] >= REFUSED), None)
+        ranks = [rank for group in status.groups for rank in group.ranks if rank.image_trouble[0]]
+        # That it is missing counts from the first trouble of any kind, that it is refused from the first refusal.
+        kinds = [(rank.pod, refused) for rank in ranks for refused in {False, rank.image_trouble[1]}]
+        self._since = {kind: self._since.get(kind, now) for kind in kinds}
+        limits = {True: REFUSED, False: max(self._timeout, REFUSED)}
+        late = {pod for (pod, refused), since in self._since.items() if now - since >= limits[refused]}
+        return next((rank for rank in ranks if rank.pod in late), None)
 
 
 def failed_in_a_row(runs: Sequence[EndedRun], expected: frozenset[int]) -> list[EndedRun]:

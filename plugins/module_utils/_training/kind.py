@@ -26,6 +26,7 @@ from .._kube import reasons
 from .._kube.cluster import Cluster
 from .._kube.objects import GroupKind, Manifest, Ref, group_kind, labels_of
 from .._kube.report import Report
+from .._kube.served import Promised
 from .._manifests import network_policy
 from .._manifests.meta import LABEL_GROUP, LABEL_QUEUE, owner_of
 from .._manifests.program_training import ProgramTraining
@@ -53,9 +54,12 @@ class Request:
     force_conflicts: bool = False
     recreate: bool = False
     preflight: bool = True
+    image_timeout: float = 300
     delete_data: bool = False
     world_timeout: float = 0
     remove_finalizer: bool = False
+    promised: Promised = dataclasses.field(default_factory=Promised)
+    """What check mode counts as there of what pods name."""
 
 
 class Progress(t.Protocol):

@@ -18,14 +18,15 @@ from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
 from .._kube.objects import POD, Manifest, Ref, annotations_of, ref_of
+from .._kube.references import require
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from . import room
 from .continued import with_live_programs
-from .failing import RefusedImages, RepeatedFailures
+from .failing import MissingImages, RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
-from .logs import failure_of, refused_image_of, repeated_failure_of
+from .logs import failure_of, missing_image_of, repeated_failure_of
 
 _NOT_YET: dict[Goal, str] = {
     "running": "is not running",
@@ -58,6 +59,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         room.require(request, desired, before, again=again)
     stopped = Report()
     if again:
+        for caveat in require(request.cluster, desired.objects, desired.objects, request.promised):
+            request.warn(caveat)
         stopped = _stop(request, desired, before)
     elif before.exists:
         for warning in desired.backend.warnings(before) if desired.backend.warnings else ():
@@ -121,6 +124,7 @@ def _apply(request: Request, desired: Desired, objects: Sequence[Manifest], made
         adopt=request.adopt,
         force_conflicts=request.force_conflicts,
         recreate=request.recreate,
+        references=request.promised,
         made_of=made_of,
         on_progress=request.progress,
     )
@@ -240,7 +244,7 @@ def _follow(
     hint: str | None = None,
 ) -> Observed:
     """Observe the training whenever one of its pods changes, until nothing is missing, it has ended or it keeps failing."""
-    failures, images = RepeatedFailures(), RefusedImages()
+    failures, images = RepeatedFailures(), MissingImages(request.image_timeout)
 
     def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
         observed = desired.kind.observe(cluster, desired.namespace, desired.name)
@@ -249,9 +253,9 @@ def _follow(
         again = failures.find(observed.status)
         if again and not observed.has_ended:
             raise repeated_failure_of(cluster, observed.status, *again)
-        refused = images.find(observed.status)
-        if refused:
-            raise refused_image_of(observed.status, refused)
+        without_image = images.find(observed.status)
+        if without_image:
+            raise missing_image_of(observed.status, without_image)
         return observed, None if observed.has_ended else pending_reason(observed)
 
     pods = watching.Changes.of_pods(desired.namespace, desired.backend.selector(desired.name))

@@ -68,13 +68,14 @@ def repeated_failure_of(cluster: Cluster, status: JobStatus, rank: Rank, runs: S
     )
 
 
-def refused_image_of(status: JobStatus, rank: Rank) -> MusterError:
+def missing_image_of(status: JobStatus, rank: Rank) -> MusterError:
     """The error of a training of which a pod does not get its image."""
-    said = f"pod {rank.pod}: {rank.refused_image}"
+    said = f"pod {rank.pod}: {rank.image_trouble[0]}"
     return KeepsFailing(
         f"Training {status} cannot start: {said}.",
         hint="Correct the option that names the image, push the image, or name the Secret with the registry's credentials in "
-        "image_pull_secrets; with another image, set recreate: true.",
+        "image_pull_secrets; with another image, set recreate: true. Option image_timeout is how long a registry without an answer is "
+        "waited for.",
         details={"last_seen": [said], **status.result()},
     )
 

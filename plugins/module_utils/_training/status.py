@@ -16,7 +16,7 @@ from .._core.brief import Missing, grouped
 from .._core.conditions import condition, is_true
 from .._gang.groups import PodSets
 from .._kube.objects import GroupKind, group_of
-from .._kube.pod_status import EndedRun, ended_runs, refused_image, why_not_running
+from .._kube.pod_status import EndedRun, ended_runs, image_trouble, why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_QUEUE, LABEL_ROLE, Manifest
 
 State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unknown"]
@@ -25,7 +25,7 @@ INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/
 _MESSAGE_LINES = 6
 _EVENT = re.compile(r"muster\.ml/\w+ \{")
 """The begin of a line for programs, such as a step of an elastic training."""
-_PRIVATE = ("created", "stuck", "refused_image", "ended_runs")
+_PRIVATE = ("created", "stuck", "image_trouble", "ended_runs")
 # The taint with which an administrator declares that the node is off, and its pods with it.
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
@@ -88,8 +88,8 @@ class Rank:
     finished: str | None = None
     # Waiting longer does not help, because the cause is permanent.
     stuck: bool = False
-    # The error of the registry.
-    refused_image: str = ""
+    # Why the image is not pulled, and whether the registry has refused it.
+    image_trouble: tuple[str, bool] = ("", False)
     # The runs of all known pods of its index, oldest first.
     ended_runs: Sequence[EndedRun] = ()
 
@@ -214,7 +214,7 @@ def rank_of(pod: Manifest) -> Rank:
         started=((main.get("state") or {}).get("running") or ended).get("startedAt") or status.get("startTime"),
         finished=ended.get("finishedAt"),
         stuck=stuck,
-        refused_image=refused_image(pod),
+        image_trouble=image_trouble(pod),
         ended_runs=sorted(ended_runs(pod)),
     )
 

@@ -63,6 +63,12 @@ KINDS: dict[tuple[str, str], ServedKind] = {
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): ServedKind("customresourcedefinitions", False),
 }
 
+DEFAULT_CLASS: Manifest = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    "provisioner": "example.com/disks",
+}
 DEFINITION: Manifest = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -205,6 +211,9 @@ class FakeCluster:
         self.server_version = "v1.36.3"
         self.server_warnings: list[str] = []
         self.unknown: list[str] = []
+        self.default_class = True
+        """Whether there is a default StorageClass as long as a test has added none."""
+        self.allows: t.Callable[[Manifest], bool] = lambda _attributes: True
         self._versions = itertools.count(1)
         self._version = 0
 
@@ -291,6 +300,8 @@ class FakeCluster:
             for manifest in list(self.objects.values())
             if self._matches(manifest, api_version, kind, namespace, label_selector)
         ]
+        if kind == "StorageClass" and not found and not label_selector and self.default_class:
+            found = [copied(DEFAULT_CLASS)]
         return Listing(found, str(self._version))
 
     def list_metadata(
@@ -317,6 +328,8 @@ class FakeCluster:
 
     def create(self, manifest: Manifest, *, dry_run: bool, manager: str = FIELD_MANAGER) -> Manifest:
         manifest = revealed(manifest)
+        if manifest["kind"] == "SelfSubjectAccessReview":
+            return {**manifest, "status": {"allowed": self.allows(manifest["spec"]["resourceAttributes"])}}
         ref = ref_of(manifest)
         self._note("create", ref, dry_run)
         self._check_place(ref)

@@ -29,15 +29,6 @@ def _newest(pods: t.Sequence[Manifest]) -> Rank | None:
     return rank_of(ordered[-1]) if ordered else None
 
 
-def _claim(data: Dataset) -> Ref:
-    return Ref("v1", "PersistentVolumeClaim", data.claim_name, data.namespace)
-
-
-def check_storage(cluster: Cluster, data: Dataset) -> None:
-    """Refuse a claim that cannot be bound."""
-    storage.check_claim(cluster, _claim(data), size=data.storage_size, storage_class=data.storage_class_name, modes=data.access_modes)
-
-
 def check_neighbours(cluster: Cluster, data: Dataset) -> None:
     """Refuse the folder if it contains that of another data set on the same claim, or lies in it.
 
@@ -69,6 +60,7 @@ def delete_failed(cluster: Cluster, job: Manifest, owner: str, *, check: bool) -
 def wait(cluster: Cluster, data: Dataset, name: str, *, timeout: float, progress: t.Callable[[str], None]) -> str:
     """Wait until the Job is complete; Failed, with the pod's last message, as soon as it has failed."""
     selector, ref = f"job-name={name}", Ref("batch/v1", "Job", name, data.namespace)
+    claim = Ref("v1", "PersistentVolumeClaim", data.claim_name, data.namespace)
 
     def observe_once(cluster: Cluster) -> tuple[str, str | None]:
         found = cluster.get(ref)
@@ -88,7 +80,7 @@ def wait(cluster: Cluster, data: Dataset, name: str, *, timeout: float, progress
 
     def _line(cluster: Cluster, pod: Rank | None) -> str:
         if pod and pod.phase == "Pending":
-            return storage.why_unbound(cluster, _claim(data)) or pod.pending_reason
+            return storage.why_unbound(cluster, claim) or pod.pending_reason
         if pod is None or pod.reason:
             return pod.pending_reason if pod else ""
         with contextlib.suppress(MusterError):

@@ -27,6 +27,7 @@ from ..._kube.made_once import MadeOf, MadeOnce, apply_made_once
 from ..._kube.objects import ANNOTATION_GENERATED, LABEL_OWNER, Manifest, Ref, annotations_of, labels_of
 from ..._kube.report import Report
 from ..._kube.secret_text import encoded, text_of
+from ..._kube.served import Promised
 from . import keys
 from .amqp_url import check_credential
 from .keys import Pair
@@ -158,9 +159,10 @@ def store(
     desired: Desired,
     *,
     force_conflicts: bool,
+    promised: Promised | None = None,
     on_progress: OnProgress | None = None,
 ) -> tuple[Report, Material]:
-    """Apply the objects that PLAN returns."""
+    """Apply the objects that PLAN returns. PROMISED: what check mode counts as there, to which they are added."""
 
     def make(once: MadeOnce) -> tuple[Sequence[Manifest], Material]:
         material = plan(once)
@@ -169,7 +171,7 @@ def store(
     def apply(objects: Sequence[Manifest], made_of: MadeOf) -> Report:
         return apply_objects(
             cluster, objects, owner=desired.owner, check=desired.check, namespace=desired.namespace, adopt=desired.adopt,
-            force_conflicts=force_conflicts, made_of=made_of, on_progress=on_progress,
+            force_conflicts=force_conflicts, references=promised, made_of=made_of, on_progress=on_progress,
         )  # fmt: skip
 
     return apply_made_once(cluster, make, apply)

@@ -91,15 +91,20 @@ def test_pods_of_one_job_share_what_they_fetched() -> None:
 @pytest.mark.parametrize(
     ("classes", "params", "told"),
     [
-        ([], {}, "PersistentVolumeClaim default/c does not exist. Correct claim_name, or set storage_size"),
+        (
+            [],
+            {},
+            "PersistentVolumeClaim default/c .*does not exist, so its pods would not start. Correct the name of the claim, or set its size",
+        ),
         ([], {"storage_size": "1Gi"}, "has no default StorageClass. Name one in storage_class_name. There are: none"),
         ([("a", "x.io", False)], {"storage_size": "1Gi"}, "no default StorageClass. .* There are: a"),
-        ([("a", "x.io", True)], {"storage_size": "1Gi", "storage_class_name": "b"}, "no StorageClass b. There are: a"),
+        ([("a", "x.io", True)], {"storage_size": "1Gi", "storage_class_name": "b"}, "no StorageClass b. .*There are: a"),
         ([("gp3", "ebs.csi.aws.com", True)], {"storage_size": "1Gi"}, "gp3 makes volumes of EBS, .*ReadWriteMany.*EFS"),
     ],
 )
 def test_a_claim_that_would_never_be_bound(classes: list[t.Any], params: dict[str, t.Any], told: str) -> None:
     cluster = FakeCluster()
+    cluster.default_class = False
     cluster.add(*(storage_class(name, provisioner, default=default) for name, provisioner, default in classes))
     with pytest.raises(MusterError, match=told):
         run(cluster, **params)

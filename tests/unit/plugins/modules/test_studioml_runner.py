@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Conflict,
     InvalidInput,
+    MusterError,
     NotFound,
     WaitTimeout,
 )
@@ -24,6 +25,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
+from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, runner_metrics
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
@@ -57,6 +59,7 @@ class World:
         """What the pods answer, one after the other; the last again and again."""
         self.log = ""
         self.warned: list[str] = []
+        self.promises: dict[str, Promised] = {}
         monkeypatch.setattr(keys, "BITS", 1024)
         monkeypatch.setattr(cluster, "proxy_get", self._answer)
         monkeypatch.setattr(watching.watch_until, "__kwdefaults__", {**watching.watch_until.__kwdefaults__, "clock": cluster.clock})
@@ -105,6 +108,7 @@ class World:
             connect=lambda: self.cluster,
             warn=self.warned.append,
             diff=True,
+            promises=self.promises if check else {},
         )
         found: Manifest = module.execute(context)
         text = json.dumps([found, self.warned])
@@ -167,9 +171,14 @@ def test_nonsense_is_refused_before_anybody_is_asked(world: World, params: Manif
     assert world.cluster.requests == []
 
 
-def test_keys_must_be_there_except_in_a_plan(world: World) -> None:
+def test_keys_must_be_there_or_come_with_an_earlier_task_of_the_plan(world: World) -> None:
     with pytest.raises(NotFound, match="content: signing_public_keys"):
         world.run()
+    with pytest.raises(MusterError, match=r"Secret default/studioml-runner-key-secret .*does not exist"):
+        world.run(check=True)
+    world.run(training_secret, content="decryption_key", check=True)
+    world.run(training_secret, content="signing_public_keys", check=True)
+    world.run(training_secret, content="response_public_keys", check=True)
     plan = world.run(check=True)
     assert set(actions(plan).values()) == {"created"}
     assert world.cluster.writes == []

@@ -72,6 +72,7 @@ def test_a_server_is_made_and_a_second_run_changes_nothing() -> None:
 def test_what_is_not_wanted_any_more_goes() -> None:
     cluster = FakeCluster()
     run(cluster, **BUCKET)
+    cluster.add({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "mine", "namespace": "default"}})
     changed = actions(run(cluster, **BUCKET, network_policy=False, service_account_name="mine"))
     assert (changed["NetworkPolicy/triton"], changed["ServiceAccount/triton"]) == ("deleted", "deleted")
 

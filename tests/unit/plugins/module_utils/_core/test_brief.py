@@ -46,11 +46,23 @@ def test_nothing_missing_is_the_end_of_a_wait() -> None:
     ("text", "line"),
     [
         ("a\n  b", "a b"),
-        ("word " * 40, "word " * 22 + "word..."),
-        ("x" * 200, "x" * (LONGEST - 3) + "..."),
+        ("word " * 40, "word " * 11 + "... " + "word " * 10 + "word"),
+        ("x" * 200, "x" * 57 + " ... " + "x" * 57),
         (Missing("long", "short"), "short"),
     ],
 )
 def test_a_line_of_progress_is_short(text: str, line: str) -> None:
     assert in_brief(text) == line
     assert len(in_brief(text)) <= LONGEST
+
+
+def test_a_line_of_progress_names_the_object_and_ends_with_the_cause() -> None:
+    """As the kubelet of Kubernetes 1.36 with containerd 2 tells of a registry whose name does not resolve."""
+    image = "registry.nope.example/team/train:1"
+    line = in_brief(
+        f'Pending: 0 of 2 pods run; digits-0 and 1 more: ImagePullBackOff: Back-off pulling image "{image}": ErrImagePull: failed to pull '
+        f'and unpack image "{image}": failed to resolve reference "{image}": failed to do request: Head "https://{image}": dial tcp: '
+        "lookup registry.nope.example on 10.96.0.10:53: no such host"
+    )
+    assert line.startswith("Pending: 0 of 2 pods run; digits-0 and 1 more")
+    assert line.endswith("registry.nope.example on 10.96.0.10:53: no such host")

@@ -373,7 +373,7 @@ def test_a_token_of_an_account_that_may_not_be_read_is_created(cluster: FakeClus
 def test_check_mode_knows_the_accounts_of_earlier_tasks(cluster: FakeCluster) -> None:
     promised = Promised()
     apply(cluster, account("a"), check=True, promised=promised)
-    assert promised == Promised(accounts={("default", "a")})
+    assert promised == Promised(objects={("ServiceAccount", "default", "a")})
     assert set(actions(apply(cluster, token("a"), check=True, promised=promised)).values()) == {"created"}
     # Something else creates this namespace, and perhaps the account.
     promised.namespaces.add("theirs")

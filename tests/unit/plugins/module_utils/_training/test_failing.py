@@ -15,7 +15,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.pod_status import EndedRun, ended_runs
 from ansible_collections.muster.ml.plugins.module_utils._training import lifecycle
-from ansible_collections.muster.ml.plugins.module_utils._training.failing import RefusedImages, failed_in_a_row
+from ansible_collections.muster.ml.plugins.module_utils._training.failing import MissingImages, failed_in_a_row
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import persia_job
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
@@ -67,7 +67,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> None:
     """Let waits use the cluster's clock."""
     real = watching.watch_until
     monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
-    monkeypatch.setattr(lifecycle, "RefusedImages", functools.partial(RefusedImages, cluster.clock))
+    monkeypatch.setattr(lifecycle, "MissingImages", functools.partial(MissingImages, clock=cluster.clock))
 
 
 def train(cluster: FakeCluster, **more: t.Any) -> None:
@@ -126,6 +126,8 @@ NO_SUCH_IMAGE = 'failed to pull and unpack image "registry.example/persia:2": re
 DENIED = "pull access denied, repository does not exist or may require authorization: server message: insufficient_scope"
 UNREACHABLE = 'failed to do request: Head "https://registry.example/v2/persia": dial tcp 192.0.2.1:443: i/o timeout'
 
+NO_SUCH_HOST = 'failed to do request: Head "https://registry.nope.example/v2/a": dial tcp: lookup registry.nope.example: no such host'
+
 
 def pulls(cluster: FakeCluster, reason: str, message: str) -> None:
     state = {"waiting": {"reason": reason, "message": message}}
@@ -145,7 +147,20 @@ def test_an_image_that_is_refused_for_a_minute_ends_the_wait(cluster: FakeCluste
 def test_an_image_may_still_come(cluster: FakeCluster, clock: Eventful) -> None:
     clock.events = [(10, lambda: pulls(cluster, "ImagePullBackOff", UNREACHABLE))]
     with pytest.raises(WaitTimeout):
-        train(cluster)
+        train(cluster, image_timeout=10000)
+
+
+@pytest.mark.parametrize("message", [UNREACHABLE, NO_SUCH_HOST])
+@pytest.mark.parametrize(("options", "seconds"), [({}, 300), ({"image_timeout": 120}, 120)])
+def test_a_registry_without_an_answer_is_waited_for_some_minutes(
+    cluster: FakeCluster, clock: Eventful, message: str, options: dict[str, int], seconds: int
+) -> None:
+    clock.events = [(10, lambda: pulls(cluster, "ImagePullBackOff", message))]
+    with pytest.raises(KeepsFailing, match="cannot start: pod adult-trainer-0-at0: ImagePullBackOff: ") as error:
+        train(cluster, wait_timeout=3600, **options)
+    assert message in str(error.value)
+    assert "image_timeout" in str(error.value)
+    assert seconds <= clock.now - FIRST - 10 < seconds + 20
 
 
 def test_a_rank_that_runs_again_is_let_run(cluster: FakeCluster, clock: Eventful) -> None:

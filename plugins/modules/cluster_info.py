@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_info
+short_description: Report what a cluster offers to trainings, and what the user may do there
+version_added: 0.1.0
+description:
+  - Returns the version of a cluster, its nodes with their devices, storage classes, operators, the quotas of a namespace, and which rights
+    of a Role the user lacks. C(playbooks/init.yml) writes an inventory from it.
+  - What may not be read is empty, and listed in RV(unread).
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.attributes
+  - muster.ml.attributes.kube_info
+options:
+  namespace:
+    description: Namespace of the trainings, which need not exist. Defaults to the namespace of the kubeconfig's context.
+    type: str
+  rules:
+    description:
+      - Rules as in a Role, each with V(apiGroups), V(resources) and V(verbs). The API server is asked for each right by itself
+        (SelfSubjectAccessReview), in O(namespace).
+      - A rule with V(cluster_wide) set to true is asked for the whole cluster, as those of a ClusterRole.
+    type: list
+    elements: dict
+    default: []
+seealso:
+  - module: muster.ml.node_info
+  - module: muster.ml.gang_preflight
+"""
+
+EXAMPLES = r"""
+- name: Ask what the cluster has, and whether trainings may be created
+  muster.ml.cluster_info:
+    namespace: ml
+    rules:
+      - {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch, create, patch, delete]}
+  register: found
+
+- name: Stop if rights are missing
+  ansible.builtin.assert:
+    that: found.lacking_rights | length == 0
+    fail_msg: "Missing: {{ found.lacking_rights | join(', ') }}"
+"""
+
+RETURN = r"""
+server_version:
+  description: Version of the API server.
+  returned: always
+  type: str
+  sample: v1.36.3
+namespace:
+  description: Name of the namespace, and whether it exists (null if that may not be read).
+  returned: always
+  type: dict
+nodes:
+  description: Number of nodes, and of those that are ready.
+  returned: always
+  type: dict
+  sample: {ready: 2, total: 2}
+devices:
+  description: Extended resources, each with the number of its nodes and the amount on all of them.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{name: nvidia.com/gpu, nodes: 2, amount: 16}]
+tpus:
+  description: Slices of TPUs on GKE by type and topology, each with the number of its nodes.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{type: tpu-v5-lite-podslice, topology: 2x4, nodes: 2}]
+storage_classes:
+  description:
+    - Storage classes with name and provisioner, whether each is the default, and whether several nodes can mount its volumes at a time
+      (null if the provisioner is not known).
+  returned: always
+  type: list
+  elements: dict
+  sample: [{name: standard-rwx, provisioner: filestore.csi.storage.gke.io, default: false, shared: true}]
+operators:
+  description: Roles whose operators, or gateway_api, the cluster serves kinds of already.
+  returned: always
+  type: list
+  elements: str
+  sample: [jobset, kueue]
+quotas:
+  description: ResourceQuotas of the namespace with name, hard limits and what is used.
+  returned: always
+  type: list
+  elements: dict
+lacking_rights:
+  description: Rights of O(rules) that the user lacks.
+  returned: always
+  type: list
+  elements: str
+  sample: [create jobs.batch]
+unread:
+  description: Reasons why something could not be read.
+  returned: always
+  type: list
+  elements: str
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.survey import survey
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "namespace": {"type": "str"},
+    "rules": {"type": "list", "elements": "dict", "default": []},
+}
+
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Ask; nothing is written."""
+    return {"changed": False, **survey(ctx.cluster, ctx.namespace, ctx.params["rules"])}
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()
