@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import os
 import stat
 import tarfile
 import typing as t
@@ -268,6 +269,18 @@ def test_files_are_replaced_at_once_and_never_more_open_than_asked(tmp_path: Pat
     assert node.write_if_changed(path, "two", 0o600)
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("two", 0o600)
     assert [one.name for one in path.parent.iterdir()] == ["secret"]
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, full = tmp_path / "kubelet.conf", os.open("/dev/full", os.O_WRONLY)
+    path.write_text("old")
+    node.draft_of(path).touch()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", lambda *_given: full)
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            node.write_if_changed(path, "new", 0o600)
+    assert caught.value.filename == str(path)
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("kubelet.conf", "old")]
 
 
 def test_packages_that_nobody_installs_are_a_problem() -> None:
