@@ -9,6 +9,8 @@ Private to the collection.
 
 from __future__ import annotations
 
+import os
+import pathlib
 import re
 import ssl
 import tempfile
@@ -56,11 +58,14 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: Sensitive | None, source
     if "PRIVATE KEY-----" not in text:
         raise InvalidInput(f"The client certificate in {source} has no key.", hint="Set client-key or client_key.")
     try:
-        with tempfile.NamedTemporaryFile("w", prefix="muster-") as file:
-            file.write(text)
-            file.flush()
+        handle, name = tempfile.mkstemp(prefix="muster-")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
             # Without this callback OpenSSL would ask for the key's pass phrase at the terminal.
-            context.load_cert_chain(file.name, password=_no_password)
+            context.load_cert_chain(name, password=_no_password)
+        finally:
+            pathlib.Path(name).unlink()
     except _Encrypted:
         problem = "is encrypted with a pass phrase, which a kubeconfig has no place for"
     except (ssl.SSLError, ValueError) as exc:

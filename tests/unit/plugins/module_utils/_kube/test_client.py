@@ -218,7 +218,7 @@ def test_a_full_disk_is_no_fault_of_the_server(clock: FakeClock, monkeypatch: py
     def full(*_given: t.Any, **_how: t.Any) -> t.NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    monkeypatch.setattr(tempfile, "mkstemp", full)
     pair = {"client_cert": "-----BEGIN CERTIFICATE-----", "client_key": Sensitive("-----BEGIN PRIVATE KEY-----")}
     kube = HttpCluster(Transport(Connection(server="https://127.0.0.1:1", source="~/kubeconfig", **pair), clock))
     with pytest.raises(Failed, match=r"The client key in ~/kubeconfig cannot .* temporary file: No space left on device\. Free space"):
