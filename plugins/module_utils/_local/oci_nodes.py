@@ -16,11 +16,11 @@ import tempfile
 import typing as t
 from pathlib import Path
 
-from .._core.errors import InvalidInput
+from .._core.errors import CommandFailed, InvalidInput
 from .._core.files import draft_prefix
 from . import gobuild
 from .gobuild import GoBuild
-from .host import run
+from .host import import_failure, run
 from .oci import OciImage
 from .oci_layers import Progress, build_layers
 from .once import making
@@ -119,8 +119,11 @@ class Node:
         """Name -> digest. Listed once for all images of a task's loop, until one of them is imported or removed."""
         return _listed(*self._argv)
 
-    def import_archive(self, archive: Path) -> None:
-        self._change("import", str(archive), timeout=600)
+    def import_archive(self, image: OciImage) -> None:
+        try:
+            self._change("import", str(image.archive), timeout=600)
+        except CommandFailed as exc:
+            raise import_failure(image.name, self.name, exc.message) from exc
 
     def remove(self, names: t.Sequence[str]) -> None:
         self._change("remove", "--sync", *names, timeout=120)
