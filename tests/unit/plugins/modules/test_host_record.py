@@ -498,6 +498,22 @@ def test_a_unit_is_disabled_again_if_it_was(machine: Machine, before: bool) -> N
     assert machine.enabled == ({"p"} if before else set())
 
 
+def test_a_script_that_a_removed_package_left_is_not_enabled(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a removal, which does not purge: what systemctl 252 says of /etc/init.d/rabbitmq-server."""
+    said = (
+        "systemctl is-enabled rabbitmq-server exited with 1: rabbitmq-server.service is not a native service, redirecting to "
+        "systemd-sysv-install.\nExecuting: /lib/systemd/systemd-sysv-install is-enabled rabbitmq-server"
+    )
+
+    def command(argv: t.Sequence[str], **more: t.Any) -> str:
+        if argv[:2] == ["systemctl", "is-enabled"]:
+            raise CommandFailed(said)
+        return machine.command(argv, **more)
+
+    monkeypatch.setattr(host, "run", command)
+    assert machine.claim(packages=["rabbitmq-server"], units=["rabbitmq-server"])["changed"]
+
+
 def test_the_unit_of_a_package_that_stays_goes_on(machine: Machine) -> None:
     machine.claim(packages=["p"], units=["p"])
     machine.packages, machine.enabled, machine.dependents = {"p"}, {"p"}, {"theirs"}
