@@ -258,4 +258,4 @@ def _holder_of(live: Manifest) -> str:
     """The holder, and the time at which it took the Lease by its own clock, which may differ from that of this machine."""
     spec = live.get("spec") or {}
     since = f" since {spec['acquireTime']}" if spec.get("acquireTime") else ""
-    return f"{spec.get('holderIdentity') or 'a run without a name'}{since}"
+    return f"{spec.get('holderIdentity') or 'another client'}{since}"
