@@ -189,7 +189,7 @@ def test_clock(row: Row, hours: int, ground: Ground, results: Rows, monkeypatch:
         result = run_apply(kubeconfig, objects, wait=True, wait_timeout=20, prune=True)
     took = time.monotonic() - began
     assert ground.told(result) == row.message == ""
-    assert took < 15
+    assert took < 30
     assert runs.read_text().count("run") == 1
     assert_stored(ground, objects, {})
     assert_rerun(ground, kubeconfig, objects)
@@ -336,7 +336,7 @@ def test_fleet_of_five(ground: Ground, results: Rows) -> None:
     assert status == 2, recap
     assert {host for host, line in recap.items() if "changed=1" in line and "failed=0" in line} == set(objects) - {"f3"}
     assert "failed=1" in recap["f3"]
-    assert f"[ERROR]: Task failed: Action failed: {FLEET.message}" in said
+    assert FLEET.message in " ".join(said.replace("''", "'").split()), said
     assert said.count("fatal: [") == said.count("fatal: [f3]") == 1
     status, _said, recap = play(objects)
     assert status == 0
