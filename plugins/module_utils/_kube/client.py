@@ -159,9 +159,8 @@ class Transport:
         data = request_body(body) if body is not None else None
         began = self._clock.monotonic()
         deadline = began + (math.inf if within is None else within)
-        # From the first failure on: one answer may take as long as an outage is waited for.
-        outage: Backoff | None = None
-        refreshed = False
+        # Made at the first failure, and counted from then on: one answer may take as long as an outage is waited for.
+        backoff, refreshed = functools.cache(lambda: Backoff(self._clock)), False
         # A conflict about a given version would be the same the second time, and so would a name that is taken.
         pinned = "resourceVersion" in ((body or {}).get("metadata") or {})
         while True:
@@ -180,8 +179,7 @@ class Transport:
                 raise self._untrusted(exc) from exc
             except (OSError, http.client.HTTPException) as exc:
                 # TLS that never worked will not start to. TLS that did breaks off with the server, or after 90 idle seconds.
-                outage = outage or Backoff(self._clock)
-                if (isinstance(exc, ssl.SSLError) and not self._answered) or not outage.wait_for_retry(limit=limit, until=until):
+                if (isinstance(exc, ssl.SSLError) and not self._answered) or not backoff().wait_for_retry(limit=limit, until=until):
                     raise self._unreachable(exc) from exc
                 self._broken_at = self._clock.monotonic()
                 continue
@@ -194,8 +192,7 @@ class Transport:
             taken = method == "POST" and answers.is_taken(answer.status, answer.json())
             if answer.status < 300 or (pinned and answer.status == 409) or taken or not self._worth_again(answer):
                 return answer
-            outage = outage or Backoff(self._clock)
-            if not outage.wait_for_retry(limit=self.limits.outage, retry_after=answer.retry_after, until=deadline):
+            if not backoff().wait_for_retry(limit=self.limits.outage, retry_after=answer.retry_after, until=deadline):
                 return answer
 
     def _worth_again(self, answer: Answer) -> bool:
