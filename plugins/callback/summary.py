@@ -75,6 +75,7 @@ import typing as t
 from ansible import context
 from ansible.plugins.callback import CallbackBase
 
+from ansible_collections.muster.ml.plugins.module_utils._core.files import replaced
 from ansible_collections.muster.ml.plugins.plugin_utils._rows import parts, rows
 
 _TOLD = ("kind", "namespace", "name", "action")
@@ -285,5 +286,6 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
     @staticmethod
     def _write(summary: dict[str, t.Any], path: pathlib.Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
+        with replaced(path, 0o644) as file:
+            file.write((json.dumps(summary, indent=2, default=str) + "\n").encode())
         return str(path)

@@ -267,8 +267,35 @@ PLUGIN = Row(
 PLUGIN_WATCH = Row("plugin-watch", "token expired, with a credential plugin", "a watch", "asks the plugin once, watches on and succeeds")
 STRANGER = Row("stranger", "certificate of another authority", "the connection", "fails at once; no request is sent", UNTRUSTED)
 RESTART = Row("restart", "API server killed (`kill -9`)", "in the middle of 60 writes", "waits until it is back, and succeeds")
+RESTART_WAIT = Row("restart-wait", "API server killed (`kill -9`)", "a watch", "waits until it is back, watches on and succeeds")
+CUT = "network cut for 60 s"
+CUT_WRITES = Row("cut-writes", CUT, "in the middle of the writes", "asks again when it is back, and succeeds")
+CUT_PRUNE = Row("cut-prune", CUT, "a deletion of prune, with the Lease", "asks again when it is back, and succeeds")
+CUT_WAIT = Row("cut-wait", CUT, "a watch", "reads again when it is back, watches on and succeeds")
+CUT_LOG = Row("cut-log", CUT, "the log of a pod", "asks again when it is back, and succeeds")
+CUT_TUNNEL = Row("cut-tunnel", CUT, "a forwarded port", "goes on when it is back")
+AHEAD = Row("clock-ahead", "clock of the controller an hour ahead", "a run with prune, wait and plugin", "succeeds; the plugin runs once")
+BEHIND = Row(
+    "clock-behind", "clock of the controller an hour behind", "a run with prune, wait and plugin", "succeeds; the plugin runs once"
+)
+DISK = Row(
+    "disk",
+    "disk of the controller full",
+    "the first connection, with a client certificate",
+    "fails at once; no request is sent",
+    "The client key in ~/.kube/config cannot be read by OpenSSL without a temporary file: No space left on device. Free space there, or "
+    "set the environment variable TMPDIR to a folder of a disk with room.",
+)
+RENEWED = Row("renewed", "token of a ServiceAccount ended", "a wait", "takes the new token of `tokenFile` or plugin, and succeeds")
+FLEET = Row(
+    "fleet", "one of five hosts has an invalid object", "one task for all of them",
+    "four are done; the next run does the fifth alone",
+    "1 problem in the objects to apply: ConfigMap Not_A_Name: metadata.name 'Not_A_Name' is not a DNS name (lower case letters, digits, "
+    "'-' and '.', at most 253). Nothing was changed.",
+)  # fmt: skip
 
 ROWS = (
     *(Row(case.name, case.fault, case.where, case.does, case.message) for case in CASES),
-    TOKEN, PLUGIN, PLUGIN_WATCH, STRANGER, RESTART,
+    TOKEN, PLUGIN, PLUGIN_WATCH, STRANGER, RESTART, RESTART_WAIT,
+    CUT_WRITES, CUT_PRUNE, CUT_WAIT, CUT_LOG, CUT_TUNNEL, AHEAD, BEHIND, DISK, RENEWED, FLEET,
 )  # fmt: skip

@@ -16,7 +16,7 @@ BEGIN, END = "<!-- begin: tests/faults/table.py -->", "<!-- end -->"
 
 def table(rows: t.Iterable[t.Mapping[str, t.Any]]) -> str:
     """The rows as Markdown."""
-    lines = ["| fault | where | `muster.ml.apply` | message |", "|---|---|---|---|"]
+    lines = ["| fault | where | what happens | message |", "|---|---|---|---|"]
     lines += [f"| {row['fault']} | {row['where']} | {row['does']} | {row['message'] or 'none'} |" for row in rows]
     return "\n".join(lines)
 

@@ -21,7 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.fields import diff
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import load
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from faults import proxy
-from faults.cases import CASES, ONE, PLUGIN, PLUGIN_WATCH, RESTART, STRANGER, TOKEN, WATCH, WRITES, Case, Row
+from faults.cases import CASES, ONE, PLUGIN, PLUGIN_WATCH, RESTART, RESTART_WAIT, STRANGER, TOKEN, WATCH, WRITES, Case, Row
 from faults.conftest import KUBECONFIG, SHORT, Ground, run_apply, writes_since
 from faults.proxy import Exchange, Rule
 
@@ -209,13 +209,28 @@ def kill_api_server() -> None:
     raise AssertionError(f"no API server on this machine announces {host}")
 
 
+def kill(exchange: Exchange) -> None:
+    kill_api_server()
+    exchange.reset()
+
+
+def test_restart_in_a_wait(ground: Ground, results: Rows) -> None:
+    objects, kubeconfig = wish(balanced=True), ground.kubeconfig()
+    ground.proxy.rules = [Rule(kill, "GET", WATCH)]
+    began = time.monotonic()
+    with address_later(ground, desired=True):
+        result = run_apply(kubeconfig, objects, limits=Limits(), wait=True, wait_timeout=120)
+    took = time.monotonic() - began
+    assert ground.told(result) == RESTART_WAIT.message == ""
+    assert took < Limits().outage + SHORT.outage
+    assert_stored(ground, objects, {})
+    assert_rerun(ground, kubeconfig, objects)
+    note(results, RESTART_WAIT, "", took)
+
+
 def test_restart(ground: Ground, results: Rows) -> None:
     """The last of this file: what comes after finds an API server that only just came back."""
     objects, kubeconfig = [*wish(), *(config(f"many-{number}") for number in range(54))], ground.kubeconfig()
-
-    def kill(exchange: Exchange) -> None:
-        kill_api_server()
-        exchange.reset()
 
     ground.proxy.rules = [Rule(kill, "PATCH", WRITES, after=20)]
     began = time.monotonic()

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import os
@@ -17,10 +18,23 @@ from collections.abc import Iterator
 
 from .errors import InvalidInput
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""The errors of a file system, or the share of one user, that is full."""
+
 
 def draft_prefix(path: pathlib.Path) -> str:
     """The prefix of the file to which new content of PATH is written first; a run that is killed leaves it."""
     return f".{path.name}.muster-"
+
+
+@contextlib.contextmanager
+def naming(path: pathlib.Path) -> Iterator[None]:
+    """Name PATH in an error of the system that names no file: one of write(2), such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @contextlib.contextmanager
@@ -29,7 +43,7 @@ def replaced(path: pathlib.Path, mode: int = 0o600) -> Iterator[t.IO[bytes]]:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))
     draft = pathlib.Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with naming(path), os.fdopen(handle, "wb") as file:
             yield file
         draft.chmod(mode)
         draft.replace(path)

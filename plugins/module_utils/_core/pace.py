@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 import typing as t
 
@@ -51,7 +52,7 @@ class Limits:
     first_contact: float = 3.0
     """The time for retries when the server has never answered: the address is probably wrong."""
     outage: float = 60.0
-    """The time for retries when the server has answered before: it may be restarting, or busy."""
+    """The time for retries, from the first failure on, when the server has answered before: it may be restarting, or busy."""
 
 
 class Backoff:
@@ -65,15 +66,16 @@ class Backoff:
         self._started = clock.monotonic()
         self._pause, self._factor, self._longest = first, factor, longest
 
-    def wait_for_retry(self, *, limit: float, retry_after: float | None = None) -> bool:
-        """Sleep until the next try and return True; return False, at once, if that would be over LIMIT seconds after the first try.
+    def wait_for_retry(self, *, limit: float, retry_after: float | None = None, until: float = math.inf) -> bool:
+        """Sleep until the next try and return True; return False, at once, if that would be over LIMIT seconds after this was made.
 
-        ``retry_after``: seconds that the server asked for, instead of our own pause.
+        ``retry_after``: seconds that the server asked for, instead of our own pause. ``until``: the time of the clock at which the caller
+        gives up in any case.
         """
         # Pause also after Retry-After: 0, or requests would be sent as fast as they are answered.
         pause = max(retry_after, 0.1) if retry_after is not None else self._pause
         self._pause = min(self._pause * self._factor, self._longest)
-        if self._clock.monotonic() + pause - self._started > limit:
+        if self._clock.monotonic() + pause > min(self._started + limit, until):
             return False
         self._clock.sleep(pause)
         return True

@@ -17,6 +17,7 @@ import typing as t
 from ansible.module_utils.basic import missing_required_lib
 
 from .._core.errors import MusterError
+from .._core.files import NO_ROOM
 from .._core.sensitive import printable
 
 Result = dict[str, t.Any]
@@ -46,7 +47,8 @@ def failure(exc: BaseException) -> Result:
         return t.cast(Result, without_logins(result))
     if isinstance(exc, OSError):
         where = f"{exc.filename}: " if exc.filename else ""
-        told = {"msg": f"{where}{exc.strerror or exc}.", "exception": traceback.format_exc()}
+        hint = " Free space there, and run again." if exc.errno in NO_ROOM else ""
+        told = {"msg": f"{where}{exc.strerror or exc}.{hint}", "exception": traceback.format_exc()}
         return t.cast(Result, without_logins(told))
     library = isinstance(exc, ImportError) and LIBRARIES.get((exc.name or "").partition(".")[0])
     if library:

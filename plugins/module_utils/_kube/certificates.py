@@ -381,8 +381,8 @@ def _signed(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # Not valid from now, because clocks of nodes may be behind.
-        .not_valid_before(now - dt.timedelta(hours=1))
+        # Not valid from now, because clocks of nodes may be behind: a day, as a time zone that was taken for UTC.
+        .not_valid_before(now - dt.timedelta(days=1))
         .not_valid_after(now + dt.timedelta(days=days))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         # Identified by the key alone, because the serial number changes when the authority's certificate is renewed.

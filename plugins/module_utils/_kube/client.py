@@ -157,14 +157,15 @@ class Transport:
         ``timeout`` bounds one attempt, ``within`` all of them together. ``before`` is called before each attempt; its errors are raised.
         """
         data = request_body(body) if body is not None else None
-        longest = math.inf if within is None else within
-        deadline = self._clock.monotonic() + longest
-        backoff, refreshed = Backoff(self._clock), False
+        began = self._clock.monotonic()
+        deadline = began + (math.inf if within is None else within)
+        # Made at the first failure, and counted from then on: one answer may take as long as an outage is waited for.
+        backoff, refreshed = functools.cache(lambda: Backoff(self._clock)), False
         # A conflict about a given version would be the same the second time, and so would a name that is taken.
         pinned = "resourceVersion" in ((body or {}).get("metadata") or {})
         while True:
             self._bucket.take()
-            limit = min(self.limits.outage if self._answered else self.limits.first_contact, longest)
+            limit, until = self.limits.outage, deadline if self._answered else min(deadline, began + self.limits.first_contact)
             auth = self.connection.credentials.auth()
             left = max(0.1, min(timeout or self.limits.answer, deadline - self._clock.monotonic()))
             if before:
@@ -172,13 +173,13 @@ class Transport:
             try:
                 answer = self._exchange(method, self._target(path, query), data, content_type, accept, left, auth)
                 if accept != _ANYTHING and answer.status < 300 and not answer.is_complete:
-                    limit = min(limit, self.limits.first_contact)  # it may not be an API server at all
+                    limit = self.limits.first_contact  # it may not be an API server at all
                     raise http.client.HTTPException("its answer is cut off, or not JSON")
             except ssl.SSLCertVerificationError as exc:
                 raise self._untrusted(exc) from exc
             except (OSError, http.client.HTTPException) as exc:
                 # TLS that never worked will not start to. TLS that did breaks off with the server, or after 90 idle seconds.
-                if (isinstance(exc, ssl.SSLError) and not self._answered) or not backoff.wait_for_retry(limit=limit):
+                if (isinstance(exc, ssl.SSLError) and not self._answered) or not backoff().wait_for_retry(limit=limit, until=until):
                     raise self._unreachable(exc) from exc
                 self._broken_at = self._clock.monotonic()
                 continue
@@ -191,7 +192,7 @@ class Transport:
             taken = method == "POST" and answers.is_taken(answer.status, answer.json())
             if answer.status < 300 or (pinned and answer.status == 409) or taken or not self._worth_again(answer):
                 return answer
-            if not backoff.wait_for_retry(limit=min(self.limits.outage, longest), retry_after=answer.retry_after):
+            if not backoff().wait_for_retry(limit=self.limits.outage, retry_after=answer.retry_after, until=deadline):
                 return answer
 
     def _worth_again(self, answer: Answer) -> bool:

@@ -202,13 +202,18 @@ class Exec:
         return auth, self._expiry(status.get("expirationTimestamp"))
 
     def _expiry(self, text: t.Any) -> dt.datetime | None:
+        """The time from which the plugin is run again without asking the API server, by this machine's clock.
+
+        None for a time that has passed already: the clocks of this machine and of the issuer differ, and only a 401 tells the truth.
+        """
         if not text:
             return None
         try:
             found = dt.datetime.fromisoformat(str(text))
         except ValueError as exc:
             raise Unauthorized(f"{self._plugin} printed an expirationTimestamp that is no time: {text!r}.") from exc
-        return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+        found = found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+        return found if found > self._now() else None
 
 
 def _utc() -> dt.datetime:

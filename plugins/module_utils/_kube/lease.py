@@ -255,10 +255,7 @@ def _now() -> str:
 
 
 def _holder_of(live: Manifest) -> str:
+    """The holder, and the time at which it took the Lease by its own clock, which may differ from that of this machine."""
     spec = live.get("spec") or {}
-    begun, now = str(spec.get("acquireTime") or ""), dt.datetime.now(dt.UTC)
-    try:
-        age = f", for {(now - dt.datetime.fromisoformat(begun)).total_seconds():.0f} s"
-    except ValueError:
-        age = ""
-    return f"{spec.get('holderIdentity') or 'another client'}{age}"
+    since = f" since {spec['acquireTime']}" if spec.get("acquireTime") else ""
+    return f"{spec.get('holderIdentity') or 'another client'}{since}"

@@ -16,7 +16,7 @@ import ssl
 import tempfile
 import typing as t
 
-from .._core.errors import InvalidInput
+from .._core.errors import Failed, InvalidInput
 from .._core.trust import refusal, trusting
 from .kubeconfig import Connection
 
@@ -57,20 +57,26 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: Sensitive | None, source
     text = f"{cert}\n{key.reveal() if key else ''}"
     if "PRIVATE KEY-----" not in text:
         raise InvalidInput(f"The client certificate in {source} has no key.", hint="Set client-key or client_key.")
-    handle, name = tempfile.mkstemp(prefix="muster-")
     try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        # Without this callback OpenSSL would ask for the key's pass phrase at the terminal.
-        context.load_cert_chain(name, password=_no_password)
+        handle, name = tempfile.mkstemp(prefix="muster-")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
+            # Without this callback OpenSSL would ask for the key's pass phrase at the terminal.
+            context.load_cert_chain(name, password=_no_password)
+        finally:
+            pathlib.Path(name).unlink()
     except _Encrypted:
         problem = "is encrypted with a pass phrase, which a kubeconfig has no place for"
     except (ssl.SSLError, ValueError) as exc:
         problem = f"and its certificate do not match: {getattr(exc, 'reason', None) or 'not PEM'}"
+    except OSError as exc:  # of this machine; the caller takes other errors of the system for those of the connection
+        raise Failed(
+            f"The client key in {source} cannot be read by OpenSSL without a temporary file: {exc.strerror or exc}.",
+            hint="Free space there, or set the environment variable TMPDIR to a folder of a disk with room.",
+        ) from exc
     else:
         return
-    finally:
-        pathlib.Path(name).unlink()
     raise InvalidInput(f"The client key in {source} {problem}.")
 
 

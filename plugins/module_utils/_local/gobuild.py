@@ -18,6 +18,7 @@ import typing as t
 from pathlib import Path
 
 from .._core.errors import CommandFailed, InvalidInput
+from .._core.files import draft_prefix
 from .host import run
 from .once import making
 
@@ -91,7 +92,7 @@ def build(desired: GoBuild, go: str = "go", runner: t.Callable[..., str] = run) 
 
 def _build(desired: GoBuild, go: str, runner: t.Callable[..., str]) -> None:
     target = desired.path
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    draft = target.with_name(f"{draft_prefix(target)}{os.getpid()}")
     try:
         runner(desired.argv(go, draft), env=desired.environment(), cwd=str(desired.module_dir))
         draft.replace(target)

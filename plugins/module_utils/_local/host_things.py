@@ -21,7 +21,10 @@ from . import host
 
 # Seconds that apt waits for another program that installs packages.
 _APT_LOCK_SECONDS = 120
-_NOT_ENABLED = re.compile(r"(disabled|masked|static|indirect|not-found|No such file or directory|is not installed\.)\s*$")
+# The last one is of a script in /etc/init.d, such as a removed package leaves (systemd 252, Debian 12): status 1 means disabled.
+_NOT_ENABLED = re.compile(
+    r"(disabled|masked|static|indirect|not-found|No such file or directory|is not installed\.|systemd-sysv-install is-enabled \S+)\s*$"
+)
 _REMOVED_WITH_IT = re.compile(r"^Remv (\S+)", re.MULTILINE)
 
 

@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from .._core.deletion import Candidate
 from .._core.errors import Failed
+from .._core.files import naming
 from .host import Process, cgroup_folders, kill, pids_in_cgroup, processes_in, processes_in_cgroup, run, wait_until
 from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
@@ -35,13 +37,16 @@ def write_if_changed(path: Path, text: str, mode: int) -> bool:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_of(path)
-    # Root only at first, so that the file is never more open than MODE.
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    draft.chmod(mode)
-    draft.replace(path)
+    try:
+        # Root only at first, so that the file is never more open than MODE.
+        with naming(path), os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        draft.chmod(mode)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     return True
 
 
@@ -259,9 +264,12 @@ def link_programs(bin_dir: Path, programs: dict[str, str], *, check: bool) -> li
         draft = bin_dir / f".{name}.new"
         draft.unlink(missing_ok=True)
         try:
-            draft.hardlink_to(programs[name])
-        except OSError:
-            shutil.copy2(programs[name], draft)
-        draft.replace(bin_dir / name)
+            with contextlib.suppress(OSError):
+                draft.hardlink_to(programs[name])
+            if not draft.exists():
+                shutil.copy2(programs[name], draft)
+            draft.replace(bin_dir / name)
+        finally:
+            draft.unlink(missing_ok=True)
     write_if_changed(record_path, json.dumps({**have, **programs}, indent=1) + "\n", 0o644)
     return stale

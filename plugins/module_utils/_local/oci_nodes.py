@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import tarfile
 import tempfile
 import typing as t
 from pathlib import Path
 
-from .._core.errors import InvalidInput
+from .._core.errors import CommandFailed, InvalidInput
+from .._core.files import draft_prefix
 from . import gobuild
 from .gobuild import GoBuild
-from .host import run
+from .host import import_failure, run
 from .oci import OciImage
 from .oci_layers import Progress, build_layers
 from .once import making
@@ -43,7 +43,7 @@ def build(image: OciImage, umoci: GoBuild, progress: Progress) -> Path:
 def _build(image: OciImage, umoci: GoBuild, progress: Progress) -> None:
     target = image.archive
     gobuild.ensure(umoci, "building umoci, which assembles images", progress)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=draft_prefix(target)) as folder:
         root, layout = Path(folder) / "root", Path(folder) / "layout"
         root.mkdir()
         layers = build_layers(image, root, progress)
@@ -53,7 +53,7 @@ def _build(image: OciImage, umoci: GoBuild, progress: Progress) -> None:
         index = layout / "index.json"
         named = with_names(json.loads(index.read_text(encoding="utf-8")), image)
         index.write_text(json.dumps(named), encoding="utf-8")
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        draft = Path(folder) / "archive"
         with tarfile.open(draft, "w", format=tarfile.GNU_FORMAT) as archive:
             archive.add(layout, arcname=".")
         draft.replace(target)
@@ -119,8 +119,11 @@ class Node:
         """Name -> digest. Listed once for all images of a task's loop, until one of them is imported or removed."""
         return _listed(*self._argv)
 
-    def import_archive(self, archive: Path) -> None:
-        self._change("import", str(archive), timeout=600)
+    def import_archive(self, image: OciImage) -> None:
+        try:
+            self._change("import", str(image.archive), timeout=600)
+        except CommandFailed as exc:
+            raise import_failure(image.name, self.name, exc.message) from exc
 
     def remove(self, names: t.Sequence[str]) -> None:
         self._change("remove", "--sync", *names, timeout=120)

@@ -10,10 +10,12 @@ Private to the collection.
 from __future__ import annotations
 
 import contextlib
+import glob
+import shutil
 import typing as t
 from pathlib import Path
 
-from .._core.files import locked
+from .._core.files import draft_prefix, locked
 from . import spec
 
 
@@ -24,6 +26,11 @@ def machine() -> t.ContextManager[None]:
 
 @contextlib.contextmanager
 def making(target: Path) -> t.Iterator[bool]:
-    """Wait until no other process makes this file of the cache, and return whether it is still missing."""
+    """Wait until no other process makes this file of the cache, and return whether it is still missing.
+
+    Drafts of it (``draft_prefix``) that killed runs left are deleted first: with one of each image, they would fill the disk.
+    """
     with locked(target.with_name(f".{target.name}.lock")):
+        for left in target.parent.glob(f"{glob.escape(draft_prefix(target))}*"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
         yield not target.is_file()

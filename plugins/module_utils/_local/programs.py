@@ -21,6 +21,7 @@ import urllib.request
 from pathlib import Path
 
 from .._core.errors import InvalidInput, Rejected, Unreachable
+from .._core.files import NO_ROOM, naming
 from .gobuild import GoBuild
 
 CHUNK = 1 << 20
@@ -95,11 +96,13 @@ def _download(desired: Release, target: Path, timeout: float) -> None:
     algorithm, _colon, expected = desired.checksum.partition(":")
     digest = hashlib.new(algorithm)
     try:
-        with _opener().open(desired.url, timeout=timeout) as answer, target.open("wb") as out:
+        with naming(desired.path), _opener().open(desired.url, timeout=timeout) as answer, target.open("wb") as out:
             while chunk := answer.read(CHUNK):
                 digest.update(chunk)
                 out.write(chunk)
     except (OSError, ValueError, http.client.HTTPException) as exc:
+        if isinstance(exc, OSError) and exc.errno in NO_ROOM:
+            raise
         raise Unreachable(
             f"{desired.name}: {desired.url} could not be fetched: {exc}.",
             hint="Check the network or the proxy settings, or set local_cluster_source to go.",

@@ -19,7 +19,7 @@ from pathlib import Path
 from .._core.errors import CommandFailed
 from .archive import Image, ImageFile, library_files, write_image
 from .cluster import LocalCluster
-from .host import SYSTEM_PATH, run
+from .host import SYSTEM_PATH, import_failure, run
 from .node import write_if_changed
 from .spec import NodeSpec
 
@@ -122,7 +122,7 @@ def import_image(cluster: LocalCluster, node: NodeSpec, image: Image) -> None:
             child.kill()
         said = child.stderr.read().decode(errors="replace")
     if child.returncode:
-        raise CommandFailed(f"Importing {image.name} into {node.name} failed: {said.strip()[-500:]}")
+        raise import_failure(image.name, node.name, said)
 
 
 def record(node: NodeSpec, name: str, content_id: str) -> None:

@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import concurrent.futures
+import errno
 import http.server
 import json
+import os
 import pathlib
 import socket
+import tempfile
 import threading
 import typing as t
 
@@ -16,6 +19,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Conflict,
+    Failed,
     Forbidden,
     Gone,
     InvalidInput,
@@ -182,6 +186,44 @@ def test_it_gives_up_in_the_end(server: Server, kube: HttpCluster, clock: FakeCl
     with pytest.raises(ServerError, match="overloaded"):
         kube.get(POD)
     assert clock.now - 1000 <= 61
+
+
+def test_an_answer_that_did_not_come_in_all_its_time_is_asked_for_again(
+    server: Server, kube: HttpCluster, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a network cut: one answer may take as long as an outage is waited for."""
+    kube.get(POD)
+    ask, began, limits = Transport._exchange, clock.now, kube._http.limits
+
+    def silent(*given: t.Any) -> t.Any:
+        if clock.now - began < limits.answer:
+            clock.sleep(limits.answer)
+            raise TimeoutError("The read operation timed out")
+        return ask(*given)
+
+    monkeypatch.setattr(Transport, "_exchange", silent)
+    server.replies = [status(503), (200, {"kind": "Pod"}, {})]
+    assert kube.get(POD) == {"kind": "Pod"}
+    assert clock.now - began < limits.answer + limits.outage
+    began = clock.now
+    server.replies = [status(503)] * 500
+    with pytest.raises(ServerError):
+        kube.get(POD)
+    assert clock.now - began <= limits.answer + limits.outage
+
+
+def test_a_full_disk_is_no_fault_of_the_server(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client key is read from a file, when the first connection is made."""
+
+    def full(*_given: t.Any, **_how: t.Any) -> t.NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    pair = {"client_cert": "-----BEGIN CERTIFICATE-----", "client_key": Sensitive("-----BEGIN PRIVATE KEY-----")}
+    kube = HttpCluster(Transport(Connection(server="https://127.0.0.1:1", source="~/kubeconfig", **pair), clock))
+    with pytest.raises(Failed, match=r"The client key in ~/kubeconfig cannot .* temporary file: No space left on device\. Free space"):
+        kube.get(POD)
+    assert clock.now == 1000
 
 
 def test_a_connection_that_breaks_after_the_request_is_tried_again(server: Server, kube: HttpCluster) -> None:

@@ -421,6 +421,15 @@ def test_a_credential_plugin_runs_again_when_its_token_has_expired(tmp_path: pat
     assert found.auth() == sent("2")
 
 
+def test_a_token_that_expired_by_this_clock_alone_is_used_until_it_is_refused(tmp_path: pathlib.Path) -> None:
+    """With a clock that is an hour ahead, a plugin would otherwise run before each request."""
+    ahead = dt.datetime(2026, 1, 1, 13, tzinfo=dt.UTC)
+    found = made(plugin(tmp_path, expiring(tmp_path, "2026-01-01T12:15:00Z")), tmp_path, lambda: ahead)
+    assert [found.auth(), found.auth()] == [sent("1")] * 2
+    assert found.refresh(sent("1"))
+    assert found.auth() == sent("2")
+
+
 @pytest.mark.parametrize("until", ["2026-01-01T13:00:00+01:00", "2026-01-01T12:00:00"])
 def test_when_a_token_expires_is_read_in_every_form(tmp_path: pathlib.Path, until: str) -> None:
     now = [dt.datetime(2026, 1, 1, 11, 59, 59, tzinfo=dt.UTC)]

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import os
 import stat
 import tarfile
+import types
 import typing as t
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
     health,
     host,
     node,
+    oci_nodes,
     preflight,
     simulation,
     spec,
@@ -268,6 +271,36 @@ def test_files_are_replaced_at_once_and_never_more_open_than_asked(tmp_path: Pat
     assert node.write_if_changed(path, "two", 0o600)
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("two", 0o600)
     assert [one.name for one in path.parent.iterdir()] == ["secret"]
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, full = tmp_path / "kubelet.conf", os.open("/dev/full", os.O_WRONLY)
+    path.write_text("old")
+    node.draft_of(path).touch()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", lambda *_given: full)
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            node.write_if_changed(path, "new", 0o600)
+    assert caught.value.filename == str(path)
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("kubelet.conf", "old")]
+
+
+# ctr 2.3.7 of containerd, importing into a node whose disk was full.
+FULL_NODE = """time="2026-11-27T03:38:33Z" level=warning msg="DEPRECATION: The support for cgroup v1 is deprecated since containerd v2.2."
+ctr: failed to ingest "./blobs/sha256/d6c3edee": failed to copy: write /var/lib/containerd/content/ingest/data: no space left on device
+"""
+
+
+def test_an_import_into_a_full_node_names_image_node_and_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def failing(_argv: t.Sequence[str], **_more: t.Any) -> t.NoReturn:
+        raise CommandFailed(f"ctr exited with 1: {FULL_NODE}")
+
+    image = types.SimpleNamespace(name="muster.local/tools:1", archive=tmp_path)
+    monkeypatch.setattr(oci_nodes, "run", failing)
+    with pytest.raises(CommandFailed) as caught:
+        oci_nodes.Node("muster", "muster-1").import_archive(t.cast(t.Any, image))
+    assert str(caught.value).startswith('Importing muster.local/tools:1 into muster-1 failed: failed to ingest "./blobs/sha256/d6c3edee"')
+    assert str(caught.value).endswith(": no space left on device. Free space on the disk of /var/lib/muster, and run again.")
 
 
 def test_packages_that_nobody_installs_are_a_problem() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.files import locked
+from ansible_collections.muster.ml.plugins.module_utils._core.files import draft_prefix, locked
 from ansible_collections.muster.ml.plugins.module_utils._local.once import making
 
 
@@ -38,6 +38,17 @@ def test_the_second_waits_and_finds_it_made(tmp_path: Path) -> None:
             one.result()
     assert made == ["first", "second"]
     assert list(target.parent.iterdir()) == [target]
+
+
+def test_what_killed_runs_left_of_a_file_goes_and_that_of_others_stays(tmp_path: Path) -> None:
+    target, other = tmp_path / "kubelet", tmp_path / f"{draft_prefix(tmp_path / 'kubectl')}1"
+    (tmp_path / f"{draft_prefix(target)}folder").mkdir()
+    (tmp_path / f"{draft_prefix(target)}folder" / "layer").write_text("half")
+    for path in (tmp_path / f"{draft_prefix(target)}17", other):
+        path.write_text("half")
+    with making(target) as missing:
+        assert missing
+    assert list(tmp_path.iterdir()) == [other]
 
 
 def test_after_a_failure_the_next_one_makes_it(tmp_path: Path) -> None:

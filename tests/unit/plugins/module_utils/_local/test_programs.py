@@ -92,6 +92,19 @@ def test_two_runs_that_fetch_the_same_do_not_share_a_draft(site: str, tmp_path: 
     assert [path.name for path in desired.path.parent.iterdir()] == ["etcd"]
 
 
+def test_a_full_disk_is_no_fault_of_the_network(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desired, to_open = release(f"{site}/etcd", tmp_path), Path.open
+
+    def full(path: Path, *how: t.Any, **more: t.Any) -> t.IO[t.Any]:
+        return to_open(Path("/dev/full") if path.name == "download" else path, *how, **more)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        programs.fetch(desired)
+    assert caught.value.filename == str(desired.path)
+    assert list(desired.path.parent.iterdir()) == []
+
+
 def test_another_file_than_the_pinned_one_is_thrown_away(site: str, tmp_path: Path) -> None:
     desired = release(f"{site}/etcd", tmp_path, checksum="sha256:" + "0" * 64)
     with pytest.raises(Rejected, match="is not the one that was pinned"):
