@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
+from simulators.apiserver import ApiServer, node
 from support.docs import awx
 from support.places import ROOT
 
 from inventories.conftest import Theirs
-from inventories.server import Server
 
 TEMPLATES = {template["playbook"]: template for template in yaml.safe_load((ROOT / awx.FILE).read_text("utf-8"))["awx_job_templates"]}
 # What has no default that can be used as it is.
-GIVEN = {"persia": {"persia_image": "registry.example.com/persia-cpu:0.1.dev251"}}
+GIVEN = {
+    "persia": {"persia_image": "registry.example.com/persia-cpu:0.1.dev251"},
+    "tpu": {"tpu_image": "registry.example.com/jax-cpu:0.10.2"},
+    "triton": {"triton_model_repository": "/workspace/shared/models", "triton_storage_claim_name": "models"},
+}
 
 
 def answers(playbook: str, **given: Any) -> dict[str, Any]:
@@ -27,14 +32,16 @@ def answers(playbook: str, **given: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def project(theirs: Theirs, servers: tuple[Server, Server]) -> Theirs:
+def project(theirs: Theirs) -> Iterator[Theirs]:
     """A project of AWX: an inventory, and a playbook for each template that imports ours."""
+    server = ApiServer(None, "token", node("node-1"))
     shutil.copytree(ROOT / "inventories" / "existing", theirs.folder / "inventory")
-    path = theirs.write("kubeconfig", servers[0].kubeconfig())
+    path = theirs.write("kubeconfig", server.kubeconfig())
     theirs.write("inventory/host_vars/localhost.yml", {"muster_kubeconfig": str(path)})
     for name in TEMPLATES:
         theirs.write(name, [{"import_playbook": f"muster.ml.{name.removesuffix('.yml')}"}])
-    return theirs
+    yield theirs
+    server.stop()
 
 
 @pytest.mark.parametrize("system", awx.systems())
