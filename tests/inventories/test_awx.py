@@ -19,7 +19,8 @@ TEMPLATES = {template["playbook"]: template for template in yaml.safe_load((ROOT
 # What has no default that can be used as it is.
 GIVEN = {
     "persia": {"persia_image": "registry.example.com/persia-cpu:0.1.dev251"},
-    "tpu": {"tpu_image": "registry.example.com/jax-cpu:0.10.2"},
+    # The manifest of JobSet is downloaded otherwise.
+    "tpu": {"tpu_image": "registry.example.com/jax-cpu:0.10.2", "jobset_manage": "false"},
     "triton": {"triton_model_repository": "/workspace/shared/models", "triton_storage_claim_name": "models"},
 }
 
