@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from support.docs import collection
-from support.docs.reference import described
+from support.docs.reference import plain
 from support.places import ROOT
 from support.reading import load
 
@@ -79,10 +79,15 @@ def questions(playbook: str) -> list[Question]:
     return [asked for asked in found if asked]
 
 
+def first_sentence(option: Mapping[str, Any]) -> str:
+    text = option.get("description", "")
+    return re.split(r"(?<=[.])\s+(?=[A-Z])", plain(text if isinstance(text, str) else text[0]))[0]
+
+
 def question(name: str, option: Mapping[str, Any]) -> Question | None:
     """The question for a variable; None for what a survey cannot ask."""
     kind, default, choices = option.get("type", "str"), option.get("default"), option.get("choices")
-    found: Question = {"variable": name, "question_name": name, "question_description": described(option, whole=False)}
+    found: Question = {"variable": name, "question_name": name, "question_description": first_sentence(option)}
     if kind == "list" and choices:
         return {**found, "type": "multiselect", "required": False, "choices": choices}
     if kind not in (*TYPES, "path", "str") or default is None or (isinstance(default, str) and "{{" in default):
