@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from support.docs import pages
@@ -84,7 +85,7 @@ def write_pages(found: list[Page], besides: list[str]) -> None:
     """Copy pages and pictures to where they are in the repository, so that links between them hold, and add the contents."""
     here = {page.name for page in found}
     for page in found:
-        text = LINK.sub(lambda link, page=page: rewritten(link, page, here), page.text)
+        text = LINK.sub(partial(rewritten, page=page, here=here), page.text)
         if page.name == "README.md":
             text += "".join(contents(found, besides))
         path = SOURCE / page.name
