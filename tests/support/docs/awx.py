@@ -74,7 +74,7 @@ def questions(playbook: str) -> list[Question]:
     if playbook not in SHARED:
         return [asked for name, option in collection.roles()[playbook].options.items() if (asked := question(name, option))]
     known = load(ROOT / "playbooks" / "vars" / "argument_specs.yml")["argument_specs"]["main"]["options"]
-    given = {"muster_only": {"choices": systems()}, "muster_remove_data": {"default": False}}
+    given: dict[str, dict[str, Any]] = {"muster_only": {"choices": systems()}, "muster_remove_data": {"default": False}}
     found = [question(name, {**known[name], **given[name]}) for name in SHARED[playbook][1]]
     return [asked for asked in found if asked]
 
