@@ -56,7 +56,7 @@ def build(*, plugins: bool = True) -> Path:
     write_pages([page for page in pages.pages() if not page.name.startswith(FORGE)], [PLUGINS] if plugins else [])
     settings = [word for name, value in SETTINGS.items() for word in ("-D", f"{name}={value}")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "tests")]))}
-    run = [sys.executable, "-m", "sphinx", "-q", "-C", "-W", "--keep-going", "-b", "html", *settings, SOURCE, HTML]
+    run: list[str | Path] = [sys.executable, "-m", "sphinx", "-q", "-C", "-W", "--keep-going", "-b", "html", *settings, SOURCE, HTML]
     subprocess.run(run, check=True, env=environment)
     # Where servers look first.
     shutil.copy2(HTML / "README.html", HTML / "index.html")
@@ -67,7 +67,7 @@ def write_plugins() -> None:
     """Pages of antsibull-docs for the collection that this clone is linked as."""
     target = SOURCE / "collections"
     target.mkdir()
-    command = [
+    command: list[str | Path] = [
         BIN / "antsibull-docs",
         "collection",
         "--use-current",
