@@ -13,7 +13,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run status down prove test bench histories clean
+.PHONY: help setup run status down prove test bench docs histories clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,11 @@ test: ## every check, from nothing: static, unit, sanity, molecule on a real clu
 bench: ## the speed of the apply engine beside kubectl and kubernetes.core, of site.yml, and of models behind a Gateway (ONLY=serving for one)
 	@scripts/setup bench
 	@.venv/bin/python tests/bench/benches.py $(ONLY) --kubeconfig $(KUBECONFIG) --args='$(ARGS)'
+
+docs: ## the documentation as a site, build/site/html, seen in a headless browser (apt install chromium)
+	@scripts/setup docs
+	@PYTHONPATH=tests .venv/bin/python -m support.docs.site
+	@.venv/bin/pytest tests/site
 
 histories: ## 20,000 random histories of owners, strangers and killed runs, and 20,000 tasks with hostile values (make test tries fewer)
 	@scripts/setup test

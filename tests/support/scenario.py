@@ -73,9 +73,10 @@ class Scenario:
     def write(self) -> None:
         """Write inventory.yml and ansible.cfg, from the file that all scenarios share and the scenario's own."""
         shared, own = (self._read(path) for path in (SCENARIOS / "config.yml", self.folder / "molecule.yml"))
-        provisioner = merged(shared, own)["provisioner"]
+        settings = merged(shared, own)
+        provisioner, connection = settings["provisioner"], settings["driver"]["options"]["ansible_connection_options"]
         given = provisioner["inventory"]
-        local = {"hosts": {"localhost": {"ansible_connection": "local"}}}
+        local = {"hosts": {"localhost": connection}}
         inventory = merged({"all": {"children": {"ungrouped": local}}}, given.get("hosts", {}))
         for group, values in given.get("group_vars", {}).items():
             place = inventory["all"] if group == "all" else inventory["all"]["children"][group]

@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 import pytest
-from support.docs import attempts, collection, commands, fences, pages, picture, recording, rights, words
+from support.docs import attempts, awx, collection, commands, fences, pages, picture, recording, rights, words
 from support.docs.reference import comment_of, reference
 from support.docs.write import ARCHITECTURE
 from support.places import ROOT
@@ -111,6 +111,10 @@ def test_the_reference_is_that_of_the_code() -> None:
     wrong = [n for n, text in reference().items() if not (ROOT / n).is_file() or (ROOT / n).read_text(encoding="utf-8") != text]
     left = {p.name for p in all_pages() if p.generated} - reference().keys()
     assert (wrong, left) == ([], set()), "run scripts/docs (and delete what it no longer writes)"
+
+
+def test_the_job_templates_are_those_of_the_argument_specs() -> None:
+    assert (ROOT / awx.FILE).read_text(encoding="utf-8") == awx.templates(), "run scripts/docs"
 
 
 def test_every_playbook_and_inventory_says_what_it_is_for() -> None:

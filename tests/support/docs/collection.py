@@ -45,10 +45,16 @@ class Module:
 @cache
 def fragment(name: str) -> dict[str, Mapping[str, Any]]:
     """Options of a documentation fragment: NAMESPACE.COLLECTION.FILE[.PART]."""
+    return fragment_part(name, "options")
+
+
+@cache
+def fragment_part(name: str, part_of_it: str) -> dict[str, Mapping[str, Any]]:
+    """The options, attributes or notes of a documentation fragment."""
     space, collection, file, *part = name.split(".")
     package = importlib.import_module(f"ansible_collections.{space}.{collection}.plugins.doc_fragments.{file}")
     text = getattr(package.ModuleDocFragment(), part[0].upper() if part else "DOCUMENTATION")
-    return (parse(text) or {}).get("options") or {}
+    return (parse(text) or {}).get(part_of_it) or {}
 
 
 @cache

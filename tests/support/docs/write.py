@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the generated parts of the documentation anew: docs/reference, the picture of the layers, and the table of rights."""
+"""Write the generated parts of the documentation anew: docs/reference, the picture of the layers, the table of rights, and the job templates of awx."""
 
 from __future__ import annotations
 
 import sys
 
-from support.docs import pages, picture, rights
+from support.docs import awx, pages, picture, rights
 from support.docs.reference import reference
 from support.places import ROOT
 
@@ -13,7 +13,7 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 def main() -> int:
-    for name, text in reference().items():
+    for name, text in {**reference(), awx.FILE: awx.templates()}.items():
         (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / name).write_text(text, encoding="utf-8")
     parts = {ARCHITECTURE: (picture.NAME, picture.picture(picture.lines())), rights.PAGE: (rights.NAME, rights.table())}
