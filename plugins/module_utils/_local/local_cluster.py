@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The objects that role local_cluster applies to its cluster: the configuration of DNS, a default StorageClass, simulated nodes. No I/O.
+"""The objects that role local_cluster applies to its cluster: DNS, a default StorageClass, NetworkPolicies, simulated nodes. No I/O.
 
 Private to the collection.
 """
@@ -111,6 +111,15 @@ spec:
 """
 
 OWN_NAMESPACE = [rule([""], ["pods"], ["get", "list", "watch", "create", "patch", "update", "delete"])]
+ENFORCER = "kube-network-policies"
+ENFORCER_HEALTH = 9879
+ENFORCER_READS = [
+    rule([""], ["pods", "namespaces"], ["list", "watch"]),
+    rule(["networking.k8s.io"], ["networkpolicies"], ["list", "watch"]),
+]
+# kwok acts as the kubelet of these, so no pod of theirs runs.
+NOT_SIMULATED: Manifest = {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["kwok"]}]}
+
 EVERYWHERE = [
     rule([""], ["nodes", "persistentvolumeclaims", "configmaps", "pods", "pods/log"], ["get", "list", "watch"]),
     rule([""], ["persistentvolumes"], ["get", "list", "watch", "create", "patch", "update", "delete"]),
@@ -127,6 +136,8 @@ class LocalClusterObjects:
     dns_upstream: Sequence[str] = ()
     storage: bool = True
     storage_image: str
+    network_policy_image: str | None = None
+    """Image of the program that enforces NetworkPolicies; without one they are only stored."""
     simulated_nodes: Sequence[Mapping[str, t.Any]] = ()
 
 
@@ -135,6 +146,7 @@ def manifests(desired: LocalClusterObjects) -> list[Manifest]:
     return [
         dns(desired.dns_upstream),
         *(storage(desired.name, desired.storage_image) if desired.storage else []),
+        *(network_policies(desired.network_policy_image) if desired.network_policy_image else []),
         *simulated_nodes(desired.simulated_nodes),
     ]
 
@@ -174,6 +186,49 @@ def storage(cluster: str, image: str) -> list[Manifest]:
         _provisioner(image),
         storage_class,
     ]
+
+
+def network_policies(image: str) -> list[Manifest]:
+    """The DaemonSet that enforces the NetworkPolicies of all namespaces (files/go/kube-network-policies of the role)."""
+    account = service_account(ENFORCER, "kube-system", {})
+    return [account, *cluster_access(ENFORCER, account, ENFORCER_READS), _enforcer(image)]
+
+
+def _enforcer(image: str) -> Manifest:
+    labels = {"app": ENFORCER}
+    container = {
+        "name": ENFORCER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["--node=$(NODE)", f"--health=127.0.0.1:{ENFORCER_HEALTH}"],
+        "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+        # It starts when its rules are in the kernel. Nothing asks it again: what ends it takes the container with it.
+        "startupProbe": {
+            "httpGet": {"host": "127.0.0.1", "port": ENFORCER_HEALTH},
+            "periodSeconds": 1,
+            "failureThreshold": 120,
+        },
+        "securityContext": {**READ_ONLY_CONTAINER, "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]}},
+        "volumeMounts": [{"name": "runtime", "mountPath": "/var/run/nri"}],
+    }
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [NOT_SIMULATED]}}}
+    pod = {
+        "serviceAccountName": ENFORCER,
+        "hostNetwork": True,
+        "priorityClassName": "system-node-critical",
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": affinity,
+        "containers": [container],
+        # Where containerd tells the addresses of new pods, before their containers start.
+        "volumes": [{"name": "runtime", "hostPath": {"path": "/run/nri", "type": "Directory"}}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata(ENFORCER, "kube-system"),
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+    }
 
 
 def _provisioner(image: str) -> Manifest:

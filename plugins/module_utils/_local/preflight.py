@@ -126,7 +126,7 @@ def _kernel_problems(facts: HostFacts) -> t.Iterator[Problem]:
     for feature in facts.kernel_missing:
         yield Problem(
             what=f"The kernel cannot do this: {feature}",
-            fix="Load the module (modprobe overlay bridge veth nf_tables nft_masq) or use a kernel that has it; "
+            fix="Load the module (modprobe overlay bridge veth nf_tables nft_masq nft_compat xt_NFQUEUE) or use a kernel that has it; "
             "in a container, run it privileged.",
         )
 
@@ -246,12 +246,12 @@ def gather_facts(cluster: LocalCluster, cache_dir: Path, architecture: str, *, t
         routes=_routes() if has_ip else {},
         interfaces=frozenset(read_links()) if has_ip else frozenset(),
         packages_missing=packages,
-        kernel_missing=tuple(kernel_gaps(cluster.options["snapshotter"])) if ready else (),
+        kernel_missing=tuple(kernel_gaps(cluster.options)) if ready else (),
         inotify_instances=inotify_instances(NEED_INOTIFY) if ready else NEED_INOTIFY,
     )
 
 
-def kernel_gaps(snapshotter: str) -> t.Iterator[str]:
+def kernel_gaps(options: t.Mapping[str, t.Any]) -> t.Iterator[str]:
     """Try what a node does, in namespaces that vanish at once, so that nothing on the host changes."""
     bridge = "ip link add b0 type bridge && ip link add v0 type veth peer name v1 && ip link set v0 master b0"
     table = "add table ip t; add chain ip t c { type nat hook postrouting priority 100; }; add rule ip t c masquerade"
@@ -260,12 +260,16 @@ def kernel_gaps(snapshotter: str) -> t.Iterator[str]:
         "a bridge and veth pairs": ["unshare", "-n", "sh", "-c", bridge],
         "nftables with address translation": ["unshare", "-n", "nft", table],
     }
+    if options["network_policies"]:
+        # What files/go/kube-network-policies writes, by the program that writes targets of x_tables into nf_tables.
+        to_queue = ["unshare", "-n", "iptables-nft", "-A", "FORWARD", "-j", "NFQUEUE", "--queue-num", "100"]
+        trials["a queue of packets, which local_cluster_network_policies: false does without"] = to_queue
     for what, argv in trials.items():
         try:
             run(argv, timeout=20)
         except CommandFailed as exc:
             yield f"{what} ({exc.message[-160:]})."
-    if snapshotter == "overlayfs":
+    if options["snapshotter"] == "overlayfs":
         yield from _overlay_gap()
 
 
