@@ -153,6 +153,9 @@ options:
   network_policy_image:
     description: Image of the program that enforces NetworkPolicies on the local cluster. Without one they are only stored.
     type: str
+  pod_subnet:
+    description: Range of the addresses of the local cluster's pods. Derived from O(name) by default.
+    type: str
   simulated_nodes:
     description: Groups of simulated nodes of the local cluster, as the role takes them.
     type: list

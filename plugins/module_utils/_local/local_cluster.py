@@ -18,7 +18,7 @@ from .._manifests.access import cluster_access, namespace_access, rule, service_
 from .._manifests.meta import Manifest, metadata
 from .._manifests.pods import READ_ONLY_CONTAINER
 from .simulated_nodes import simulated_nodes
-from .spec import STATE_ROOT, VOLUMES
+from .spec import STATE_ROOT, VOLUMES, ClusterSpec
 
 PROVISIONER = "local-path-provisioner"
 NAMESPACE = "local-path-storage"
@@ -138,6 +138,7 @@ class LocalClusterObjects:
     storage_image: str
     network_policy_image: str | None = None
     """Image of the program that enforces NetworkPolicies; without one they are only stored."""
+    pod_subnet: str = ""
     simulated_nodes: Sequence[Mapping[str, t.Any]] = ()
 
 
@@ -146,7 +147,7 @@ def manifests(desired: LocalClusterObjects) -> list[Manifest]:
     return [
         dns(desired.dns_upstream),
         *(storage(desired.name, desired.storage_image) if desired.storage else []),
-        *(network_policies(desired.network_policy_image) if desired.network_policy_image else []),
+        *(network_policies(desired) if desired.network_policy_image else []),
         *simulated_nodes(desired.simulated_nodes),
     ]
 
@@ -188,19 +189,20 @@ def storage(cluster: str, image: str) -> list[Manifest]:
     ]
 
 
-def network_policies(image: str) -> list[Manifest]:
+def network_policies(desired: LocalClusterObjects) -> list[Manifest]:
     """The DaemonSet that enforces the NetworkPolicies of all namespaces (files/go/kube-network-policies of the role)."""
     account = service_account(ENFORCER, "kube-system", {})
-    return [account, *cluster_access(ENFORCER, account, ENFORCER_READS), _enforcer(image)]
+    return [account, *cluster_access(ENFORCER, account, ENFORCER_READS), _enforcer(desired)]
 
 
-def _enforcer(image: str) -> Manifest:
+def _enforcer(desired: LocalClusterObjects) -> Manifest:
+    pods = ClusterSpec.make(name=desired.name, pod_subnet=desired.pod_subnet).pod_subnet
     labels = {"app": ENFORCER}
     container = {
         "name": ENFORCER,
-        "image": image,
+        "image": desired.network_policy_image,
         "imagePullPolicy": "IfNotPresent",
-        "args": ["--node=$(NODE)", f"--health=127.0.0.1:{ENFORCER_HEALTH}"],
+        "args": ["--node=$(NODE)", f"--pods={pods}", f"--health=127.0.0.1:{ENFORCER_HEALTH}"],
         "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
         # It starts when its rules are in the kernel. Nothing asks it again: what ends it takes the container with it.
@@ -210,7 +212,6 @@ def _enforcer(image: str) -> Manifest:
             "failureThreshold": 120,
         },
         "securityContext": {**READ_ONLY_CONTAINER, "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]}},
-        "volumeMounts": [{"name": "runtime", "mountPath": "/var/run/nri"}],
     }
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [NOT_SIMULATED]}}}
     pod = {
@@ -220,8 +221,6 @@ def _enforcer(image: str) -> Manifest:
         "tolerations": [{"operator": "Exists"}],
         "affinity": affinity,
         "containers": [container],
-        # Where containerd tells the addresses of new pods, before their containers start.
-        "volumes": [{"name": "runtime", "hostPath": {"path": "/run/nri", "type": "Directory"}}],
     }
     return {
         "apiVersion": "apps/v1",

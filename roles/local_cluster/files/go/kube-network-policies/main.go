@@ -16,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"net/http"
+	"net/netip"
 	"os/signal"
 	"syscall"
 	"time"
@@ -33,7 +34,6 @@ import (
 	"sigs.k8s.io/kube-network-policies/pkg/network"
 	"sigs.k8s.io/kube-network-policies/pkg/networkpolicy"
 	"sigs.k8s.io/kube-network-policies/pkg/podinfo"
-	"sigs.k8s.io/kube-network-policies/pkg/podinfo/nri"
 )
 
 const (
@@ -45,6 +45,7 @@ const (
 
 var (
 	node   = flag.String("node", "", "name of the node")
+	pods   = flag.String("pods", "", "range of the addresses of the cluster's pods")
 	health = flag.String("health", "127.0.0.1:9879", "address that answers 200 while policies are enforced")
 	table  = &nftables.Table{Name: "kube-network-policies", Family: nftables.TableFamilyIPv4}
 )
@@ -61,11 +62,11 @@ func main() {
 // run enforces policies until ctx ends, and then takes its rules away: without a program at the queue they drop every new connection.
 // A program that is killed leaves them, so connections wait until the kubelet has started it again.
 func run(ctx context.Context) error {
-	engine, err := policyEngine(ctx)
+	judge, err := newJudge(ctx)
 	if err != nil {
 		return err
 	}
-	if err := listen(ctx, engine); err != nil {
+	if err := judge.listen(ctx); err != nil {
 		return err
 	}
 	if err := writeRules(); err != nil {
@@ -81,8 +82,19 @@ func run(ctx context.Context) error {
 	return errors.Join(err, removeRules())
 }
 
-// policyEngine returns the project's engine once it knows the policies, namespaces and pods of the cluster.
-func policyEngine(ctx context.Context) (*networkpolicy.PolicyEngine, error) {
+// judge decides on packets by the policies, namespaces and pods of the cluster.
+type judge struct {
+	engine *networkpolicy.PolicyEngine
+	known  *podinfo.InformerProvider
+	pods   netip.Prefix
+}
+
+// newJudge returns once it has read all policies, namespaces and pods; it is told of their changes until ctx ends.
+func newJudge(ctx context.Context) (*judge, error) {
+	addresses, err := netip.ParsePrefix(*pods)
+	if err != nil {
+		return nil, err
+	}
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		return nil, err
@@ -92,29 +104,24 @@ func policyEngine(ctx context.Context) (*networkpolicy.PolicyEngine, error) {
 		return nil, err
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	pods, namespaces, policies := factory.Core().V1().Pods(), factory.Core().V1().Namespaces(), factory.Networking().V1().NetworkPolicies()
-	fromStatus, err := podinfo.NewInformerResolver(pods.Informer())
+	podInformer, namespaces, policies := factory.Core().V1().Pods(), factory.Core().V1().Namespaces(), factory.Networking().V1().NetworkPolicies()
+	byAddress, err := podinfo.NewInformerResolver(podInformer.Informer())
 	if err != nil {
 		return nil, err
 	}
-	// The runtime knows the address of a pod before the API server does. It is asked first: an ended pod keeps its address in its status.
-	fromRuntime, err := nri.NewNRIResolver(ctx, *node, nil)
-	if err != nil {
-		return nil, err
-	}
-	known := podinfo.NewInformerProvider(pods, namespaces, nil, []podinfo.IPResolver{fromRuntime, fromStatus})
-	standard := networkpolicy.NewStandardNetworkPolicy(*node, namespaces, pods, policies)
+	known := podinfo.NewInformerProvider(podInformer, namespaces, nil, []podinfo.IPResolver{byAddress})
+	standard := networkpolicy.NewStandardNetworkPolicy(*node, namespaces, podInformer, policies)
 	factory.Start(ctx.Done())
 	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
 		if !synced {
 			return nil, errors.New("not read from the API server: " + kind.String())
 		}
 	}
-	return networkpolicy.NewPolicyEngine(known, []api.PolicyEvaluator{standard}), nil
+	return &judge{networkpolicy.NewPolicyEngine(known, []api.PolicyEvaluator{standard}), known, addresses}, nil
 }
 
 // listen decides on the packets of the queue, until ctx ends.
-func listen(ctx context.Context, engine *networkpolicy.PolicyEngine) error {
+func (j *judge) listen(ctx context.Context) error {
 	opened, err := nfqueue.Open(&nfqueue.Config{
 		NfQueue:      queue,
 		Flags:        nfqueue.NfQaCfgFlagGSO,
@@ -127,7 +134,7 @@ func listen(ctx context.Context, engine *networkpolicy.PolicyEngine) error {
 		return err
 	}
 	decide := func(queued nfqueue.Attribute) int {
-		if err := opened.SetVerdict(*queued.PacketID, verdict(ctx, engine, *queued.Payload)); err != nil {
+		if err := opened.SetVerdict(*queued.PacketID, j.verdict(ctx, *queued.Payload)); err != nil {
 			klog.ErrorS(err, "setting a verdict")
 		}
 		return 0
@@ -140,14 +147,19 @@ func listen(ctx context.Context, engine *networkpolicy.PolicyEngine) error {
 	})
 }
 
-// verdict drops what the engine denies, and what it cannot read.
-func verdict(ctx context.Context, engine *networkpolicy.PolicyEngine, payload []byte) int {
+// verdict drops what the engine denies, what it cannot read, and what goes to a pod whose address the API server does not tell yet: nothing
+// says which policies the pod has. A client sends its first packet again after a second.
+func (j *judge) verdict(ctx context.Context, payload []byte) int {
 	packet, err := network.ParsePacket(payload)
 	if err != nil {
 		klog.ErrorS(err, "reading a packet")
 		return nfqueue.NfDrop
 	}
-	allowed, err := engine.EvaluatePacket(ctx, &packet)
+	destination, _ := netip.AddrFromSlice(packet.DstIP.To4())
+	if _, known := j.known.GetPodInfoByIP(packet.DstIP.String()); !known && j.pods.Contains(destination) {
+		return nfqueue.NfDrop
+	}
+	allowed, err := j.engine.EvaluatePacket(ctx, &packet)
 	if err != nil {
 		klog.ErrorS(err, "judging a packet")
 	}
