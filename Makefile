@@ -13,7 +13,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run prove test bench histories clean
+.PHONY: help setup run status down prove test bench histories clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,12 @@ setup: ## make .venv (pinned) and link this clone as the collection muster.ml
 
 run: ## the main job: a cluster on this machine, the systems on it, a model trained (again: nothing to change)
 	@scripts/play site.yml -i $(INVENTORY) $(ARGS)
+
+status: ## what is there and in what state
+	@scripts/play playbooks/status.yml -i $(INVENTORY) $(ARGS)
+
+down: ## remove the systems, their data excepted: make down, make down SYSTEMS=elastic
+	@scripts/play playbooks/teardown.yml -i $(INVENTORY) $(if $(filter command line,$(origin SYSTEMS)),--tags $(SYSTEMS)) $(ARGS)
 
 prove: ## check every claim, faults included, on a local cluster made for it: make prove SYSTEMS=persia
 	@case ",$(SYSTEMS)," in *,eks,* | *,gke,*) scripts/setup test ;; esac # the simulated clouds

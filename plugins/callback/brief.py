@@ -16,7 +16,11 @@ description:
   - A task with C(until) is reported every 30 seconds while it tries again, instead of each time.
   - Tasks with nothing to change are counted. Skipped tasks and includes are not printed, nor are plays that only check something, such
     as those for another platform.
+  - In check mode it closes with a table of the objects that would be created, updated, recreated or deleted, those with data marked, and
+    of the changes in a cloud. With C(--diff) the differences follow the table instead of their tasks.
   - A permission that AWS refuses is followed by the line of the published policies that gives it.
+  - An error is printed once, with the file and line of its task.
+  - A run of a playbook of this collection that is interrupted, by Ctrl-C for example, closes with what goes on in the cluster.
   - With C(-v) it prints what the callback plugin P(ansible.builtin.default#callback) prints.
 requirements:
   - enabled in C(ansible.cfg), with C(stdout_callback = muster.ml.brief)
@@ -25,21 +29,29 @@ extends_documentation_fragment:
   - result_format_callback
 """
 
+import atexit
+import os
+import sys
 import time
 import typing as t
 from pathlib import Path
 
-from ansible import constants
+from ansible import constants, context
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
-from ansible_collections.muster.ml.plugins.plugin_utils._rows import parts
+from ansible_collections.muster.ml.plugins.plugin_utils._rows import parts, rows
 
-_POLICIES = Path(__file__).resolve().parents[2] / "playbooks" / "files" / "eks-policies"
+_COLLECTION = Path(__file__).resolve().parents[2]
+_POLICIES = _COLLECTION / "playbooks" / "files" / "eks-policies"
 _PACE = 30.0  # seconds between two lines of a task that tries again
 _NOT_PRINTED = ("display_ok_hosts", "display_skipped_hosts")
 _MESSAGES = ("debug", "ansible.builtin.debug")
+_DATA = frozenset({"PersistentVolumeClaim", "PersistentVolume"})
+_ACTIONS = {"created": "create", "updated": "update", "recreated": "recreate", "deleted": "delete"}
+_CLOUD = "in the cloud"
+_LINES = 50  # objects of one action in the table of a plan
 # They look at variables only. A play of nothing else has not begun its work.
 _CHECKS = {
     prefix + name
@@ -61,6 +73,9 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._unchanged: set[str] = set()  # tasks since the last line
         self._works = False
         self._tried: dict[tuple[str, str], float] = {}  # task and host: when it was last reported
+        self._process = 0  # of a run that has begun and not ended
+        self._plan: dict[str, list[str]] = {}  # by action
+        self._diffs: list[t.Any] = []  # results of check mode whose differences follow the table
 
     @property
     def _is_verbose(self) -> bool:
@@ -69,7 +84,26 @@ class CallbackModule(Default):  # type: ignore[misc]
     def get_option(self, k: str, hostvars: t.Any = None) -> t.Any:
         if k in _NOT_PRINTED and not self._is_verbose:
             return False
+        if k == "show_task_path_on_failure" and not self._is_verbose:
+            return True
         return super().get_option(k, hostvars)
+
+    def v2_playbook_on_start(self, playbook: t.Any) -> None:
+        super().v2_playbook_on_start(playbook)
+        if Path(playbook._file_name).resolve().is_relative_to(_COLLECTION):
+            self._process = os.getpid()
+            atexit.register(self._print_interrupted)
+
+    def _print_interrupted(self) -> None:
+        """Print what goes on without this run, which ends without statistics. Processes of tasks inherit the call, and do not make it."""
+        if self._process != os.getpid():
+            return
+        inventory = "".join(f" -i {source}" for source in context.CLIARGS.get("inventory") or ())
+        command = f"{sys.argv[0]}{inventory} muster.ml"
+        self._display.display(
+            "Interrupted. What was created stays, and trainings go on in the cluster. The same command continues where this run ended.\n"
+            f"    see what is there:         {command}.status\n    remove it, data excepted:  {command}.teardown"
+        )
 
     # Plays
 
@@ -89,6 +123,8 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         self._end_play()
+        self._print_plan()
+        self._process = 0
         super().v2_playbook_on_stats(stats)
 
     def _end_play(self) -> None:
@@ -106,6 +142,39 @@ class CallbackModule(Default):  # type: ignore[misc]
             self._display.display(text, color=constants.COLOR_OK)
         self._unchanged, self._works = set(), False
 
+    # The plan of check mode
+
+    def v2_on_file_diff(self, result: t.Any) -> None:
+        if result._task.check_mode and not self._is_verbose:
+            self._diffs.append(result)
+        else:
+            super().v2_on_file_diff(result)
+
+    def _note_plan(self, result: t.Any) -> None:
+        host = result._host.get_name()
+        before = "" if host == "localhost" else f"{host}: "
+        for part in parts(result._result):
+            for entry in rows(part.get("objects")):
+                if action := _ACTIONS.get(entry.get("action", "")):
+                    place = "/".join(filter(None, (entry.get("namespace"), str(entry.get("name")))))
+                    at_risk = action in ("recreate", "delete") and entry.get("kind") in _DATA
+                    self._plan.setdefault(action, []).append(f"{before}{entry.get('kind')} {place}{' (its data, too)' if at_risk else ''}")
+            if actions := part.get("actions"):
+                self._plan.setdefault(_CLOUD, []).extend(f"{before}{action}" for action in actions)
+
+    def _print_plan(self) -> None:
+        if self._plan:
+            counts = (f"{len(lines)} {action if action == _CLOUD else f'to {action}'}" for action, lines in self._plan.items())
+            self._display.banner(f"PLAN: {', '.join(counts)}")
+            for action, lines in self._plan.items():
+                for line in lines[:_LINES]:
+                    self._display.display(f"    {action:<9} {line}", color=constants.COLOR_CHANGED)
+                if len(lines) > _LINES:
+                    self._display.display(f"    {action:<9} and {len(lines) - _LINES} more", color=constants.COLOR_CHANGED)
+        for result in self._diffs:
+            self._last_task_banner = result._task._uuid  # no heading: each difference names its object
+            super().v2_on_file_diff(result)
+
     # Tasks
 
     def _print_task_banner(self, task: t.Any) -> None:
@@ -119,6 +188,8 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
         task, found = result._task, result._result
+        if task.check_mode and found.get("changed"):
+            self._note_plan(result)
         if self._is_verbose or found.get("changed"):
             super().v2_runner_on_ok(result)
         elif not isinstance(task, TaskInclude):
@@ -138,6 +209,13 @@ class CallbackModule(Default):  # type: ignore[misc]
         said = [found.get("msg", ""), *(part.get("msg", "") for part in parts(found) if part.get("failed"))]
         for line in explained("\n".join(map(str, said)), _POLICIES):
             self._display.display(f"    {line}", color=constants.COLOR_ERROR)
+
+    def _handle_exception(self, result: t.Any, use_stderr: bool = False) -> None:
+        """The message is in the result, which is printed, and where the task is beside it: ansible-core would print both twice."""
+        if self._is_verbose:
+            super()._handle_exception(result, use_stderr=use_stderr)
+        else:
+            result.pop("exception", None)
 
     def v2_runner_retry(self, result: t.Any) -> None:
         if self._is_verbose:

@@ -67,7 +67,7 @@ options:
     type: int
     default: 10
   startup_timeout:
-    description: Seconds to try again while nobody listens at O(login_port) or the broker fails, as it does while it starts.
+    description: Seconds to try again while no process listens at O(login_port) or the broker fails, as it does while it starts.
     type: int
     default: 30
 """

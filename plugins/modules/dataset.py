@@ -158,7 +158,7 @@ message:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
@@ -203,28 +203,10 @@ CONSTRAINTS: dict[str, t.Any] = {
     "required_if": [("state", "present", ("sha256", "claim_name")), ("state", "present", ("url", "url_secret"), True)],
 }
 
-_PLAIN = (
-    "name",
-    "url",
-    "endpoint_url",
-    "url_secret",
-    "sha256",
-    "size",
-    "path",
-    "unpack",
-    "claim_name",
-    "storage_size",
-    *groups.CLAIM,
-    "credentials_secret",
-    "backoff_limit",
-    "active_deadline_seconds",
-)
-
 
 def desired(params: dict[str, t.Any], namespace: str) -> Dataset:
     """The data set that the options describe."""
-    given = {key: params[key] for key in _PLAIN}
-    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), **given)
+    return Dataset(**{**fields_of(Dataset, params), "namespace": namespace, "pod": PodSettings.from_params(params)})
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

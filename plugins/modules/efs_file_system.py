@@ -31,20 +31,10 @@ options:
     description: Encrypt the file system. Cannot be changed.
     type: bool
     default: true
-  kms_key_id:
-    description: KMS key for the encryption, used at creation only. Defaults to the key of EFS.
-    type: str
-  performance_mode:
-    description: Performance mode. Cannot be changed.
-    type: str
-    choices: [generalPurpose, maxIO]
   throughput_mode:
     description: Throughput mode.
     type: str
-    choices: [bursting, elastic, provisioned]
-  provisioned_throughput_in_mibps:
-    description: Throughput in MiB/s, for O(throughput_mode=provisioned).
-    type: float
+    choices: [bursting, elastic]
   backup:
     description: Back up the file system every day with AWS Backup.
     type: bool
@@ -140,10 +130,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **wait_options(900),
     "name": {"type": "str", "required": True},
     "encrypted": {"type": "bool", "default": True},
-    "kms_key_id": {"type": "str"},
-    "performance_mode": {"type": "str", "choices": ["generalPurpose", "maxIO"]},
-    "throughput_mode": {"type": "str", "choices": ["bursting", "elastic", "provisioned"]},
-    "provisioned_throughput_in_mibps": {"type": "float"},
+    "throughput_mode": {"type": "str", "choices": ["bursting", "elastic"]},
     "backup": {"type": "bool"},
     "transition_to_ia": {"type": "str", "choices": TRANSITIONS},
     "delete_data": {"type": "bool", "default": False},

@@ -64,10 +64,6 @@ options:
             description: Namespaces of the scope.
             type: list
             elements: str
-  purge_policies:
-    description: Disassociate policies that are not in O(policies), if O(policies) is given.
-    type: bool
-    default: true
 """
 
 EXAMPLES = r"""
@@ -125,7 +121,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
         "elements": "dict",
         "options": {"policy_arn": {"type": "str", "required": True}, "access_scope": SCOPE},
     },
-    "purge_policies": {"type": "bool", "default": True},
 }
 
 

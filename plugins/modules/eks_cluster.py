@@ -55,18 +55,12 @@ options:
     description: Address ranges that may reach the public endpoint, with O(endpoint_public_access=true).
     type: list
     elements: str
-  service_ipv4_cidr:
-    description: Address range of Services. Cannot be changed.
-    type: str
   authentication_mode:
     description:
       - Source of the permissions to use the cluster. Can only be changed in the order of the choices.
       - Access entries (M(muster.ml.eks_access_entry)) need V(API_AND_CONFIG_MAP) or V(API).
     type: str
     choices: [CONFIG_MAP, API_AND_CONFIG_MAP, API]
-  bootstrap_cluster_creator_admin_permissions:
-    description: Make the caller an administrator of a new cluster. Used at creation only.
-    type: bool
   bootstrap_self_managed_addons:
     description:
       - Let EKS install its default network add-ons in a new cluster. Used at creation only.
@@ -156,12 +150,7 @@ import datetime as dt
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import (
-    LOG_TYPES,
-    MODES,
-    EksCluster,
-    support_notice,
-)
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster, support_notice
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
@@ -178,9 +167,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "endpoint_public_access": {"type": "bool"},
     "endpoint_private_access": {"type": "bool"},
     "public_access_cidrs": {"type": "list", "elements": "str"},
-    "service_ipv4_cidr": {"type": "str"},
     "authentication_mode": {"type": "str", "choices": list(MODES)},
-    "bootstrap_cluster_creator_admin_permissions": {"type": "bool"},
     "bootstrap_self_managed_addons": {"type": "bool"},
     "logging": {"type": "list", "elements": "str", "choices": list(LOG_TYPES)},
     "encryption_key_arn": {"type": "str", "no_log": False},

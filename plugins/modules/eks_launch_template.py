@@ -44,10 +44,6 @@ options:
   disk_kms_key_id:
     description: KMS key that encrypts the disk. Defaults to the key of EBS in the account.
     type: str
-  metadata_hop_limit:
-    description: Number of network hops that answers of the metadata service survive. V(1) keeps them from pods.
-    type: int
-    default: 1
 """
 
 EXAMPLES = r"""
@@ -102,7 +98,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "disk_size": {"type": "int", "default": LaunchTemplate.disk_size},
     "disk_type": {"type": "str", "default": LaunchTemplate.disk_type},
     "disk_kms_key_id": {"type": "str"},
-    "metadata_hop_limit": {"type": "int", "default": LaunchTemplate.metadata_hop_limit},
 }
 
 

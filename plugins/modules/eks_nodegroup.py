@@ -53,10 +53,6 @@ options:
         parameters, which have the images of Amazon Linux 2023 only.
       - Not for nodes with the image of their launch template.
     type: str
-  force_update_version:
-    description: Upgrade also when a PodDisruptionBudget prevents a node from being drained.
-    type: bool
-    default: false
   ami_type:
     description:
       - Type of the image, such as V(AL2023_x86_64_NVIDIA). Cannot be changed.
@@ -231,7 +227,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "subnets": {"type": "list", "elements": "str"},
     "version": {"type": "str"},
     "release_version": {"type": "str"},
-    "force_update_version": {"type": "bool", "default": False},
     "ami_type": {"type": "str"},
     "instance_types": {"type": "list", "elements": "str"},
     "capacity_type": {"type": "str", "choices": ["ON_DEMAND", "SPOT", "CAPACITY_BLOCK"]},

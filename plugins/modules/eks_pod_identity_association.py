@@ -37,12 +37,6 @@ options:
   role_arn:
     description: ARN of the role. Required to create an association.
     type: str
-  target_role_arn:
-    description: ARN of a second role, possibly of another account, that O(role_arn) assumes.
-    type: str
-  disable_session_tags:
-    description: Omit the tags that EKS adds to sessions.
-    type: bool
 """
 
 EXAMPLES = r"""
@@ -84,8 +78,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str", "required": True},
     "service_account": {"type": "str", "required": True},
     "role_arn": {"type": "str"},
-    "target_role_arn": {"type": "str"},
-    "disable_session_tags": {"type": "bool"},
 }
 
 

@@ -42,18 +42,12 @@ options:
       - Serve the v2 API, too, which the rendezvous backends C(etcd) and C(etcd-v2) of torchrun need. The last version that has it is 3.5.
     type: bool
     default: false
-  peer_tls:
-    description:
-      - Encrypt connections between members, each with its own certificate. Defaults to V(true) for a new cluster, and to its current
-        value for an existing one.
-      - Cannot be changed later.
-    type: bool
   client_tls:
     description:
-      - Require TLS and a client certificate, which is in the Secret C(<name>-client-tls).
-      - Defaults to V(true) for a new cluster, and to its current value for an existing one, because its clients would be locked out.
+      - Require TLS and a client certificate, which is in the Secret C(<name>-client-tls). Members use TLS among each other in any case.
       - A change restarts the members one by one. They keep their data. Clients must be changed at the same time.
     type: bool
+    default: true
   storage_size:
     description: Size of each member's claim. If empty, the data are kept in the pod, which is possible for one member only.
     type: str
@@ -137,21 +131,14 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
-from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import (
-    EtcdCluster,
-    check_live,
-    manifests,
-    tls_of,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import EtcdCluster, check_live, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "etcd"},
-    **with_defaults(EtcdCluster, size="int", enable_v2="bool", storage_size="str"),
+    **with_defaults(EtcdCluster, size="int", enable_v2="bool", client_tls="bool", storage_size="str"),
     **servers.OPTIONS,
     **servers.CLAIMS,
     "image": {"type": "str", "default": "quay.io/coreos/etcd:v3.5.35"},
-    "peer_tls": {"type": "bool"},
-    "client_tls": {"type": "bool"},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
@@ -163,20 +150,12 @@ class Life(servers.LifeWithClaims[EtcdCluster]):
     kind = EtcdCluster
 
     def desired(self, namespace: str) -> EtcdCluster:
-        tls = tls_of(self.live) if self.live else {}
-        tls |= {key: self.params[key] for key in ("peer_tls", "client_tls") if self.params[key] is not None}
-        size = {"storage_size": self.params["storage_size"] or None}
-        return EtcdCluster(**{**self.fields(namespace, "size", "enable_v2"), **tls, **size})
+        return EtcdCluster(**{**self.fields(namespace), "storage_size": self.params["storage_size"] or None})
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)
 
     def check_live(self, live: Manifest) -> None:
-        if not self.server.client_tls and self.params["client_tls"] is None:
-            self.ctx.warn(
-                f"{self.server} was made without TLS for its clients and stays so. client_tls: true encrypts what they say, and "
-                "they then need the certificate; client_tls: false leaves it without this warning."
-            )
         check_live(self.server, live)
 
     def generated(self, once: MadeOnce) -> list[Manifest]:

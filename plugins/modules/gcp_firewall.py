@@ -32,30 +32,12 @@ options:
   description:
     description: Text about the rule.
     type: str
-  direction:
-    description: Traffic that the rule is for. Cannot be changed.
-    type: str
-    choices: [INGRESS, EGRESS]
-    default: INGRESS
   priority:
     description: Rules with a lower number come first.
     type: int
     default: 1000
   allowed:
-    description: Traffic that is allowed. A rule has this or O(denied), which cannot be exchanged later.
-    type: list
-    elements: dict
-    suboptions:
-      ip_protocol:
-        description: Protocol by its name or number, such as V(tcp). V(all) is every protocol.
-        type: str
-        required: true
-      ports:
-        description: Ports, or ranges of ports such as V(8000-8080). Without any all ports are meant.
-        type: list
-        elements: str
-  denied:
-    description: Traffic that is denied.
+    description: Traffic that is allowed. Required with O(state=present).
     type: list
     elements: dict
     suboptions:
@@ -70,42 +52,17 @@ options:
   source_ranges:
     description:
       - Ranges that the traffic may come from, in CIDR notation.
-      - An C(INGRESS) rule that allows something needs this or O(source_tags), as without both Google admits everybody.
-      - V(0.0.0.0/0) admits everybody.
-    type: list
-    elements: str
-  source_tags:
-    description: Tags of the machines that the traffic may come from.
-    type: list
-    elements: str
-  destination_ranges:
-    description: Ranges that the traffic may go to, in CIDR notation.
+      - Required with O(state=present), as without it Google admits every address. V(0.0.0.0/0) does so, too.
     type: list
     elements: str
   target_tags:
     description: Tags of the machines that the rule is for. An empty list is all machines. Without this option they stay as they are.
     type: list
     elements: str
-  target_service_accounts:
-    description: Service accounts of the machines that the rule is for, by their email addresses. Not together with tags.
-    type: list
-    elements: str
   disabled:
     description: Keep the rule without effect.
     type: bool
     default: false
-  log_config:
-    description: Log of the connections.
-    type: dict
-    suboptions:
-      enable:
-        description: Log connections.
-        type: bool
-        required: true
-      metadata:
-        description: Metadata in the log.
-        type: str
-        choices: [INCLUDE_ALL_METADATA, EXCLUDE_ALL_METADATA]
   wait_timeout:
     description: Seconds to wait for all changes together.
     type: int
@@ -154,11 +111,6 @@ RULE: dict[str, dict[str, t.Any]] = {
     "ip_protocol": {"type": "str", "required": True},
     "ports": {"type": "list", "elements": "str"},
 }
-LOG_CONFIG: dict[str, dict[str, t.Any]] = {
-    "enable": {"type": "bool", "required": True},
-    "metadata": {"type": "str", "choices": ["INCLUDE_ALL_METADATA", "EXCLUDE_ALL_METADATA"]},
-}
-NAMES = ("source_ranges", "source_tags", "destination_ranges", "target_tags", "target_service_accounts")
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,
@@ -166,13 +118,11 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "network": {"type": "str", "required": True},
     "description": {"type": "str"},
-    "direction": {"type": "str", "choices": ["INGRESS", "EGRESS"], "default": "INGRESS"},
     "priority": {"type": "int", "default": 1000},
     "allowed": {"type": "list", "elements": "dict", "options": RULE},
-    "denied": {"type": "list", "elements": "dict", "options": RULE},
-    **{name: {"type": "list", "elements": "str"} for name in NAMES},
+    "source_ranges": {"type": "list", "elements": "str"},
+    "target_tags": {"type": "list", "elements": "str"},
     "disabled": {"type": "bool", "default": False},
-    "log_config": {"type": "dict", "options": LOG_CONFIG},
 }
 
 

@@ -10,7 +10,7 @@ short_description: Manage members of roles on Google Cloud
 version_added: 0.1.0
 description:
   - Adds one member of one role to the policy of a resource, or removes it. All other members, roles and conditions stay as they are.
-  - A policy that somebody else changes at the same time is read again, and the change is made to what is then there.
+  - A policy that another client changes at the same time is read again, and the change is made to what is then there.
   - What was just created, such as a service account, is waited for until Google knows it everywhere, for up to 90 seconds.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:

@@ -37,69 +37,18 @@ options:
     description: Text about the router.
     type: str
   nat:
-    description: The NAT. Without this option it is one for all subnetworks, with addresses that Google chooses.
+    description: The NAT, for all subnetworks, with addresses that Google chooses.
     type: dict
     suboptions:
       name:
         description: Name of the NAT. Defaults to the name of the router.
         type: str
-      nat_ip_allocate_option:
-        description: Choice of the addresses, by Google or by O(nat.nat_ips).
-        type: str
-        choices: [AUTO_ONLY, MANUAL_ONLY]
-        default: AUTO_ONLY
-      nat_ips:
-        description: Static addresses of the region, by their names.
-        type: list
-        elements: str
-      source_subnetwork_ip_ranges_to_nat:
-        description: Ranges that the NAT is for.
-        type: str
-        choices: [ALL_SUBNETWORKS_ALL_IP_RANGES, ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES, LIST_OF_SUBNETWORKS]
-        default: ALL_SUBNETWORKS_ALL_IP_RANGES
-      subnetworks:
-        description: Subnetworks that the NAT is for, with C(LIST_OF_SUBNETWORKS).
-        type: list
-        elements: dict
-        suboptions:
-          name:
-            description: Name of the subnetwork.
-            type: str
-            required: true
-          source_ip_ranges_to_nat:
-            description: Ranges of the subnetwork that the NAT is for.
-            type: list
-            elements: str
-            choices: [ALL_IP_RANGES, PRIMARY_IP_RANGE, LIST_OF_SECONDARY_IP_RANGES]
-            default: [ALL_IP_RANGES]
-          secondary_ip_range_names:
-            description: Secondary ranges that the NAT is for, with C(LIST_OF_SECONDARY_IP_RANGES).
-            type: list
-            elements: str
-      min_ports_per_vm:
-        description: Ports that every machine gets.
-        type: int
-      max_ports_per_vm:
-        description: Most ports that a machine gets, with O(nat.enable_dynamic_port_allocation).
-        type: int
       enable_dynamic_port_allocation:
         description: Give machines more ports when they need them.
         type: bool
       enable_endpoint_independent_mapping:
         description: Keep the port of a machine for all destinations.
         type: bool
-      log_config:
-        description: Log of the NAT.
-        type: dict
-        suboptions:
-          enable:
-            description: Log connections.
-            type: bool
-            required: true
-          filter:
-            description: Connections that are logged.
-            type: str
-            choices: [ALL, ERRORS_ONLY, TRANSLATIONS_ONLY]
   wait_timeout:
     description: Seconds to wait for all changes together.
     type: int
@@ -141,30 +90,10 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, 
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_router_nat import GcpRouterNat
 
-RANGES = ["ALL_IP_RANGES", "PRIMARY_IP_RANGE", "LIST_OF_SECONDARY_IP_RANGES"]
-EVERYTHING = "ALL_SUBNETWORKS_ALL_IP_RANGES"
-SUBNETWORK: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "source_ip_ranges_to_nat": {"type": "list", "elements": "str", "choices": RANGES, "default": ["ALL_IP_RANGES"]},
-    "secondary_ip_range_names": {"type": "list", "elements": "str"},
-}
-LOG_CONFIG: dict[str, dict[str, t.Any]] = {
-    "enable": {"type": "bool", "required": True},
-    "filter": {"type": "str", "choices": ["ALL", "ERRORS_ONLY", "TRANSLATIONS_ONLY"]},
-}
 NAT: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str"},
-    "nat_ip_allocate_option": {"type": "str", "choices": ["AUTO_ONLY", "MANUAL_ONLY"], "default": "AUTO_ONLY"},
-    "nat_ips": {"type": "list", "elements": "str"},
-    "source_subnetwork_ip_ranges_to_nat": {
-        "type": "str",
-        "choices": [EVERYTHING, "ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES", "LIST_OF_SUBNETWORKS"],
-        "default": EVERYTHING,
-    },
-    "subnetworks": {"type": "list", "elements": "dict", "options": SUBNETWORK},
-    **{name: {"type": "int"} for name in ("min_ports_per_vm", "max_ports_per_vm")},
-    **{name: {"type": "bool"} for name in ("enable_dynamic_port_allocation", "enable_endpoint_independent_mapping")},
-    "log_config": {"type": "dict", "options": LOG_CONFIG},
+    "enable_dynamic_port_allocation": {"type": "bool"},
+    "enable_endpoint_independent_mapping": {"type": "bool"},
 }
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,

@@ -58,26 +58,6 @@ options:
     description: Let machines without an external address reach the APIs of Google.
     type: bool
     default: true
-  log_config:
-    description: Flow logs.
-    type: dict
-    suboptions:
-      enable:
-        description: Log flows.
-        type: bool
-        required: true
-      aggregation_interval:
-        description: Time for which packets are counted together, such as V(INTERVAL_5_SEC).
-        type: str
-      flow_sampling:
-        description: Share of the flows that are logged, from 0 to 1.
-        type: float
-      metadata:
-        description: Metadata in the log, such as V(INCLUDE_ALL_METADATA).
-        type: str
-      filter_expr:
-        description: Expression for the flows that are logged.
-        type: str
   wait_timeout:
     description: Seconds to wait for all changes together.
     type: int
@@ -127,11 +107,6 @@ RANGE: dict[str, dict[str, t.Any]] = {
     "range_name": {"type": "str", "required": True},
     "ip_cidr_range": {"type": "str", "required": True},
 }
-LOG_CONFIG: dict[str, dict[str, t.Any]] = {
-    "enable": {"type": "bool", "required": True},
-    "flow_sampling": {"type": "float"},
-    **{name: {"type": "str"} for name in ("aggregation_interval", "metadata", "filter_expr")},
-}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,
@@ -143,7 +118,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "ip_cidr_range": {"type": "str"},
     "secondary_ip_ranges": {"type": "list", "elements": "dict", "options": RANGE},
     "private_ip_google_access": {"type": "bool", "default": True},
-    "log_config": {"type": "dict", "options": LOG_CONFIG},
 }
 
 

@@ -66,14 +66,14 @@ options:
   private_endpoint:
     description:
       - Give the control plane no public address. It is then reached from its network only, and from networks that are connected with it and
-        named in O(master_authorized_networks), which GKE wants to be ranges that nobody has on the internet.
+        named in O(master_authorized_networks), which GKE wants to be ranges that no client has on the internet.
     type: bool
   master_ipv4_cidr:
     description: Address range of the control plane, a V(/28) for a cluster with private nodes. Cannot be changed.
     type: str
   master_authorized_networks:
     description:
-      - Address ranges that may reach the control plane. With C([]) nobody outside of Google's network and the cluster's may.
+      - Address ranges that may reach the control plane. With C([]) no client outside of Google's network and the cluster's may.
       - Without this option nothing is changed, and a new cluster can be reached from anywhere.
     type: list
     elements: dict
@@ -123,7 +123,7 @@ options:
   maintenance_window:
     description:
       - Time at which Google may upgrade the cluster, which is a window every day or one that recurs. With neither, it is any time.
-      - Without this option it stays as it is.
+      - Without this option it stays as it is. Exclusions of the window, which other clients set, stay always.
     type: dict
     suboptions:
       daily_start_time:
@@ -138,11 +138,6 @@ options:
       recurrence:
         description: Rule by which the window recurs, such as V(FREQ=WEEKLY;BYDAY=SA,SU).
         type: str
-      exclusions:
-        description:
-          - Times without upgrades by their names, in the API's form (C(startTime), C(endTime), C(maintenanceExclusionOptions)).
-          - Names that are not listed are removed, all of them with C({}). Without this option they stay.
-        type: dict
   deletion_protection:
     description:
       - Refuse deletion of the cluster by this module. It is remembered in the label C(muster-protected).
@@ -233,10 +228,7 @@ NETWORKS: dict[str, t.Any] = {
 }
 WINDOW: dict[str, t.Any] = {
     "type": "dict",
-    "options": {
-        **{name: {"type": "str"} for name in ("daily_start_time", "start_time", "end_time", "recurrence")},
-        "exclusions": {"type": "dict"},
-    },
+    "options": {name: {"type": "str"} for name in ("daily_start_time", "start_time", "end_time", "recurrence")},
     "mutually_exclusive": [("daily_start_time", "recurrence")],
     "required_together": [("start_time", "end_time", "recurrence")],
 }

@@ -67,7 +67,7 @@ options:
             type: int
             required: true
           gpu_driver_version:
-            description: Driver that GKE installs. V(INSTALLATION_DISABLED) leaves that to somebody else.
+            description: Driver that GKE installs. V(INSTALLATION_DISABLED) leaves that to another installer.
             type: str
             choices: [DEFAULT, LATEST, INSTALLATION_DISABLED]
           gpu_partition_size:

@@ -20,11 +20,6 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes
   - muster.ml.attributes.kube_info
-attributes:
-  check_mode:
-    support: full
-    details:
-      - This module changes nothing that stays. With O(from_pod=true), check mode makes no pod.
 options:
   name:
     description: Name of the server, as in M(muster.ml.triton_server).
@@ -51,17 +46,6 @@ options:
     type: str
     choices: [http, grpc]
     default: http
-  from_pod:
-    description:
-      - Send the requests from a pod in O(namespace) that is there for as long as that takes, instead of from where the module runs.
-      - For clusters where ports must not be forwarded, and for an O(url) that is reached inside only, such as V(http://triton.ml.svc:8000).
-        By HTTP only.
-      - In check mode nothing is asked, and the result is empty.
-    type: bool
-    default: false
-  image:
-    description: Image of that pod, with C(python3). By default that of the server O(name).
-    type: str
   model:
     description: Name of the model.
     type: str
@@ -138,7 +122,7 @@ options:
     type: bool
     default: false
   wait_timeout:
-    description: Seconds after which waiting fails, also for the pod of O(from_pod) to run.
+    description: Seconds after which waiting fails.
     type: int
     default: 120
 requirements:
@@ -175,13 +159,6 @@ EXAMPLES = r"""
     url: https://inference.example.com
     model: add
     wait: true
-
-- name: Check from inside of the cluster that the Service leads to the model
-  muster.ml.inference_check:
-    namespace: ml
-    url: http://triton.ml.svc:8000
-    from_pod: true
-    model: add
 
 - name: Check by gRPC a model behind a gateway whose name leads nowhere yet
   muster.ml.inference_check:
@@ -237,19 +214,16 @@ import contextlib
 import functools
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.trust import authorities_in
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import pod_check, replicas
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import replicas
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import Opened, checked, unready
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client, parts_of
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import GrpcClient
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES, Asked, Inference
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import DEPLOYMENT
 
 NAME: dict[str, t.Any] = {"type": "str", "required": True}
 DATA: dict[str, t.Any] = {"type": "list", "elements": "raw", "required": True}
@@ -266,8 +240,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "hostname": {"type": "str"},
     "url_ca_cert": {"type": "path"},
     "protocol": {"type": "str", "choices": ["http", "grpc"], "default": "http"},
-    "from_pod": {"type": "bool", "default": False},
-    "image": {"type": "str"},
     "model": NAME,
     "model_version": {"type": "str"},
     "inputs": {"type": "list", "elements": "dict", "default": [], "options": INPUT},
@@ -282,9 +254,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 CONSTRAINTS: dict[str, t.Any] = {"required_by": {"hostname": ("url",), "url_ca_cert": ("url",)}}
 
 _CLIENTS: dict[str, t.Callable[..., contextlib.AbstractContextManager[Asked]]] = {"http": Client, "grpc": GrpcClient}
-NOT_ASKED: dict[str, t.Any] = {
-    "replicas": [], "server": {}, "model": {}, "outputs": [], "model_version": "", "requests": 0, "latency_ms": {},
-}  # fmt: skip
 _PAUSE = 1.0
 
 
@@ -292,8 +261,6 @@ def desired(params: dict[str, t.Any]) -> Inference:
     """The inference that the options describe."""
     for name in ("requests", "request_timeout"):
         check_count(params[name], name, minimum=1)
-    if params["from_pod"] and params["protocol"] != "http":
-        raise InvalidInput("from_pod: the pod asks by HTTP only.", "Leave out protocol, or from_pod.")
     return Inference(**{key: params[key] for key in ("model", "model_version", "inputs", "expected", "parameters", "stream", "tolerance")})
 
 
@@ -313,41 +280,6 @@ def places(ctx: Context) -> dict[str, Opened]:
     return {pod.name: lambda pod=pod: replicas.reached_by(ctx.cluster, pod, params["protocol"], speaking) for pod in pods}
 
 
-def addresses(ctx: Context) -> dict[str, str]:
-    """Return name of a replica -> its URL in the cluster."""
-    name, url = ctx.params["name"], ctx.params["url"]
-    if url:
-        return {url: parts_of(url).geturl()}
-
-    def observe() -> tuple[dict[str, str], str | None]:
-        return pod_check.urls_of_pods(ctx.cluster, replicas.ready_pods(ctx.cluster, name, ctx.namespace)), None
-
-    if not ctx.params["wait"]:
-        return observe()[0]
-    return groups.waited(ctx, observe, goal=f"No replica of {name} is ready", every=_PAUSE)
-
-
-def places_of_pod(ctx: Context, inference: Inference) -> dict[str, Opened]:
-    """Return the clients of the replicas or the URL, with the responses that a pod has recorded."""
-    params, namespace = ctx.params, ctx.namespace
-    server = Ref(*DEPLOYMENT, params["name"], namespace)
-    settings = pod_check.settings_of(ctx.cluster.get(server), params["image"], server)
-    asking = pod_check.PodCheck(
-        server=params["name"],
-        namespace=namespace,
-        places=addresses(ctx),
-        inference=inference,
-        requests=params["requests"],
-        timeout=params["request_timeout"],
-        wait=params["wait_timeout"],
-        waits=params["wait"],
-        url=params["url"],
-        hostname=params["hostname"],
-        authorities=authorities(params),
-    )
-    return pod_check.asked_by_pod(ctx.cluster, asking, settings, ctx.progress)
-
-
 def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:
     """Return the places; with wait, once the model is ready in all of them."""
 
@@ -363,12 +295,7 @@ def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Check every replica."""
     inference = desired(ctx.params)
-    if not ctx.params["from_pod"]:
-        found = checked(reachable(ctx, inference), inference, ctx.params["requests"])
-    elif ctx.check:
-        found = NOT_ASKED
-    else:
-        found = checked(places_of_pod(ctx, inference), inference, ctx.params["requests"])
+    found = checked(reachable(ctx, inference), inference, ctx.params["requests"])
     return {"changed": False, **found}
 
 

@@ -33,7 +33,7 @@ options:
     type: str
   kind:
     description:
-      - Kind of the routes. V(istio) needs a Gateway of C(networking.istio.io). Its VirtualService has no status, so that nobody can wait
+      - Kind of the routes. V(istio) needs a Gateway of C(networking.istio.io). Its VirtualService has no status, so that no task can wait
         until the new weights count.
       - With another kind than before, routes of the other one are deleted when the new ones are there.
     type: str
@@ -160,7 +160,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
@@ -197,16 +197,13 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("gateway", "backends"))]}
 
-_PLAIN = ("name", "gateway", "gateway_namespace", "hostnames", "protocols", "management", "request_timeout")
-_LIMITS = ("steps", "interval", "min_requests", "max_failure_ratio", "max_latency_ms")
-
 
 def desired(params: dict[str, t.Any], namespace: str) -> InferenceRoute:
     """The routes that the options describe."""
     if params["request_timeout"] is not None:
         check_count(params["request_timeout"], "request_timeout", minimum=1)
     weights = route.checked_weights(params["backends"])
-    return InferenceRoute(namespace=namespace, weights=weights, **{key: params[key] for key in _PLAIN})
+    return InferenceRoute(**{**fields_of(InferenceRoute, params), "namespace": namespace, "weights": weights})
 
 
 def all_refs(name: str, namespace: str) -> list[Ref]:
@@ -264,7 +261,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
             on_progress=ctx.progress, **{key: params[key] for key in WAIT},
         )  # fmt: skip
         return ctx.result(report)
-    limits = Limits(**{key: params[key] for key in _LIMITS})
+    limits = Limits(**fields_of(Limits, params))
     APIS[params["kind"]].manifests(desired(params, params["namespace"] or "default"))  # invalid input fails before any request
     wanted = desired(params, ctx.namespace)
     routes = _Routes(ctx, wanted)

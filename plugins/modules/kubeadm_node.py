@@ -56,11 +56,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._local import membership
-from ansible_collections.muster.ml.plugins.module_utils._local.cluster import (
-    CLUSTER_OPTION,
-    LocalCluster,
-    is_initialised,
-)
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster, is_initialised
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
 
 ARGUMENT_SPEC: dict[str, t.Any] = {

@@ -70,7 +70,7 @@ options:
     default: []
     suboptions:
       path:
-        description: File to write. Everybody may read it.
+        description: File to write. Every user may read it.
         type: path
         required: true
       sha256:
@@ -182,16 +182,7 @@ from pathlib import Path
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import (
-    FOLDER,
-    MAP,
-    NEEDED,
-    OFF,
-    TEXT,
-    WORDS,
-    checked_recipe,
-    rows,
-)
+from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import FOLDER, MAP, NEEDED, OFF, TEXT, WORDS, checked_recipe, rows
 from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, oci_nodes, released
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
 from ansible_collections.muster.ml.plugins.module_utils._local.programs import go_build

@@ -61,7 +61,8 @@ from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal
-from ansible_collections.muster.ml.plugins.module_utils._local.cluster import AUDIT_POLICY, CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.kubeadm import AUDIT_POLICY
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import VOLUMES, NodeSpec
 from ansible_collections.muster.ml.plugins.module_utils._local.survey import TOOLS
 

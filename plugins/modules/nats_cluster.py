@@ -60,12 +60,6 @@ options:
     description: Largest message in bytes. Over 67108864 (64 MiB) the server would not start, so it is refused.
     type: int
     default: 1048576
-  max_connections:
-    description: Maximum number of client connections of one server. Defaults to the server's own default.
-    type: int
-  write_deadline:
-    description: Time that a server waits for a slow client, such as V(10s).
-    type: str
   debug:
     description: Let the servers log at debug level.
     type: bool
@@ -77,10 +71,6 @@ options:
         them.
   env:
     description: Environment variables of the servers.
-  anti_affinity:
-    description: Never schedule two servers on one node. Otherwise they are spread as evenly as possible (only for O(backend=statefulset)).
-    type: bool
-    default: false
   pod_disruption_budget:
     description: Let node drains evict one server at a time. Only for O(backend=statefulset).
     type: bool
@@ -88,7 +78,7 @@ options:
   tolerations:
     description: Taints that the servers tolerate, as in the Kubernetes API.
   affinity:
-    description: Affinity of the servers, as in the Kubernetes API, instead of O(anti_affinity). Only for O(backend=statefulset).
+    description: Affinity of the servers, as in the Kubernetes API. Only for O(backend=statefulset).
   topology_spread_constraints:
     description: Topology spread constraints, as in the Kubernetes API, instead of the default. Only for O(backend=statefulset).
   priority_class_name:
@@ -193,12 +183,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import wit
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
-from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
-    NatsCluster,
-    ServerView,
-    advice,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster, ServerView, advice, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "persia-nats-service"},
@@ -206,24 +191,11 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **with_defaults(NatsCluster, size="int"),
     **servers.OPTIONS,
     "image": {"type": "str", "default": "nats:2.14.2"},
-    **with_defaults(NatsCluster, max_payload="int", debug="bool", anti_affinity="bool", pod_disruption_budget="bool"),
-    "max_connections": {"type": "int"},
-    "write_deadline": {"type": "str"},
+    **with_defaults(NatsCluster, max_payload="int", debug="bool", pod_disruption_budget="bool"),
     "wait_for": {"type": "str", "choices": ["connected", "running"], "default": "connected"},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
-
-_PLAIN = (
-    "backend",
-    "size",
-    "max_payload",
-    "max_connections",
-    "write_deadline",
-    "debug",
-    "anti_affinity",
-    "pod_disruption_budget",
-)
 
 
 class Life(servers.Life[NatsCluster]):
@@ -232,7 +204,7 @@ class Life(servers.Life[NatsCluster]):
     kind = NatsCluster
 
     def desired(self, namespace: str) -> NatsCluster:
-        return NatsCluster(**self.fields(namespace, *_PLAIN))
+        return NatsCluster(**self.fields(namespace))
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

@@ -116,11 +116,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
-from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import (
-    ObjectStore,
-    check_buckets,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import ObjectStore, check_buckets, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "store"},

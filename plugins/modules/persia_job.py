@@ -272,13 +272,6 @@ options:
     description: Seconds that a pod waits at its start for the addresses of the other groups' pods. Only for O(backend=native).
     type: int
     default: 600
-  clean_pod_policy:
-    description:
-      - Cleanup of pods that still run after the training, by the task that waits for it or by the next one.
-      - V(Running) scales embedding servers, embedding workers and the metrics gateway down, which frees their memory. V(None) keeps them.
-    type: str
-    choices: [Running, None]
-    default: Running
   results_pattern:
     description:
       - Regular expression with named groups, searched in the logs of the trainers after the training has succeeded, such as
@@ -402,12 +395,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import (
-    LOG_LEVELS,
-    Group,
-    Metrics,
-    PersiaJob,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import LOG_LEVELS, Group, Metrics, PersiaJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND, desired
 
 _GROUP: dict[str, dict[str, t.Any]] = {
@@ -456,7 +444,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **groups.NETWORK,
     **with_defaults(PersiaJob, completion="bool", backoff_limit="int", peer_timeout_seconds="int"),
     "active_deadline_seconds": {"type": "int"},
-    "clean_pod_policy": {"type": "str", "choices": ["Running", "None"], "default": "Running"},
     "results_pattern": {"type": "str"},
     "remove_finalizer": {"type": "bool", "default": False},
     **trainings.LIFE,

@@ -14,7 +14,7 @@ description:
     a HorizontalPodAutoscaler reads metrics of pods.
   - The API server verifies its certificate. An authority for it is created once and kept in a Secret; the certificate is renewed when
     fewer than 60 of its 397 days are left.
-  - A cluster has one such API. Where somebody else serves it, the task fails before it changes anything, and names who does.
+  - A cluster has one such API. Where another owner serves it, the task fails before it changes anything, and names that owner.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -104,7 +104,7 @@ objects:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import REMOVAL, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import REMOVAL, STATE, WAIT, fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates, fields
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
@@ -135,18 +135,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("prometheus_url", "rules"))]}
 
-_OPTIONS = (
-    "image",
-    "image_pull_policy",
-    "image_pull_secrets",
-    "resources",
-    "node_selector",
-    "tolerations",
-    "prometheus_url",
-    "rules",
-    "relist_interval",
-)
-
 
 def refuse_another(ctx: Context, owner: str) -> None:
     """Refuse to be the second owner of the API."""
@@ -176,7 +164,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     namespace = params["namespace"] or "default"
     if params["state"] == "present":
         # Invalid input fails before any request to the cluster.
-        metrics_adapter.check(MetricsAdapter(namespace=namespace, **{key: params[key] for key in _OPTIONS}))
+        metrics_adapter.check(MetricsAdapter(**{**fields_of(MetricsAdapter, params), "namespace": namespace}))
     namespace = ctx.namespace
     owner = owner_of("prometheus_adapter", namespace, metrics_adapter.NAME)
     waiting = {key: params[key] for key in WAIT}
@@ -188,7 +176,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         )  # fmt: skip
         return ctx.result(report)
     refuse_another(ctx, owner)
-    adapter = MetricsAdapter(namespace=namespace, **{key: params[key] for key in _OPTIONS})
+    adapter = MetricsAdapter(**{**fields_of(MetricsAdapter, params), "namespace": namespace})
     leaf = certificates.Leaf(metrics_adapter.CERTIFICATE, metrics_adapter.NAME, adapter.hosts)
     labels = operator_labels(metrics_adapter.NAME)
 

@@ -177,12 +177,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import M
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api import Login
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import (
-    RabbitmqCluster,
-    check_live,
-    manifests,
-    tls_of,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import RabbitmqCluster, check_live, manifests, tls_of
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "rabbitmq"},
@@ -214,11 +209,8 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
 
     def desired(self, namespace: str) -> RabbitmqCluster:
         kept = self.live is None or tls_of(self.live)
-        return RabbitmqCluster(
-            tls=kept if self.params["tls"] is None else self.params["tls"],
-            admin_secret=self.params["admin_secret"] or None,
-            **self.fields(namespace, "size", "memory_watermark", "disk_free_limit"),
-        )
+        tls = kept if self.params["tls"] is None else self.params["tls"]
+        return RabbitmqCluster(**{**self.fields(namespace), "tls": tls, "admin_secret": self.params["admin_secret"] or None})
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

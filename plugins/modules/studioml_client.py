@@ -81,11 +81,11 @@ options:
         none, it gets one core, 2 GB of memory and 3 GB of disk space.
     type: dict
   overwrite:
-    description: Replace settings and keys that somebody else has put there.
+    description: Replace settings and keys of another owner.
     type: bool
     default: false
   state:
-    description: State of the configuration. With V(absent) only what this module wrote, and nobody has changed since, is removed.
+    description: State of the configuration. With V(absent) only what this module wrote, and is unchanged since, is removed.
     type: str
     choices: [present, absent]
     default: present
@@ -113,7 +113,7 @@ actions:
   returned: success
   type: list
   elements: str
-  sample: [write /home/someone/.studioml/config.yaml]
+  sample: [write /home/user/.studioml/config.yaml]
 kept:
   description: Settings and files that were kept with O(state=absent), because they were changed since. A warning says the same.
   returned: success

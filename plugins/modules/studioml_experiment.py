@@ -15,7 +15,7 @@ description:
   - An experiment is known by its O(name). One that has an output, or that the broker has confirmed, is not submitted again. Submitting it
     with other options fails, and names them.
   - It writes a note, C(experiments/NAME/muster.json), into the bucket before it publishes, and again when the broker has confirmed. If it
-    was stopped in between, nobody knows whether the broker has the message. The next run then submits it again, and a warning says that
+    was stopped in between, it is not known whether the broker has the message. The next run then submits it again, and a warning says that
     it may run twice. Two controllers that submit the same experiment within a second may both do so.
   - Whether an experiment runs at this moment cannot be known. Runners tell it only to their metrics.
 author:

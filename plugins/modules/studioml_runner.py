@@ -270,7 +270,6 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.merge import apply_overrides
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import key_secrets, runners
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import (
     DRAINED,
@@ -322,11 +321,7 @@ class Life(servers.Life[Runner]):
     drained = False
 
     def desired(self, namespace: str) -> Runner:
-        params = self.params
-        names = {field.name for field in dataclasses.fields(Runner)} - {"namespace", "amqp_url"}
-        given = {key: params[key] for key in names & params.keys() if params[key] is not None}
-        url = Sensitive(params["amqp_url"] or "")
-        return Runner(namespace=namespace, pod=PodSettings.from_params(params), amqp_url=url, **given)
+        return Runner(**{**self.fields(namespace), "amqp_url": Sensitive(self.params["amqp_url"] or "")})
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)

@@ -78,19 +78,6 @@ options:
     description:
       - C(requests) and C(limits) as in the Kubernetes API. A quantity such as C(12 GB) is refused.
       - Extended resources such as C(nvidia.com/gpu) need both to be equal; one of them is enough.
-  volume_claim_templates:
-    description: Claims of each rank, as in the Kubernetes API. They are kept when the group is removed, unless O(delete_data=true).
-    type: list
-    elements: dict
-  readiness_probe:
-    description: Readiness probe, as in the Kubernetes API.
-    type: dict
-  liveness_probe:
-    description: Liveness probe, as in the Kubernetes API.
-    type: dict
-  startup_probe:
-    description: Startup probe, as in the Kubernetes API.
-    type: dict
   topology_spread_constraints:
     description: Topology spread constraints, as in the Kubernetes API. C(labelSelector) defaults to this group's pods.
   termination_grace_period_seconds:
@@ -122,10 +109,6 @@ options:
       - Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
       - Null deletes a field. C($patch) is supported.
     type: dict
-  delete_data:
-    description: Delete the claims of O(volume_claim_templates), too, with O(state=absent).
-    type: bool
-    default: false
 seealso:
   - module: muster.ml.job_info
   - module: muster.ml.job_logs
@@ -195,18 +178,13 @@ master_addr:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Ref, labels_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
-from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP, owner_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import (
-    TrainingStatefulSet,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import TrainingStatefulSet, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
@@ -217,15 +195,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "command": groups.WORDS,
     "args": groups.WORDS,
     "ports": {"type": "list", "elements": "dict", "options": groups.PORT},
-    "volume_claim_templates": {"type": "list", "elements": "dict"},
-    "readiness_probe": {"type": "dict"},
-    "liveness_probe": {"type": "dict"},
-    "startup_probe": {"type": "dict"},
     "pod_disruption_budget": {"type": "dict", "options": groups.BUDGET},
     "labels": {"type": "dict", "default": {}},
     "annotations": {"type": "dict", "default": {}},
     "overrides": {"type": "dict"},
-    "delete_data": {"type": "bool", "default": False},
     **STATE,
     **APPLY,
     **WAIT,
@@ -233,18 +206,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("replicas", "image"))]}
 
-_PLAIN = ("name", "replicas", "nproc_per_node", "master_port", "labels", "annotations", "overrides")
-
 
 def desired(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
     """The group that the options describe."""
-    return TrainingStatefulSet(
-        namespace=namespace,
-        pod=PodSettings.from_params(params),
-        volume_claim_templates=params["volume_claim_templates"] or (),
-        pod_disruption_budget=params["pod_disruption_budget"],
-        **{key: params[key] for key in _PLAIN},
-    )
+    return TrainingStatefulSet(**{**fields_of(TrainingStatefulSet, params), "namespace": namespace, "pod": PodSettings.from_params(params)})
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
@@ -253,26 +218,13 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     namespace = ctx.namespace
     owner = owner_of("training_statefulset", namespace, params["name"])
     if params["state"] == "absent":
-        report = groups.delete_group(ctx, namespace, owner)
-        report.merge(_delete_claims(ctx, namespace))
-        return ctx.result(report)
+        return ctx.result(groups.delete_group(ctx, namespace, owner))
     group = desired(params, namespace)
     report = groups.apply_group(ctx, manifests(group), owner, wait=params["wait"])
     budget = Ref("policy/v1", "PodDisruptionBudget", group.name, group.namespace)
     unwanted = [budget] if group.pod_disruption_budget is None else []
     report.merge(delete_unwanted(ctx.cluster, unwanted, owner, check=ctx.check))
     return ctx.result(report, world_size=group.world_size, master_addr=group.master_addr)
-
-
-def _delete_claims(ctx: Context, namespace: str) -> Report:
-    """Delete the ranks' claims: the StatefulSet controller created them, with the labels of the pods but without Muster's owner label."""
-    name = ctx.params["name"]
-    if not ctx.params["delete_data"]:
-        return Report()
-    claims = ctx.cluster.list("v1", "PersistentVolumeClaim", namespace, f"{LABEL_GROUP}={name}")
-    free = [claim for claim in claims if LABEL_OWNER not in labels_of(claim)]
-    options = {key: ctx.params[key] for key in ("delete_data", *WAIT)}
-    return delete_objects(ctx.cluster, free, Ownership(name, LABEL_GROUP, applied=False), check=ctx.check, **options)
 
 
 def main() -> None:

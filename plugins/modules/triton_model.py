@@ -187,36 +187,14 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import (
-    DNS_LABEL_MAX,
-    check_count,
-    check_name,
-    owner_of,
-)
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import DNS_LABEL_MAX, check_count, check_name, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import (
-    bucket,
-    model_bucket,
-    model_gcs,
-    model_volume,
-)
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import (
-    Store,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import bucket, model_bucket, model_gcs, model_volume
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import Store
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_rollout import Rollout
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_source import (
-    Source,
-    check_model,
-    read_source,
-)
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_states import (
-    Outcome,
-    Wanted,
-    absent,
-    planned,
-    present,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_source import Source, check_model, read_source
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_states import Outcome, Wanted, absent, planned, present
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import Repository, checked_repository
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {

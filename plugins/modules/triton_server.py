@@ -73,7 +73,7 @@ options:
         description:
           - Name of the metric of a pod. The rules of P(muster.ml.prometheus_adapter#role) make V(avg_time_queue_us), the mean time in the
             queue of its slowest model.
-          - With an adapter of somebody else it is what that one calls it.
+          - Another adapter may call it differently.
         type: str
         default: avg_time_queue_us
       behavior:
@@ -182,10 +182,6 @@ options:
         description: Time that it must last, as in Prometheus.
         type: str
         default: 5m
-  dashboard:
-    description: Create the ConfigMap C(<name>-dashboard), labelled C(grafana_dashboard), by which Grafana's sidecar finds dashboards.
-    type: bool
-    default: false
   delete_data:
     description: Delete the claim of O(storage) that the module created, too, with O(state=absent).
     type: bool
@@ -271,7 +267,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_of, ref_of
@@ -286,11 +282,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton import f
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import Autoscaling
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import (
-    DEPLOYMENT,
-    TritonServer,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import DEPLOYMENT, TritonServer, manifests
 
 WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -320,7 +312,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
         "type": "dict",
         "options": with_defaults(Alerts, queue_time_ms="float", failure_ratio="float", after="str"),
     },
-    **with_defaults(TritonServer, dashboard="bool"),
     "delete_data": {"type": "bool", "default": False},
 }
 
@@ -328,17 +319,6 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_re
 
 # A server without a model has no metric, and models may be uploaded only when the server runs.
 _WITHOUT_MODELS = {(group_of(replicas.AUTOSCALER[0]), replicas.AUTOSCALER[1]): exists}
-_PLAIN = (
-    *("args", "shm_size", "strict_readiness", "startup_timeout", "drain_timeout", "exit_timeout"),
-    *("dashboard", "service_account_annotations"),
-)
-_REPOSITORY = (
-    "model_repository",
-    "credentials_secret",
-    "model_control_mode",
-    "load_models",
-    "repository_poll_interval",
-)
 
 
 class Life(servers.Life[TritonServer]):
@@ -348,15 +328,18 @@ class Life(servers.Life[TritonServer]):
 
     def desired(self, namespace: str) -> TritonServer:
         params = self.params
-        storage = Storage.from_params(params["storage"])
+        repository = {**fields_of(Repository, params), "storage": Storage.from_params(params["storage"])}
         # The flags are the server's own, beside those that the module gives it.
         of_pod = {key: value for key, value in params.items() if key not in ("args", "shm_size")}
         return TritonServer(
-            **{**self.fields(namespace, *_PLAIN), "pod": PodSettings.from_params(of_pod)},
-            repository=Repository(storage=storage, **{key: params[key] for key in _REPOSITORY}),
-            alerts=Alerts(**params["alerts"]) if params["alerts"] else None,
-            autoscaling=Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None,
-            replicas=None if params["autoscaling"] else params["replicas"],
+            **{
+                **self.fields(namespace),
+                "pod": PodSettings.from_params(of_pod),
+                "repository": Repository(**repository),
+                "alerts": Alerts(**params["alerts"]) if params["alerts"] else None,
+                "autoscaling": Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None,
+                "replicas": None if params["autoscaling"] else params["replicas"],
+            }
         )
 
     def manifests(self) -> list[Manifest]:
@@ -405,7 +388,6 @@ class Life(servers.Life[TritonServer]):
         server, made = self.server, {ref_of(one) for one in self.manifests()}
         kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
         refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
-        refs.append(Ref("v1", "ConfigMap", f"{server.name}-dashboard", server.namespace))
         refs.append(Ref("v1", "ServiceAccount", server.name, server.namespace))
         return [*super().unwanted(), *(ref for ref in refs if ref not in made)]
 

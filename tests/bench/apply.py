@@ -139,10 +139,7 @@ def come_to_rest() -> None:
         time.sleep(1)
         if machine_cpu_s() - worked < AT_REST * (time.monotonic() - started):
             return
-    print(
-        f"The machine did not come to rest in {PATIENCE_S:.0f} s; what follows is measured beside other work.",
-        flush=True,
-    )
+    print(f"The machine did not come to rest in {PATIENCE_S:.0f} s; what follows is measured beside other work.", flush=True)
 
 
 def measure(bench: Bench, argv: list[str], namespace: str, kubeconfig: pathlib.Path) -> Run:
@@ -151,14 +148,7 @@ def measure(bench: Bench, argv: list[str], namespace: str, kubeconfig: pathlib.P
     audit = AuditLog(bench.audit_log, started=time.time())
     environment = dict(os.environ, KUBECONFIG=str(kubeconfig), K8S_AUTH_KUBECONFIG=str(kubeconfig))
     log, account = bench.folder / "last.log", bench.folder / "account.json"
-    measured = [
-        sys.executable,
-        "-S",
-        "-I",
-        str(pathlib.Path(__file__).with_name("measured.py")),
-        str(account),
-        str(log),
-    ]
+    measured = [sys.executable, "-S", "-I", str(pathlib.Path(__file__).with_name("measured.py")), str(account), str(log)]
     subprocess.run([*measured, *argv], env=environment, check=True)
     used = json.loads(account.read_text(encoding="utf-8"))
     if used["status"]:

@@ -11,12 +11,7 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 # Name -> its program, and whether it measures on the cluster that is there.
-BENCHES = {
-    "apply": ("apply.py", True),
-    "scale": ("scale.py", True),
-    "site": ("whole_site.py", False),
-    "serving": ("serving.py", False),
-}
+BENCHES = {"apply": ("apply.py", True), "scale": ("scale.py", True), "site": ("whole_site.py", False), "serving": ("serving.py", False)}
 
 
 def commands(names: list[str], kubeconfig: str, arguments: list[str]) -> list[list[str]]:

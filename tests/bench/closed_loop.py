@@ -114,13 +114,7 @@ def account(times: list[float], seconds: float) -> dict[str, float]:
         raise SystemExit("No request ended in the time that counts.")
     ordered = sorted(times)
     p50, p99 = (round(1000 * ordered[math.ceil(len(ordered) * share / 100) - 1], 3) for share in (50, 99))
-    return {
-        "requests": len(ordered),
-        "seconds": seconds,
-        "per_second": round(len(ordered) / seconds, 1),
-        "p50_ms": p50,
-        "p99_ms": p99,
-    }
+    return {"requests": len(ordered), "seconds": seconds, "per_second": round(len(ordered) / seconds, 1), "p50_ms": p50, "p99_ms": p99}
 
 
 def main() -> None:

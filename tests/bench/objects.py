@@ -72,11 +72,7 @@ def _deployment(index: int, revision: int) -> Manifest:
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": _meta("deployment", index, revision),
-        "spec": {
-            "replicas": 0,
-            "selector": {"matchLabels": {"bench/index": str(index)}},
-            "template": _pod_template(index),
-        },
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"bench/index": str(index)}}, "template": _pod_template(index)},
     }
 
 
@@ -96,12 +92,7 @@ def _stateful_set(index: int, revision: int) -> Manifest:
 
 
 def _secret(index: int, revision: int) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": _meta("secret", index, revision),
-        "stringData": {"token": f"bench-{index}"},
-    }
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": _meta("secret", index, revision), "stringData": {"token": f"bench-{index}"}}
 
 
 def _disruption_budget(index: int, revision: int) -> Manifest:

@@ -88,10 +88,7 @@ def ways_in(name: str, kubeconfig: pathlib.Path) -> list[Way]:
         query = ["get", "service", service, "-o", "jsonpath={.spec.clusterIP}"]
         return subprocess.run([*kubectl, *query], check=True, capture_output=True, text=True).stdout
 
-    return [
-        Way(GATEWAY, address("traefik", "traefik"), 80, on_node),
-        Way(SERVICE, address(NAMESPACE, "triton"), 8000, on_node),
-    ]
+    return [Way(GATEWAY, address("traefik", "traefik"), 80, on_node), Way(SERVICE, address(NAMESPACE, "triton"), 8000, on_node)]
 
 
 def pid_in_pod(name: str) -> int:

@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -44,15 +44,27 @@ READERS_SETTINGS = {
     "persia_image": "registry.example.com/persia-cpu:0.1.dev251",
     "triton_model_repository": "gs://example-models/production",
 }
+# What commands of the pages before have done. SETTINGS say which cluster, whichever a page names.
+WORKED: set[tuple[str, ...]] = set()
 SHOWN = [page for page in pages() if list(attempts(page))]
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("repository")
     for name in sources():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, tmp_path / name, follow_symlinks=False)
-    return tmp_path
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    return folder
+
+
+@pytest.fixture
+def repository(copied: Path) -> Iterator[Path]:
+    """Without what the commands of other pages have copied in it."""
+    before = {path for folder in (copied, copied / "inventories") for path in folder.iterdir()}
+    yield copied
+    for path in {path for folder in (copied, copied / "inventories") for path in folder.iterdir()} - before:
+        shutil.rmtree(path)
 
 
 def run(*command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
@@ -91,5 +103,9 @@ def tried(attempt: Attempt, repository: Path, home: Path) -> str:
 def test_the_commands_of_a_page_work(page: Page, repository: Path, home: Path) -> None:
     if READERS_INVENTORY not in made_by(page):
         shutil.copytree(repository / "inventories" / "existing", repository / READERS_INVENTORY)
-    failures = [tried(attempt, repository, home) for attempt in attempts(page) if attempt.how != "left"]
+    failures = []
+    for attempt in attempts(page):
+        if attempt.how != "left" and (attempt.argv[0] == "cp" or attempt.does not in WORKED):
+            failures.append(tried(attempt, repository, home))
+            WORKED.update([] if failures[-1] else [attempt.does])
     assert not any(failures), "\n".join(filter(None, failures))

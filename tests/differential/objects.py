@@ -15,18 +15,7 @@ GROUP = "differential.muster.ml"
 
 CPU = ("1", "1000m", 1, "1.0", "0.5", "500m", ".5", "2e3", "1500m", "1.5")
 MEMORY = ("1Gi", "1024Mi", "1073741824", 1073741824, "1G", "1000M", "1e9", "0.5Gi", "512Mi", "128974848")
-TEXTS = (
-    "plain",
-    "two\nlines\n",
-    "trailing \n\n",
-    "",
-    "täglich ☕ 😀 \u2028 x",
-    "tab\there",
-    "'quoted'",
-    '"double"',
-    "#comment",
-    "yes: no",
-)
+TEXTS = ("plain", "two\nlines\n", "trailing \n\n", "", "täglich ☕ 😀 \u2028 x", "tab\there", "'quoted'", '"double"', "#comment", "yes: no")
 PORTS = (80, "http", 8080, "web", "metrics", 9090, "https", 443, "grpc", 65535)
 
 
@@ -58,20 +47,12 @@ def container(index: int) -> Manifest:
             {"name": "EMPTY", "value": ""},
             {"name": "BARE"},
             {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-            {
-                "name": "CPU",
-                "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": ("1m", "1", 0)[index % 3]}},
-            },
+            {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": ("1m", "1", 0)[index % 3]}}},
         ],
         "readinessProbe": {"httpGet": {"path": "/", "port": ("http", 8080)[index % 2]}, "periodSeconds": 5},
     }
     if index % 2:
-        found |= {
-            "args": [],
-            "command": None,
-            "securityContext": {},
-            "volumeMounts": [{"name": "scratch", "mountPath": "/s"}],
-        }
+        found |= {"args": [], "command": None, "securityContext": {}, "volumeMounts": [{"name": "scratch", "mountPath": "/s"}]}
     else:
         found |= {"args": ["--x", TEXTS[index]], "lifecycle": {"preStop": {"exec": {"command": ["true"]}}}}
     return found
@@ -81,12 +62,7 @@ def pod_spec(index: int) -> Manifest:
     found: Manifest = {"containers": [container(index)]}
     if index % 2:
         scratch: Manifest = ({}, {"medium": "Memory", "sizeLimit": MEMORY[index]})[index % 4 // 2]
-        found |= {
-            "volumes": [{"name": "scratch", "emptyDir": scratch}],
-            "nodeSelector": {},
-            "tolerations": [],
-            "affinity": None,
-        }
+        found |= {"volumes": [{"name": "scratch", "emptyDir": scratch}], "nodeSelector": {}, "tolerations": [], "affinity": None}
     else:
         found |= {
             "tolerations": [
@@ -95,12 +71,7 @@ def pod_spec(index: int) -> Manifest:
             ],
             "initContainers": [{"name": "first", "image": "registry.invalid/b"}],
             "topologySpreadConstraints": [
-                {
-                    "maxSkew": 1,
-                    "topologyKey": "zone",
-                    "whenUnsatisfiable": "ScheduleAnyway",
-                    "labelSelector": {"matchLabels": {"app": "x"}},
-                }
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"app": "x"}}}
             ],
             "hostAliases": [{"ip": "192.0.2.1", "hostnames": ["a"]}],
         }
@@ -131,10 +102,7 @@ def secret(i: int) -> Manifest:
 
 
 def service(i: int) -> Manifest:
-    ports: list[Manifest] = [
-        {"name": "http", "port": 80, "targetPort": PORTS[i]},
-        {"name": "dns", "port": 80, "protocol": "UDP"},
-    ]
+    ports: list[Manifest] = [{"name": "http", "port": 80, "targetPort": PORTS[i]}, {"name": "dns", "port": 80, "protocol": "UDP"}]
     return {"spec": (
         {"ports": ports, "selector": {"app": "x"}}, {"clusterIP": "None", "ports": [{"port": 80}]}, {"type": "NodePort", "ports": ports},
         {"type": "ExternalName", "externalName": "example.com"}, {"ports": ports, "sessionAffinity": "ClientIP", "selector": None},
@@ -142,10 +110,7 @@ def service(i: int) -> Manifest:
 
 
 def stateful_set(i: int) -> Manifest:
-    claim = {
-        "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": MEMORY[i]}}},
-    }
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": MEMORY[i]}}}}
     select = {"matchLabels": {"app": f"a{i}"}}
     return {"spec": {"replicas": 0, "serviceName": "s", "selector": select, "template": template(i),
                      "podManagementPolicy": ("Parallel", "OrderedReady")[i % 2],
@@ -159,13 +124,7 @@ def deployment(i: int) -> Manifest:
 
 
 def job(i: int) -> Manifest:
-    return {
-        "spec": {
-            "suspend": True,
-            "backoffLimit": i,
-            "template": template(i, restartPolicy=("Never", "OnFailure")[i % 2]),
-        }
-    }
+    return {"spec": {"suspend": True, "backoffLimit": i, "template": template(i, restartPolicy=("Never", "OnFailure")[i % 2])}}
 
 
 def cron_job(i: int) -> Manifest:
@@ -174,16 +133,9 @@ def cron_job(i: int) -> Manifest:
 
 
 def network_policy(i: int) -> Manifest:
-    rule = {
-        "from": [{"podSelector": {}}, {"ipBlock": {"cidr": "192.0.2.0/24", "except": []}}],
-        "ports": [{"port": PORTS[i]}],
-    }
+    rule = {"from": [{"podSelector": {}}, {"ipBlock": {"cidr": "192.0.2.0/24", "except": []}}], "ports": [{"port": PORTS[i]}]}
     return {
-        "spec": (
-            {"podSelector": {}},
-            {"podSelector": {}, "ingress": [rule]},
-            {"podSelector": {}, "ingress": [{}], "egress": []},
-        )[i % 3]
+        "spec": ({"podSelector": {}}, {"podSelector": {}, "ingress": [rule]}, {"podSelector": {}, "ingress": [{}], "egress": []})[i % 3]
     }
 
 
@@ -199,21 +151,13 @@ def ingress(i: int) -> Manifest:
 
 
 def autoscaler(i: int) -> Manifest:
-    target: Manifest = (
-        {"type": "Utilization", "averageUtilization": 80},
-        {"type": "AverageValue", "averageValue": CPU[i]},
-    )[i % 2]
+    target: Manifest = ({"type": "Utilization", "averageUtilization": 80}, {"type": "AverageValue", "averageValue": CPU[i]})[i % 2]
     return {"spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}, "maxReplicas": 3,
                      "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]}}  # fmt: skip
 
 
 def budget(i: int) -> Manifest:
-    return {
-        "spec": {
-            ("minAvailable", "maxUnavailable")[i % 2]: (1, "50%", 0)[i % 3],
-            "selector": {"matchLabels": {"app": f"none{i}"}},
-        }
-    }
+    return {"spec": {("minAvailable", "maxUnavailable")[i % 2]: (1, "50%", 0)[i % 3], "selector": {"matchLabels": {"app": f"none{i}"}}}}
 
 
 def quota(i: int) -> Manifest:
@@ -228,13 +172,7 @@ def limit_range(i: int) -> Manifest:
 
 
 def claim(i: int) -> Manifest:
-    return {
-        "spec": {
-            "storageClassName": "",
-            "accessModes": ["ReadWriteMany"],
-            "resources": {"requests": {"storage": MEMORY[i]}},
-        }
-    }
+    return {"spec": {"storageClassName": "", "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": MEMORY[i]}}}}
 
 
 def role(i: int) -> Manifest:
@@ -243,14 +181,8 @@ def role(i: int) -> Manifest:
 
 
 def binding(i: int) -> Manifest:
-    subjects = [
-        {"kind": "ServiceAccount", "name": "default", "namespace": "default"},
-        {"kind": "User", "name": "a@example.com"},
-    ]
-    return {
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        "subjects": subjects[: i % 3],
-    }
+    subjects = [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}, {"kind": "User", "name": "a@example.com"}]
+    return {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}, "subjects": subjects[: i % 3]}
 
 
 def gadget(i: int) -> Manifest:
@@ -273,11 +205,7 @@ NAMESPACED: dict[tuple[str, str], Callable[[int], Manifest]] = {
     ("v1", "ConfigMap"): config_map,
     ("v1", "Secret"): secret,
     ("v1", "Service"): service,
-    ("v1", "ServiceAccount"): lambda i: (
-        {},
-        {"automountServiceAccountToken": False},
-        {"imagePullSecrets": [{"name": "a"}]},
-    )[i % 3],
+    ("v1", "ServiceAccount"): lambda i: ({}, {"automountServiceAccountToken": False}, {"imagePullSecrets": [{"name": "a"}]})[i % 3],
     ("v1", "Pod"): lambda i: {"spec": {**pod_spec(i), "schedulingGates": [{"name": "example.com/never"}]}},
     ("v1", "PodTemplate"): lambda i: {"template": template(i)},
     ("v1", "ReplicationController"): lambda i: {"spec": {"replicas": 0, "selector": {"app": f"a{i}"}, "template": template(i)}},
@@ -287,10 +215,7 @@ NAMESPACED: dict[tuple[str, str], Callable[[int], Manifest]] = {
     ("apps/v1", "Deployment"): deployment,
     ("apps/v1", "StatefulSet"): stateful_set,
     ("apps/v1", "DaemonSet"): lambda i: {
-        "spec": {
-            "selector": {"matchLabels": {"app": f"a{i}"}},
-            "template": template(i, nodeSelector={"no": "where"}),
-        }
+        "spec": {"selector": {"matchLabels": {"app": f"a{i}"}}, "template": template(i, nodeSelector={"no": "where"})}
     },
     ("apps/v1", "ReplicaSet"): lambda i: {"spec": {"replicas": 0, "selector": selector(i), "template": template(i)}},
     ("batch/v1", "Job"): job,
@@ -350,12 +275,7 @@ def objects(mark: str) -> list[Manifest]:
             metadata["name"] = f"differential-{mark}-{metadata['name']}"
             found.append({"apiVersion": api_version, "kind": kind, "metadata": metadata, **build(i)})
     found += [
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": f"plain-{i}"},
-            "stringData": {"a": TEXTS[i], "b": "x\ny\n"},
-        }
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"plain-{i}"}, "stringData": {"a": TEXTS[i], "b": "x\ny\n"}}
         for i in range(VARIANTS)
     ]
     return found
@@ -369,12 +289,7 @@ def definition(kind: str, versions: tuple[str, ...]) -> Manifest:
         "required": ["port"],
         "properties": {"port": {"type": "integer"}, "protocol": {**text, "default": "TCP"}, "note": text},
     }
-    listeners = {
-        "type": "array",
-        "items": listener,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["port", "protocol"],
-    }
+    listeners = {"type": "array", "items": listener, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"]}
     spec = {
         "listeners": listeners,
         "tags": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},

@@ -29,7 +29,7 @@ PAIRS = 3
 NOWHERE = {"node_selector": {"muster.ml/nowhere": "true"}}
 CASES: dict[str, tuple[str, dict[str, t.Any]]] = {
     "object_store": ("object_store", NOWHERE),
-    "etcd_cluster": ("etcd_cluster", {"peer_tls": True, "client_tls": True, **NOWHERE}),
+    "etcd_cluster": ("etcd_cluster", {"client_tls": True, **NOWHERE}),
     "rabbitmq_cluster": ("rabbitmq_cluster", {"size": 3, **NOWHERE}),
     "decryption_key": ("training_secret", {"content": "decryption_key"}),
     "signing_key": ("training_secret", {"content": "signing_key"}),

@@ -24,13 +24,7 @@ from differential.objects import CLUSTER_WIDE, DEFINITIONS, MEDDLER, NAMESPACED,
 
 OURS, THEIRS = "ours", "theirs"
 OWNER = "differential"
-BOOKKEEPING = (
-    "app.kubernetes.io/managed-by",
-    "muster.ml/owner",
-    "muster.ml/home",
-    "muster.ml/applied",
-    "muster.ml/not-kept",
-)
+BOOKKEEPING = ("app.kubernetes.io/managed-by", "muster.ml/owner", "muster.ml/home", "muster.ml/applied", "muster.ml/not-kept")
 IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
 # Given by allocators and controllers, another for every object.
 ALLOCATED = ("clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort")
@@ -71,11 +65,7 @@ def applied(kubectl: str, cluster: HttpCluster, tmp_path_factory: pytest.TempPat
 
 def await_meddler(cluster: HttpCluster) -> None:
     """A policy works some moments after it was stored; a dry run tells when."""
-    probe = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "probe", "namespace": namespace_of(OURS), "labels": {"a": "b"}},
-    }
+    probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe", "namespace": namespace_of(OURS), "labels": {"a": "b"}}}
     deadline = time.monotonic() + 30
     while "meddler" not in cluster.apply(probe, dry_run=True)["metadata"]["labels"]:
         assert time.monotonic() < deadline, "the admission policy does not work"

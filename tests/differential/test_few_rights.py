@@ -58,11 +58,7 @@ def test_such_a_user_applies_reruns_prunes_and_removes(restricted: Path, cluster
     assert not first.get("failed"), first["msg"]
     assert not apply(restricted, [config("a"), config("b"), made("v1", "ServiceAccount", "sa")], prune=True)["changed"]
     pruned = apply(restricted, [config("a", "2")], prune=True)
-    assert {item["name"]: item["action"] for item in pruned["objects"]} == {
-        "a": "updated",
-        "b": "deleted",
-        "sa": "deleted",
-    }
+    assert {item["name"]: item["action"] for item in pruned["objects"]} == {"a": "updated", "b": "deleted", "sa": "deleted"}
     removed = apply(restricted, [], definition=None, state="absent", wait=True)
     assert not removed.get("failed"), removed["msg"]
     assert cluster.get(Ref("v1", "ConfigMap", "a", SPACE)) is None
@@ -70,11 +66,7 @@ def test_such_a_user_applies_reruns_prunes_and_removes(restricted: Path, cluster
 
 
 def test_a_claim_that_waits_is_told_as_far_as_such_a_user_may_see(restricted: Path) -> None:
-    spec = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "no-such-class",
-        "resources": {"requests": {"storage": "1Mi"}},
-    }
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "no-such-class", "resources": {"requests": {"storage": "1Mi"}}}
     result = apply(restricted, [made("v1", "PersistentVolumeClaim", "waits", spec=spec)], wait=True, wait_timeout=6)
     assert result["failed"]
     assert "no-such-class" in result["msg"]

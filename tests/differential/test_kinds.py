@@ -47,15 +47,7 @@ def apply(*objects: Manifest, owner: str = OWNER, **options: t.Any) -> dict[str,
 
 
 def remove(**options: t.Any) -> dict[str, t.Any]:
-    return run_apply(
-        KUBECONFIG,
-        t.cast("list[Manifest]", None),
-        owner=OWNER,
-        namespace=SPACE,
-        limits=Limits(),
-        state="absent",
-        **options,
-    )
+    return run_apply(KUBECONFIG, t.cast("list[Manifest]", None), owner=OWNER, namespace=SPACE, limits=Limits(), state="absent", **options)
 
 
 @pytest.fixture(autouse=True)
@@ -121,10 +113,7 @@ def test_what_kubernetes_makes_of_a_service_does_not_keep_its_namespace(cluster:
 
     wait_for(observe, goal="endpoints", deadline=Deadline(20, SYSTEM_CLOCK), pause=fixed_interval(0.2, SYSTEM_CLOCK))
     removed = remove(delete_data=True)
-    assert {item["kind"]: item["action"] for item in removed["objects"]} == {
-        "Service": "deleted",
-        "Namespace": "deleted",
-    }
+    assert {item["kind"]: item["action"] for item in removed["objects"]} == {"Service": "deleted", "Namespace": "deleted"}
 
 
 @pytest.mark.parametrize("kind", ["secret", "Secrets", "v1 secrets"])

@@ -21,12 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube import removal
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, RENEW_DEADLINE, name_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
-    Manifest,
-    Ref,
-    manager_of,
-    owner_at,
-)
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of, owner_at
 from differential.conftest import ask
 
 SPACE = "differential-owners"
@@ -73,7 +68,7 @@ def test_what_kubectl_applied_is_used_then_refused_then_adopted_whole(kubectl: s
     text = json.dumps(config("made", kept="1", dropped="2"))
     ask(kubectl, "apply", "-f", "-", input=text)
     used = apply(ONE, config("made", kept="1"))
-    assert [(item["action"], "stays somebody else's" in item["reason"]) for item in used["objects"]] == [("unchanged", True)]
+    assert [(item["action"], "it keeps its owner" in item["reason"]) for item in used["objects"]] == [("unchanged", True)]
     refused = apply(ONE, config("made", kept="9"))
     assert refused["failed"]
     assert "differs in data.kept" in refused["msg"]

@@ -26,15 +26,7 @@ from differential.test_yaml import printed
 
 OWNER = "differential.manifests"
 # Of the object, not of what was asked for.
-GIVEN = (
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "managedFields",
-    "generation",
-    "deletionTimestamp",
-    "finalizers",
-)
+GIVEN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "deletionTimestamp", "finalizers")
 ALLOCATED = ("clusterIP", "clusterIPs", "nodePort")
 BOOKKEEPING = ("muster.ml/owner", "muster.ml/home", "muster.ml/applied", "muster.ml/not-kept")
 BY_CONTROLLERS = ("deployment.kubernetes.io/revision",)
@@ -54,16 +46,7 @@ def test_every_manifest_is_read_as_kubectl_reads_it(kubectl: str, tmp_path: Path
     read = {file: items for file, items in read.items() if items and all(map(is_object, items))}
     for number, file in enumerate(read):
         (tmp_path / f"{number:04}.yaml").symlink_to(file)
-    words: list[str | Path] = [
-        kubectl,
-        "patch",
-        "--local",
-        "--type=merge",
-        "--patch={}",
-        "--output=json",
-        "--filename",
-        tmp_path,
-    ]
+    words: list[str | Path] = [kubectl, "patch", "--local", "--type=merge", "--patch={}", "--output=json", "--filename", tmp_path]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     theirs = [text_of(item) for item in printed(done.stdout)]

@@ -90,11 +90,7 @@ def pod_template(**spec: t.Any) -> Manifest:
 def workload(kind: str, container: Manifest | None = None, /, **spec: t.Any) -> Manifest:
     template = pod_template(containers=[{"name": "c", "image": "registry.invalid/a", **(container or {})}])
     more = {"serviceName": "x"} if kind == "StatefulSet" else {}
-    return made(
-        "apps/v1",
-        kind,
-        spec={"replicas": 0, "selector": {"matchLabels": {"app": "x"}}, "template": template, **more, **spec},
-    )
+    return made("apps/v1", kind, spec={"replicas": 0, "selector": {"matchLabels": {"app": "x"}}, "template": template, **more, **spec})
 
 
 def service(*ports: Manifest) -> Manifest:
@@ -191,10 +187,7 @@ def test_a_mutation_is_undone_once_its_policy_is_gone(cluster: HttpCluster) -> N
         return bool(cluster.apply(item, dry_run=True, manager="probe")["data"]["a"] == "meddled")
 
     match = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}]}
-    patch = {
-        "patchType": "JSONPatch",
-        "jsonPatch": {"expression": "[JSONPatch{op: 'replace', path: '/data/a', value: 'meddled'}]"},
-    }
+    patch = {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'replace', path: '/data/a', value: 'meddled'}]"}}
     policy = made(REGISTRATION, "MutatingAdmissionPolicy", spec={
         "matchConstraints": match, "mutations": [patch], "reinvocationPolicy": "Never", "failurePolicy": "Fail"})  # fmt: skip
     binding = made(REGISTRATION, "MutatingAdmissionPolicyBinding", spec={"policyName": WIDE, "matchResources": {
@@ -227,10 +220,7 @@ def test_the_rules_of_an_aggregated_role_are_the_controllers(cluster: HttpCluste
         assert applied(role, part) == ["created", "created"]
         await_true(lambda: live(cluster, role).get("rules") == part["rules"])
         assert [applied(role, part), applied(role, part, force_conflicts=True)] == [["unchanged"] * 2] * 2
-        assert applied({**role, "metadata": {"name": WIDE, "labels": {"more": "yes"}}}, part) == [
-            "updated",
-            "unchanged",
-        ]
+        assert applied({**role, "metadata": {"name": WIDE, "labels": {"more": "yes"}}}, part) == ["updated", "unchanged"]
         assert live(cluster, role)["rules"] == part["rules"]
     finally:
         cluster.delete(ref_of(part), dry_run=False)
@@ -264,18 +254,7 @@ def test_what_is_adopted_loses_what_its_maker_set(kubectl: str, cluster: HttpClu
 
 
 def patched_by(kubectl: str, manager: str, patch: Manifest) -> None:
-    ask(
-        kubectl,
-        "patch",
-        "configmap",
-        "x",
-        "-n",
-        SPACE,
-        f"--field-manager={manager}",
-        "--type=merge",
-        "-p",
-        json.dumps(patch),
-    )
+    ask(kubectl, "patch", "configmap", "x", "-n", SPACE, f"--field-manager={manager}", "--type=merge", "-p", json.dumps(patch))
 
 
 def test_whose_fields_stay_is_said(kubectl: str) -> None:
@@ -388,12 +367,7 @@ def test_by_products_of_known_controllers_keep_no_namespace(cluster: HttpCluster
     assert applied(space) in (["created"], ["unchanged"])
 
     def inside(kind: str, name: str, api_version: str = "v1", **content: t.Any) -> None:
-        item = {
-            "apiVersion": api_version,
-            "kind": kind,
-            "metadata": {"name": name, "namespace": f"{SPACE}-own"},
-            **content,
-        }
+        item = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": f"{SPACE}-own"}, **content}
         cluster.apply(item, dry_run=False, manager="controller")
 
     for name in ("istio-ca-root-cert", "openshift-service-ca.crt", "of-the-user"):
@@ -405,13 +379,7 @@ def test_by_products_of_known_controllers_keep_no_namespace(cluster: HttpCluster
         RBAC,
         roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
     )
-    removal: dict[str, t.Any] = {
-        "definition": None,
-        "namespaces": [f"{SPACE}-own"],
-        "state": "absent",
-        "delete_data": True,
-        "wait": True,
-    }
+    removal: dict[str, t.Any] = {"definition": None, "namespaces": [f"{SPACE}-own"], "state": "absent", "delete_data": True, "wait": True}
     assert "of-the-user" in str(apply(**removal)["objects"])
     done = apply(**removal, ignore_users_of=["ConfigMap/of-the-*"])
     assert [item["action"] for item in done["objects"]] == ["deleted"], done
@@ -431,17 +399,8 @@ def test_a_list_of_a_kind_says_the_kind_of_its_items(kubectl: str) -> None:
 
 
 def test_what_cannot_be_applied_is_said_at_once() -> None:
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "metadata": {"name": "x"},
-        "spec": {},
-    }
-    for item in (
-        review,
-        made("authorization.k8s.io/v1", "LocalSubjectAccessReview", spec={}),
-        made("v1", "Binding", target={"name": "x"}),
-    ):
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {"name": "x"}, "spec": {}}
+    for item in (review, made("authorization.k8s.io/v1", "LocalSubjectAccessReview", spec={}), made("v1", "Binding", target={"name": "x"})):
         for check in (False, True):
             began = time.monotonic()
             said = apply(item, check=check)["msg"]
@@ -450,10 +409,7 @@ def test_what_cannot_be_applied_is_said_at_once() -> None:
 
 
 def test_an_element_that_is_there_twice_is_named() -> None:
-    for part in (
-        {"env": [{"name": "A", "value": "1"}] * 2},
-        {"ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]},
-    ):
+    for part in ({"env": [{"name": "A", "value": "1"}] * 2}, {"ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]}):
         result = apply(workload("Deployment", part))
         assert "duplicate" in result["msg"]
         assert "once" in result["msg"]

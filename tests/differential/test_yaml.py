@@ -27,16 +27,7 @@ def test_the_real_kubectl_reads_what_is_recorded(kubectl: str, tmp_path: Path) -
     recorded = dict(enumerate(answers().items()))
     for number, (text, _answer) in recorded.items():
         (tmp_path / f"case-{number}.yaml").write_bytes(text.replace(NAME, f"case-{number}").encode())
-    words: list[str | Path] = [
-        kubectl,
-        "--kubeconfig",
-        KUBECONFIG,
-        "create",
-        "--dry-run=client",
-        "--validate=false",
-        "-o",
-        "json",
-    ]
+    words: list[str | Path] = [kubectl, "--kubeconfig", KUBECONFIG, "create", "--dry-run=client", "--validate=false", "-o", "json"]
     done = subprocess.run([*words, "-f", tmp_path], capture_output=True, text=True, check=False)
     found: dict[int, list[t.Any] | None] = {}
     for item in printed(done.stdout):

@@ -356,12 +356,7 @@ def answers() -> dict[str, list[t.Any] | None]:
 def main() -> None:
     asked = texts()
     done = subprocess.run(
-        ["go", "run", "."],
-        cwd=Path(__file__).with_name("go"),
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=True,
+        ["go", "run", "."], cwd=Path(__file__).with_name("go"), input=json.dumps(asked), capture_output=True, text=True, check=True
     )
     lines = [json.dumps(pair, ensure_ascii=True) for pair in zip(asked, json.loads(done.stdout), strict=True)]
     ANSWERS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")

@@ -49,9 +49,7 @@ def sometimes(fault: proxy.Fault, method: str, target: str, times: int = 1) -> C
 
 
 MODIFIED = answer_with(
-    409,
-    "Conflict",
-    'Operation cannot be fulfilled on configmaps "c3": the object has been modified; please apply your changes again',
+    409, "Conflict", 'Operation cannot be fulfilled on configmaps "c3": the object has been modified; please apply your changes again'
 )
 BOTH_MADE = answer_with(409, "AlreadyExists", 'configmaps "c3" already exists')
 INVALID = answer_with(422, "Invalid", 'ConfigMap "c3" is invalid: data: Invalid value: too clever')
@@ -65,14 +63,14 @@ RESUMED = "asks again and succeeds"
 CASES = (
     Case(
         "409-modified",
-        "409, somebody changed the object at the same time",
+        "409, another client changed the object at the same time",
         "3 writes",
         sometimes(MODIFIED, "PATCH", ONE, 3),
         RESUMED,
     ),
     Case(
         "409-exists",
-        "409, somebody made the object at the same time",
+        "409, another client made the object at the same time",
         "a write",
         sometimes(BOTH_MADE, "PATCH", ONE),
         RESUMED,
@@ -84,18 +82,11 @@ CASES = (
         always(MODIFIED, "PATCH", ONE),
         "gives up after 60 s",
         'Cannot apply ConfigMap ml/c3: Operation cannot be fulfilled on configmaps "c3": the object has been modified; please apply your '
-        "changes again. Somebody else changes it at the same time; run again.",
+        "changes again. Another client changes it at the same time; run again.",
         left=4,
         at_least_s=3,
     ),
-    Case(
-        "410-answer",
-        "410",
-        "a watch",
-        sometimes(EXPIRED, "GET", WATCH, 2),
-        "reads again, watches on and succeeds",
-        wait=True,
-    ),
+    Case("410-answer", "410", "a watch", sometimes(EXPIRED, "GET", WATCH, 2), "reads again, watches on and succeeds", wait=True),
     Case(
         "410-event",
         "410 as an ERROR event",
@@ -200,14 +191,7 @@ CASES = (
         "reads again, watches on and succeeds",
         wait=True,
     ),
-    Case(
-        "slow-once",
-        "no byte",
-        "a write",
-        sometimes(proxy.silent, "PATCH", ONE),
-        "asks again after 60 s and succeeds",
-        at_least_s=2,
-    ),
+    Case("slow-once", "no byte", "a write", sometimes(proxy.silent, "PATCH", ONE), "asks again after 60 s and succeeds", at_least_s=2),
     Case(
         "slow",
         "no byte",
@@ -242,10 +226,7 @@ CASES = (
         "cut-and-counted",
         "body cut off by something that corrects its length",
         "a list and 3 writes",
-        lambda: [
-            Rule(proxy.cut_and_counted, "GET", "labelSelector"),
-            Rule(proxy.cut_and_counted, "PATCH", WRITES, times=3),
-        ],
+        lambda: [Rule(proxy.cut_and_counted, "GET", "labelSelector"), Rule(proxy.cut_and_counted, "PATCH", WRITES, times=3)],
         RESUMED,
     ),
     Case(
@@ -283,12 +264,7 @@ PLUGIN = Row(
     "plugin", "token expired, with a credential plugin", "in the middle of the writes",
     "asks the plugin once, and succeeds",
 )  # fmt: skip
-PLUGIN_WATCH = Row(
-    "plugin-watch",
-    "token expired, with a credential plugin",
-    "a watch",
-    "asks the plugin once, watches on and succeeds",
-)
+PLUGIN_WATCH = Row("plugin-watch", "token expired, with a credential plugin", "a watch", "asks the plugin once, watches on and succeeds")
 STRANGER = Row("stranger", "certificate of another authority", "the connection", "fails at once; no request is sent", UNTRUSTED)
 RESTART = Row("restart", "API server killed (`kill -9`)", "in the middle of 60 writes", "waits until it is back, and succeeds")
 

@@ -120,10 +120,7 @@ def ground(cluster: HttpCluster, tmp_path: Path, request: pytest.FixtureRequest)
     ref = Ref("v1", "Namespace", namespace)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}, dry_run=False)
     connection = load({"kubeconfig": str(KUBECONFIG)})
-    url, tls = (
-        urllib.parse.urlsplit(connection.server),
-        kube_tls.context_for(connection, connection.credentials.auth()),
-    )
+    url, tls = (urllib.parse.urlsplit(connection.server), kube_tls.context_for(connection, connection.credentials.auth()))
 
     def upstream() -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(str(url.hostname), url.port, context=tls, timeout=60)

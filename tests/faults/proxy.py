@@ -180,14 +180,7 @@ class Proxy(http.server.ThreadingHTTPServer):
 
 def answer_with(status: int, reason: str, message: str, details: t.Any = None, **headers: str) -> Fault:
     """An answer as the API server words it, without asking it."""
-    body = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "code": status,
-        "reason": reason,
-        "message": message,
-    }
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason, "message": message}
     shown = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda exchange: exchange.reply(status, {**body, **({"details": details} if details else {})}, shown)
 

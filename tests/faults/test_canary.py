@@ -47,10 +47,7 @@ def marked(name: str, paths: str, **content: t.Any) -> Manifest:
 
 def task(name: str, *objects: Manifest, fails: bool = False, **options: t.Any) -> Manifest:
     """An apply, what it returned shown, and (with an environment of its own) the same as a module in a process of its own."""
-    found: Manifest = {
-        "name": name,
-        "muster.ml.apply": {"owner": "faults.canary", "definition": list(objects), **options},
-    }
+    found: Manifest = {"name": name, "muster.ml.apply": {"owner": "faults.canary", "definition": list(objects), **options}}
     found["register"] = "shown"
     if fails:
         found["ignore_errors"] = True
@@ -58,11 +55,7 @@ def task(name: str, *objects: Manifest, fails: bool = False, **options: t.Any) -
 
 
 def deployment() -> Manifest:
-    container = {
-        "name": "c",
-        "image": "none",
-        "env": [{"name": "A", "value": "x"}, {"name": "TOKEN", "value": HIDDEN["list item"]}],
-    }
+    container = {"name": "c", "image": "none", "env": [{"name": "A", "value": "x"}, {"name": "TOKEN", "value": HIDDEN["list item"]}]}
     labels = {"app": "canary"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     metadata = {
@@ -85,11 +78,7 @@ def secret(name: str, value: str, **more: t.Any) -> Manifest:
 
 def tasks(server: str, mapping: Manifest) -> list[Manifest]:
     before = {"password": HIDDEN["object that was there before"]}
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "spec": {"clusterIP": HIDDEN["refused value"], "ports": [{"port": 80}]},
-    }
+    service = {"apiVersion": "v1", "kind": "Service", "spec": {"clusterIP": HIDDEN["refused value"], "ports": [{"port": 80}]}}
     there = marked("there", "data.password", data={"password": HIDDEN["object that was there"]})
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     plain = [
@@ -149,10 +138,7 @@ def run(redirecting: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[byt
     """Output of the playbook, what the list of processes showed, and when it began."""
     folder = tmp_path_factory.mktemp("canary")
     config = yaml.safe_load(KUBECONFIG.read_text())
-    mapping = {
-        **config,
-        "users": [{"name": config["users"][0]["name"], "user": {"token": HIDDEN["token of a mapping"]}}],
-    }
+    mapping = {**config, "users": [{"name": config["users"][0]["name"], "user": {"token": HIDDEN["token of a mapping"]}}]}
     auth = {"kubeconfig": str(KUBECONFIG)}
     play = {
         "hosts": "localhost", "gather_facts": False, "tasks": [

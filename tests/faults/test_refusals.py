@@ -12,10 +12,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from faults.conftest import KUBECONFIG, Ground, run_apply
 
-TEMPLATE: Manifest = {
-    "metadata": {"labels": {"app": "x"}},
-    "spec": {"containers": [{"name": "main", "image": "registry.invalid/x:1"}]},
-}
+TEMPLATE: Manifest = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "main", "image": "registry.invalid/x:1"}]}}
 
 
 def workload(kind: str, **spec: t.Any) -> Manifest:
@@ -30,22 +27,12 @@ def stateful_set(size: str) -> Manifest:
 
 def job(image: str) -> Manifest:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": image}]}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "w"},
-        "spec": {"suspend": True, "template": template},
-    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "w"}, "spec": {"suspend": True, "template": template}}
 
 
 def service(cluster_ip: str | None) -> Manifest:
     address = {"clusterIP": cluster_ip} if cluster_ip else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "w"},
-        "spec": {"ports": [{"port": 80}], **address},
-    }
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "w"}, "spec": {"ports": [{"port": 80}], **address}}
 
 
 def deployment(app: str) -> Manifest:
@@ -110,11 +97,7 @@ def test_another_field_manager(ground: Ground) -> None:
     wish = workload("Deployment")
     assert applied(ground, wish)["changed"]
     ref = Ref("apps/v1", "Deployment", "w", ground.namespace)
-    item = {
-        **wish,
-        "metadata": {**wish["metadata"], "namespace": ground.namespace},
-        "spec": {"replicas": 0, "minReadySeconds": 7},
-    }
+    item = {**wish, "metadata": {**wish["metadata"], "namespace": ground.namespace}, "spec": {"replicas": 0, "minReadySeconds": 7}}
     path = f"/apis/apps/v1/namespaces/{ground.namespace}/deployments/w"
     answer = ground.cluster._http.call(
         "PATCH", path, {"fieldManager": "somebody", "force": "true"}, item, content_type="application/apply-patch+yaml"

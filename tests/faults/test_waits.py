@@ -62,11 +62,7 @@ def test_what_a_namespace_refuses(ground: Ground) -> None:
     quota["metadata"]["namespace"] = ground.namespace
     for item in (place, quota):
         ground.cluster.apply(item, dry_run=False)
-    claim = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "nope",
-        "resources": {"requests": {"storage": "1Mi"}},
-    }
+    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": "nope", "resources": {"requests": {"storage": "1Mi"}}}
     message = applied(
         ground,
         thing("v1", "PersistentVolumeClaim", "data", spec=claim),

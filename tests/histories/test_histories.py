@@ -159,13 +159,7 @@ def thing(kind: tuple[str, str], name: str, namespace: str, value: str) -> Manif
     return {"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": {"value": value}}
 
 
-THINGS = st.builds(
-    thing,
-    st.sampled_from(KINDS),
-    st.sampled_from(["x", "y"]),
-    st.sampled_from(["default", "ml"]),
-    st.sampled_from("12"),
-)
+THINGS = st.builds(thing, st.sampled_from(KINDS), st.sampled_from(["x", "y"]), st.sampled_from(["default", "ml"]), st.sampled_from("12"))
 SPACES = st.sampled_from(["", "restricted", "privileged"]).map(
     lambda level: {**SPACE, "metadata": {"name": "ml", "labels": {"enforce": level} if level else {}}}
 )
@@ -265,11 +259,7 @@ def perform(world: World, act: Act) -> None:
 
 
 @settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    st.lists(ACTS, max_size=8),
-    WHO,
-    st.lists(THINGS, min_size=1, max_size=3, unique_by=lambda item: ref_of(item).identity),
-)
+@given(st.lists(ACTS, max_size=8), WHO, st.lists(THINGS, min_size=1, max_size=3, unique_by=lambda item: ref_of(item).identity))
 def test_nothing_is_lost_and_what_is_ours_and_unwanted_goes_in_the_end(acts: list[Act], who: str, last: list[Manifest]) -> None:
     world = World()
     for act in acts:
@@ -352,18 +342,11 @@ def made(kind: tuple[str, str], name: str, **more: t.Any) -> Manifest:
 
 SERVES = {"muster.ml/serves": "instances:persiajobs.persia.com"}
 PARTS: dict[str, list[Manifest]] = {
-    "bus": [
-        made(("v1", "Service"), "bus"),
-        made(("apps/v1", "StatefulSet"), "bus"),
-        made(("v1", "ConfigMap"), "bus"),
-    ],
+    "bus": [made(("v1", "Service"), "bus"), made(("apps/v1", "StatefulSet"), "bus"), made(("v1", "ConfigMap"), "bus")],
     "data": [made(("v1", "PersistentVolumeClaim"), "data"), made(("v1", "ConfigMap"), "fetch")],
     "login": [made(("v1", "Secret"), "login"), made(("apps/v1", "StatefulSet"), "store")],
     "queue": [made(QUEUES, "queue")],
-    "operator": [
-        made(("apps/v1", "Deployment"), "operator", metadata={"annotations": SERVES}),
-        made(("v1", "ServiceAccount"), "operator"),
-    ],
+    "operator": [made(("apps/v1", "Deployment"), "operator", metadata={"annotations": SERVES}), made(("v1", "ServiceAccount"), "operator")],
 }
 ALONE = {("data", "PersistentVolumeClaim")}
 """What of a part is used without the rest of it."""
@@ -492,9 +475,7 @@ SHARING = st.one_of(
 
 @settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(SHARING, min_size=2, max_size=12))
-def test_what_others_use_is_kept_and_goes_with_the_last_of_them(
-    acts: list[Use | Change | Part | Look],
-) -> None:
+def test_what_others_use_is_kept_and_goes_with_the_last_of_them(acts: list[Use | Change | Part | Look]) -> None:
     world = Shared()
     for name, objects in PARTS.items():
         apply_objects(world, copy.deepcopy(objects), owner=f"part.{name}", check=False, clock=world.clock, parallel=1)

@@ -46,11 +46,7 @@ def fleet(theirs: Theirs, servers: tuple[Server, ...], **variables: Any) -> dict
 
 
 def write_fleet(theirs: Theirs, hosts: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    children = {
-        "muster_clusters": {"hosts": hosts},
-        "webservers": {"hosts": {"web1": {}}},
-        "local": {"hosts": {"old": {}}},
-    }
+    children = {"muster_clusters": {"hosts": hosts}, "webservers": {"hosts": {"web1": {}}}, "local": {"hosts": {"old": {}}}}
     theirs.write("inventory/hosts.yml", {"all": {"children": children}})
     return hosts
 
@@ -77,7 +73,7 @@ def test_clusters_beside_other_hosts(theirs: Theirs, servers: tuple[Server, Serv
     assert theirs.play("muster.ml.status", *with_vault, "--limit", "production") == 0, theirs.output
     assert set(theirs.recap()) == {"production"}
     assert one.requests == []
-    assert "nothing of Muster is on this cluster" in theirs.told
+    assert "nothing of namespace ml is on this cluster" in theirs.told
     # The kubeconfig of a local cluster is looked for by a module of Ansible's own.
     assert theirs.play("muster.ml.status", *with_vault, "--limit", "research", muster_platform="local") == 0, theirs.output
     assert theirs.log("sudo") == ""
@@ -201,11 +197,7 @@ def test_a_variable_that_does_not_exist_stops_all(theirs: Theirs, servers: tuple
     assert "etcd_data_dir" not in theirs.told
     assert [server.requests for server in servers] == [[], []]
     assert theirs.play("muster.ml.status", muster_ignored_variables=["elastic_*"]) == 0, theirs.output
-    play = {
-        "hosts": "muster_clusters",
-        "gather_facts": False,
-        "tasks": [{"ansible.builtin.ping": {}, "register": "elastic_answer"}],
-    }
+    play = {"hosts": "muster_clusters", "gather_facts": False, "tasks": [{"ansible.builtin.ping": {}, "register": "elastic_answer"}]}
     path.unlink()
     theirs.write("own.yml", [play, {"import_playbook": "muster.ml.status"}])
     assert theirs.play("own.yml") == 0, theirs.output

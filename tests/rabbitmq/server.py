@@ -132,6 +132,8 @@ class Broker:
         self._spawn(f"{programs}/epmd", "-address", HOST, "-port", str(self.ports["epmd"]))
         self._spawn(
             f"{programs}/erlexec", "-noinput", "-s", "rabbit", "boot", "-boot", "start_sasl", "+W", "w", "+S", "2",
+            # Idle schedulers sleep instead of spinning (RabbitMQ's documentation, "Runtime Tuning", busy waiting).
+            "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none",
             "-kernel", "inet_dist_use_interface", "{127,0,0,1}", "-syslog", "logger", "[]", "-syslog", "syslog_error_logger", "false",
         )  # fmt: skip
         if wait:

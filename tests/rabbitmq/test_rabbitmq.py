@@ -112,12 +112,7 @@ class Team:
         login = self.broker.login(ADMIN, SECRETS["admin"])
         series = SUITES[self.folder.name]
         environment = {"LC_ALL": "C.UTF-8"} if elsewhere else {}
-        given = {
-            "environment_of_tasks": environment,
-            "login": login,
-            "runner_password": SECRETS["runner"],
-            "series": series,
-        }
+        given = {"environment_of_tasks": environment, "login": login, "runner_password": SECRETS["runner"], "series": series}
         settings.write_text(json.dumps({**given, "ansible_python_interpreter": sys.executable}))
         where = ("-i", "localhost,", "-c", "local", "-e", f"@{settings}")
         words = [BIN / "ansible-playbook", *where, "tests/rabbitmq/site.yml", *options]
@@ -239,10 +234,7 @@ def test_a_new_user_without_a_password_cannot_log_in(team: Team) -> None:
 def test_a_hash_tells_what_a_login_tells(team: Team, algorithm: str) -> None:
     salt, password = b"salt", SECRETS["runner"]
     digest = hashlib.new(algorithm, salt + password.encode()).digest()
-    hashed = {
-        "password_hash": base64.b64encode(salt + digest).decode(),
-        "hashing_algorithm": f"rabbit_password_hashing_{algorithm}",
-    }
+    hashed = {"password_hash": base64.b64encode(salt + digest).decode(), "hashing_algorithm": f"rabbit_password_hashing_{algorithm}"}
     team.run(users=[{"name": "hashed", "tags": ["management"], **hashed}])
     assert team.logs_in("hashed", password)
     team.again(users=[{"name": "hashed", "password": password}])
@@ -259,10 +251,7 @@ def test_a_user_changes_its_own_password_and_a_rerun_finds_it_changed(team: Team
         "users": [{"name": "boss", "password": SECRETS["other"]}],
         "permissions": [{"user": "boss", "vhost": "/", "configure": "a"}],
     }
-    assert team.run(**options)["actions"] == [
-        "change password of user boss",
-        "create permissions of user boss in vhost /",
-    ]
+    assert team.run(**options)["actions"] == ["change password of user boss", "create permissions of user boss in vhost /"]
     team.again(**options)
     options["users"] = [{"name": "boss", "password": "neither"}]
     assert "refuses the password of user boss" in team.fails(Unauthorized, **options)
@@ -314,10 +303,7 @@ def test_permissions_elsewhere_stay_unless_they_are_purged(team: Team) -> None:
         ("vhost nowhere", {"permissions": [{"user": ADMIN, "vhost": "nowhere"}]}),
         ("user nobody", {"permissions": [{"user": "nobody"}]}),
         ("vhost nowhere", {"queues": [{"name": "new", "vhost": "nowhere"}]}),
-        (
-            "vhost nowhere",
-            {"policies": [{"name": "new", "vhost": "nowhere", "pattern": "x", "definition": {"max-length": 1}}]},
-        ),
+        ("vhost nowhere", {"policies": [{"name": "new", "vhost": "nowhere", "pattern": "x", "definition": {"max-length": 1}}]}),
         ("exchange nosuch in vhost /", {"bindings": [{"source": "nosuch", "destination": "x"}]}),
     ],
 )

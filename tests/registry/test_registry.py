@@ -69,11 +69,7 @@ class Images:
         self.file.touch(mode=0o600)
         self.file.write_text(json.dumps({**self.settings, **settings}))
         words = [BIN / "ansible-playbook", "-i", "inventories/existing", "-e", f"@{self.file}", playbook, *options]
-        own = {
-            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
-            "NO_COLOR": "1",
-            "DOCKER_CONFIG": "/nowhere",
-        }
+        own = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1", "DOCKER_CONFIG": "/nowhere"}
         with canary.ProcessWatch(SECRETS) as watch:
             done = subprocess.run(words, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False)
         assert not watch.found

@@ -32,11 +32,7 @@ def common() -> list[Manifest]:
     """What all cases share."""
     return [
         {**made("scheduling.k8s.io/v1", "PriorityClass", HIGH), "value": 1000},
-        {
-            **made("node.k8s.io/v1", "RuntimeClass", OVERHEAD),
-            "handler": "gang",
-            "overhead": {"podFixed": {"cpu": "500m"}},
-        },
+        {**made("node.k8s.io/v1", "RuntimeClass", OVERHEAD), "handler": "gang", "overhead": {"podFixed": {"cpu": "500m"}}},
     ]
 
 
@@ -130,10 +126,7 @@ class Maker:
 
     def group(self, name: str) -> Manifest:
         spec: Manifest = {
-            "nodeSelector": {
-                CASE: self.name,
-                **({"pool": self.chance.choice(("cpu", "gpu"))} if self.often(0.1) else {}),
-            },
+            "nodeSelector": {CASE: self.name, **({"pool": self.chance.choice(("cpu", "gpu"))} if self.often(0.1) else {})},
             "terminationGracePeriodSeconds": 0,
             "containers": [self.container(), *([self.container("beside")] if self.often(0.15) else [])],
             **self.more(name),
@@ -146,11 +139,7 @@ class Maker:
         pick, spec = self.chance.choice, t.cast(Manifest, {})
         if self.often(0.4):
             spec["tolerations"] = pick(
-                (
-                    [{"key": GPU, "operator": "Exists"}],
-                    [{"key": "team", "value": "b"}],
-                    [{"operator": "Exists", "effect": "NoSchedule"}],
-                )
+                ([{"key": GPU, "operator": "Exists"}], [{"key": "team", "value": "b"}], [{"operator": "Exists", "effect": "NoSchedule"}])
             )
         if self.often(0.15):
             init = self.container("init", **({"restartPolicy": "Always"} if self.often(0.5) else {}))
@@ -194,12 +183,7 @@ class Maker:
         if not self.often(0.15):
             return []
         hard = self.chance.choice(
-            (
-                {"pods": "6"},
-                {"requests.cpu": "6", "requests.memory": "32Gi"},
-                {f"requests.{GPU}": "2"},
-                {"limits.memory": "4Gi"},
-            )
+            ({"pods": "6"}, {"requests.cpu": "6", "requests.memory": "32Gi"}, {f"requests.{GPU}": "2"}, {"limits.memory": "4Gi"})
         )
         return [made("v1", "ResourceQuota", "quota", self.name, spec={"hard": hard})]
 

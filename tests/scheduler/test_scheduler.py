@@ -105,14 +105,7 @@ class Stage:
 
     def until(self, kind: str, missing: Callable[[], str | None], goal: str) -> None:
         changes = Changes("v1", kind, longest=0.5)
-        watch_until(
-            self.cluster,
-            changes,
-            lambda _cluster: (None, missing()),
-            goal=goal,
-            timeout=60,
-            progress=lambda _text: None,
-        )
+        watch_until(self.cluster, changes, lambda _cluster: (None, missing()), goal=goal, timeout=60, progress=lambda _text: None)
 
     def _nodes_seen(self, nodes: list[Manifest]) -> Callable[[], str | None]:
         """Whether the taint that a new node has is gone from those that are ready."""
@@ -262,13 +255,7 @@ def outcomes(stage: Stage) -> list[Outcome]:
         finally:
             stage.remove(batch)
     rows = [
-        {
-            "case": one.case.name,
-            "said": one.said.fits,
-            "fits": one.fits,
-            "message": one.said.message,
-            "left": one.refused + one.waiting,
-        }
+        {"case": one.case.name, "said": one.said.fits, "fits": one.fits, "message": one.said.message, "left": one.refused + one.waiting}
         for one in found
     ]
     (BUILD / "scheduler.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
@@ -318,11 +305,7 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
     name = "gang-job"
     capacity = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     nodes = [
-        {
-            **made("v1", "Node", f"{name}-{at}"),
-            "spec": {},
-            "status": {"capacity": capacity, "allocatable": capacity, "ready": True},
-        }
+        {**made("v1", "Node", f"{name}-{at}"), "spec": {}, "status": {"capacity": capacity, "allocatable": capacity, "ready": True}}
         for at in range(2)
     ]
     for node in nodes:

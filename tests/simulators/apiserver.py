@@ -247,12 +247,7 @@ def _discovery(cluster: FakeCluster, parts: list[str], accept: str) -> Body | No
         asked = {version: kinds for version, kinds in served.items() if ("/" in version) == (parts == ["apis"])}
         if AGGREGATED in accept.replace(" ", ""):
             items = [_aggregated(version, kinds) for version, kinds in asked.items()]
-            return {
-                "kind": "APIGroupDiscoveryList",
-                "apiVersion": "apidiscovery.k8s.io/v2",
-                "metadata": {},
-                "items": items,
-            }
+            return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
         if parts == ["api"]:
             return {"kind": "APIVersions", "versions": list(asked)}
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(version) for version in asked]}

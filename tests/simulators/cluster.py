@@ -42,11 +42,7 @@ class ApiClient:
 
     def service_account(self, token: str, audience: str) -> tuple[str, str] | None:
         """(namespace, name) of the service account whose token this is; none where it is no token for this audience."""
-        review = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenReview",
-            "spec": {"token": token, "audiences": [audience]},
-        }
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token, "audiences": [audience]}}
         status = self.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review).get("status", {})
         user = str(status.get("user", {}).get("username", ""))
         if not status.get("authenticated") or audience not in status.get("audiences", []):

@@ -35,11 +35,7 @@ class Play:
     def environment(self) -> dict[str, str]:
         """That of ansible-playbook; the clouds add theirs."""
         programs = f"{self.folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}"
-        return {
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "ANSIBLE_NOCOLOR": "1",
-        }
+        return {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
 
     def begin(self, playbook: str, options: tuple[str, ...], settings: dict[str, Any]) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -178,9 +178,7 @@ def record(recorder: Recorder, *, experiments: bool) -> None:
     world.call("PUT", "exchanges", "/", EXCHANGE, type="topic", durable=True, auto_delete=True)
     world.queue("rmq_test")
     recorder.scene(
-        "no_keys",
-        r"unable to load message encryption secrets[\s\S]*runner_queue|getWrapper[\s\S]*getWrapper",
-        passphrase="wrong",
+        "no_keys", r"unable to load message encryption secrets[\s\S]*runner_queue|getWrapper[\s\S]*getWrapper", passphrase="wrong"
     )
     recorder.scene("working", r"runner_queue_refresh_success\{")
     if not experiments:

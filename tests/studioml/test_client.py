@@ -34,15 +34,7 @@ def client() -> Path:
     folder = cache_home() / f"studioml-client-{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:16]}"
     if not (folder / "done").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        words = [
-            folder / "bin" / "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-deps",
-            "-r",
-            REQUIREMENTS,
-        ]
+        words = [folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", REQUIREMENTS]
         subprocess.run(words, check=True)
         (folder / "done").touch()
     return folder / "bin"
@@ -74,22 +66,8 @@ class Home:
         settings.touch(mode=0o600)
         named = {f"studioml_client_{name}": value for name, value in given.items()}
         settings.write_text(json.dumps({"entry": entry, "ansible_python_interpreter": sys.executable, **named}))
-        words = [
-            BIN / "ansible-playbook",
-            "-i",
-            "localhost,",
-            "-c",
-            "local",
-            "-e",
-            f"@{settings}",
-            "tests/studioml/client.yml",
-            "-vvv",
-        ]
-        own = {
-            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
-            "NO_COLOR": "1",
-            "HOME": str(self.folder),
-        }
+        words = [BIN / "ansible-playbook", "-i", "localhost,", "-c", "local", "-e", f"@{settings}", "tests/studioml/client.yml", "-vvv"]
+        own = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1", "HOME": str(self.folder)}
         secrets = {**self.world.secrets(), "signing": self.world.signer.private.reveal().splitlines()[2]}
         with canary.ProcessWatch(secrets) as watch:
             done = subprocess.run([*words, *more], cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False)
@@ -103,20 +81,9 @@ class Home:
         return dict(yaml.safe_load((self.studioml / "config.yaml").read_text()))
 
     def run(self, client: Path, *words: str, cwd: Path | None = None) -> str:
-        own = {
-            "HOME": str(self.folder),
-            "PATH": f"{client}:{os.environ['PATH']}",
-            "LC_ALL": "C.UTF-8",
-            "PYTHONWARNINGS": "ignore",
-        }
+        own = {"HOME": str(self.folder), "PATH": f"{client}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "PYTHONWARNINGS": "ignore"}
         done = subprocess.run(
-            [client / words[0], *words[1:]],
-            cwd=cwd or self.folder,
-            env=own,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
+            [client / words[0], *words[1:]], cwd=cwd or self.folder, env=own, capture_output=True, text=True, check=False, timeout=120
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -137,7 +104,7 @@ def test_the_role_writes_merges_refuses_and_removes(home: Home) -> None:
     assert stat.S_IMODE((home.studioml / "config.yaml").stat().st_mode) == 0o600
     (home.studioml / "config.yaml").write_text(yaml.safe_dump({**home.config(), "verbose": "crit", "pip": ["numpy"]}))
     assert "changed=0" in home.play()
-    assert "config.yaml has other values for verbose, which somebody else has set" in home.play(options={"verbose": "error"}, fails=True)
+    assert "config.yaml has other values for verbose, which another owner has set" in home.play(options={"verbose": "error"}, fails=True)
     assert "changed=1" in home.play(options={"verbose": "error", "overwrite": True})
     assert home.config()["verbose"] == "error"
     assert "changed=1" in home.play(entry="remove")
@@ -156,16 +123,7 @@ def test_an_experiment_of_studiomls_own_client_is_run(home: Home, client: Path, 
     work.mkdir()
     (work / "train.py").write_text(TRAINING)
     runner = world.started_runner("of-the-client")
-    words = [
-        "run",
-        "--lifetime=30m",
-        "--max-duration=20m",
-        "--queue=rmq_test",
-        "--force-git",
-        "train.py",
-        "--epochs",
-        "2",
-    ]
+    words = ["run", "--lifetime=30m", "--max-duration=20m", "--queue=rmq_test", "--force-git", "train.py", "--epochs", "2"]
     said = home.run(client, "studio", *words, cwd=work)
     found = re.search(r"submitted experiment (\S+)", said)
     assert found, said

@@ -37,11 +37,7 @@ from studioml.world import ON_ONE, S3_ROOT, TRAINING, World, until
 USER = "experimenter"
 USER_PASSWORD, PASSPORT = (f"canary-{secrets.token_hex(12)}" for _name in range(2))
 # What the module's documentation says that it needs.
-RIGHTS = {
-    "configure": r"^StudioML\.topic$",
-    "write": r"^(StudioML\.topic|rmq_.*)$",
-    "read": r"^(StudioML\.topic|rmq_.*)$",
-}
+RIGHTS = {"configure": r"^StudioML\.topic$", "write": r"^(StudioML\.topic|rmq_.*)$", "read": r"^(StudioML\.topic|rmq_.*)$"}
 
 
 class Experimenter:
@@ -137,11 +133,7 @@ def hold(world: World, name: str) -> Any:
 
 def test_an_experiment_is_run_and_its_metric_returned_once(someone: Experimenter, world: World) -> None:
     planned = someone.run("real1", check=True)
-    assert (planned["state"], "experiments/real1/muster.json" in someone.stored(), world.waiting("rmq_test")) == (
-        "absent",
-        False,
-        0,
-    )
+    assert (planned["state"], "experiments/real1/muster.json" in someone.stored(), world.waiting("rmq_test")) == ("absent", False, 0)
     world.started_runner("experimenter")
     dest = someone.folder / "output.tar"
     made = someone.run("real1", dest=str(dest))
@@ -236,10 +228,7 @@ def test_what_a_runner_leaves_in_the_bucket_is_the_reason(someone: Experimenter,
     (key,) = [step.split()[1] for step in made["actions"] if step.startswith("store ")]
     world.store.client().delete_object(Bucket=world.store.bucket, Key=key)
     world.started_runner("emptied")
-    with pytest.raises(
-        Failed,
-        match=r"Experiment emptied has failed.*failed when downloading user data \| fetching leaf-store/blobstore",
-    ):
+    with pytest.raises(Failed, match=r"Experiment emptied has failed.*failed when downloading user data \| fetching leaf-store/blobstore"):
         someone.run("emptied")
 
 

@@ -42,12 +42,7 @@ def plan(cluster: ApiServer, folder: Path, secrets: dict[str, str], **options: A
     """What it prints at -vvv. Meanwhile the processes are watched."""
     settings = folder / "settings.json"
     settings.touch(mode=0o600)
-    own = {
-        "muster_kubeconfig": cluster.kubeconfig(),
-        "muster_namespace": "ml",
-        "gpu_drivers_flavour": "none",
-        "studioml_runner_gpus": 0,
-    }
+    own = {"muster_kubeconfig": cluster.kubeconfig(), "muster_namespace": "ml", "gpu_drivers_flavour": "none", "studioml_runner_gpus": 0}
     settings.write_text(json.dumps({**own, **options, "ansible_python_interpreter": sys.executable}))
     words = ["playbooks/studioml.yml", "-i", "inventories/existing", "-e", f"@{settings}", "--check", "--diff", "-vvv"]
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}

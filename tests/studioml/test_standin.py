@@ -47,12 +47,7 @@ class PodCluster(FakeCluster):
     def keep_keys(self, phrase: str) -> None:
         own = {"private_key": self.world.key.private.reveal(), "passphrase": phrase}
         self.run(training_secret, namespace="studioml", content="decryption_key", **own)
-        self.run(
-            training_secret,
-            namespace="studioml",
-            content="signing_public_keys",
-            public_keys={"rmq_": self.world.signer.public},
-        )
+        self.run(training_secret, namespace="studioml", content="signing_public_keys", public_keys={"rmq_": self.world.signer.public})
         self.run(training_secret, namespace="studioml", content="response_public_keys")
 
     def run(self, module: Any, **params: Any) -> dict[str, Any]:

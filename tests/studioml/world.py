@@ -114,18 +114,7 @@ class Standin:
             "CPU_ONLY": "true", "ENCRYPT_DIR": "/runner/certs/message", "REQUEST_SIGNATURES_DIR": "/runner/certs/queues/signing",
             "RESPONSE_SIGNATURES_DIR": "/runner/certs/queues/response-encrypt", "SSL_CERT_FILE": "/etc/studioml/ca.crt", **self.settings,
         }  # fmt: skip
-        words = [
-            "unshare",
-            "--mount",
-            *inside,
-            "sh",
-            "-c",
-            _ENTER,
-            self.root,
-            self.folder,
-            "/usr/bin/python3",
-            "/runner/runner.py",
-        ]
+        words = ["unshare", "--mount", *inside, "sh", "-c", _ENTER, self.root, self.folder, "/usr/bin/python3", "/runner/runner.py"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
@@ -152,10 +141,7 @@ class Standin:
     def says(self, text: str) -> None:
         """Wait for a line of its log."""
         wait_until(
-            lambda: None if text in self.log else f"{text!r} is not in {self.log[-2000:]}",
-            timeout=WITHIN_S,
-            what="its log",
-            interval=0.1,
+            lambda: None if text in self.log else f"{text!r} is not in {self.log[-2000:]}", timeout=WITHIN_S, what="its log", interval=0.1
         )
 
 
@@ -295,11 +281,7 @@ class World:
             self.call("POST", "bindings", "/", "e", EXCHANGE, "q", name, routing_key=f"StudioML.{name}", arguments={})
 
     def send(self, queue: str, body: bytes) -> None:
-        payload = {
-            "payload": base64.b64encode(body).decode(),
-            "payload_encoding": "base64",
-            "properties": {"delivery_mode": 2},
-        }
+        payload = {"payload": base64.b64encode(body).decode(), "payload_encoding": "base64", "properties": {"delivery_mode": 2}}
         assert self.call("POST", "exchanges", "/", EXCHANGE, "publish", routing_key=f"StudioML.{queue}", **payload)["routed"]
 
     def received(self, queue: str) -> list[str]:
@@ -339,10 +321,7 @@ class World:
             "pythonver": "3", "time_added": time.time(), "resources_needed": {"cpus": 1, "ram": "1gb", "hdd": "100mb"}, "pythonenv": [],
             **more,
         }  # fmt: skip
-        return {
-            "config": {"experimentLifetime": "30m", "env": env, "database": {"projectId": "leaf"}},
-            "experiment": experiment,
-        }
+        return {"config": {"experimentLifetime": "30m", "env": env, "database": {"projectId": "leaf"}}, "experiment": experiment}
 
     def message(self, name: str, **more: Any) -> bytes:
         return message.build(self.request(name, **more), self.key.public, self.signer.private)
@@ -356,11 +335,7 @@ class World:
         }  # fmt: skip
         mounts(folder, files, self.broker.authority.read_text())
         url = f"amqp://runner:{PASSWORD}@{HOST}:{self.broker.ports['amqp']}/%2f?connection_attempts=30&retry_delay=.5&socket_timeout=5"
-        own = {
-            "AMQP_URL": url,
-            "AMQP_MGT_URL": f"https://runner:{PASSWORD}@{HOST}:{self.broker.port}",
-            "HOSTNAME": name,
-        }
+        own = {"AMQP_URL": url, "AMQP_MGT_URL": f"https://runner:{PASSWORD}@{HOST}:{self.broker.port}", "HOSTNAME": name}
         found = Standin(folder, {**own, **settings}, self.root)
         self.started.append(found)
         return found

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,21 +37,24 @@ def build(run: Run, source: Path, out: Path) -> Path:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """That of somebody who has the collection in this home folder, and no configuration."""
-    collections = str(home / ".ansible" / "collections")
+    """That of a user who has the collection in this home folder, and no configuration. Its dependencies are those of the checks."""
+    beside = (path for path in sys.path if path.endswith("site-packages"))
     return {
-        "ANSIBLE_COLLECTIONS_PATH": collections,
+        "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(home / ".ansible" / "collections"), *beside]),
         "ANSIBLE_CONFIG": str(empty_config()),
         "HOME": str(home),
         "NO_COLOR": "1",
     }
 
 
-def install(run: Run, artefact: Path, home: Path) -> Path:
-    """Install it in an empty home folder; the folder of the collection. What it depends on is beside ansible-core, not on Galaxy."""
+def install(run: Run, artefact: Path, home: Path, programs: Path = BIN) -> Path:
+    """Install it in an empty home folder by the ansible-galaxy of PROGRAMS, and return the folder of the collection.
+
+    Its dependencies are beside ansible-core, not on Galaxy.
+    """
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    run(BIN / "ansible-galaxy", "collection", "install", artefact, cwd=home, env=environment(home))
+    run(programs / "ansible-galaxy", "collection", "install", artefact, cwd=home, env=environment(home))
     return home / ".ansible" / "collections" / "ansible_collections" / "muster" / "ml"
 
 
@@ -75,8 +80,4 @@ def faults(artefact: Path, collection: Path) -> list[str]:
         for link in _LINK.findall(page.read_text(encoding="utf-8"))
         if not (page.parent / link).exists()
     ]
-    return [
-        *(f"{name} is no source file" for name in sorted(packed - known)),
-        *(f"{name} is missing" for name in sorted(missing)),
-        *dead,
-    ]
+    return [*(f"{name} is no source file" for name in sorted(packed - known)), *(f"{name} is missing" for name in sorted(missing)), *dead]

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import base64
+import os
 import stat
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
 
@@ -31,12 +32,17 @@ def in_open_files(secrets: Mapping[str, str], folders: Iterable[Path]) -> set[st
     return found
 
 
-def in_processes(secrets: Mapping[str, str], proc: Path = Path("/proc")) -> set[str]:
-    """'NAME in the arguments of PROGRAM' for every secret that `ps` would show."""
+def processes() -> set[str]:
+    """The ids of all processes."""
+    return {name for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208  # five times a second, beside all else
+
+
+def in_processes(secrets: Mapping[str, str], but: Set[str] = frozenset()) -> set[str]:
+    """'NAME in the arguments of PROGRAM' for every secret that `ps` would show of processes, ``but`` for some."""
     found = set()
-    for arguments in proc.glob("[0-9]*/cmdline"):
+    for process in processes() - but:
         try:
-            text = arguments.read_bytes()
+            text = Path("/proc", process, "cmdline").read_bytes()
         except OSError:  # gone since the folder was listed
             continue
         program = text.split(b"\0", 1)[0].decode(errors="replace")
@@ -45,20 +51,27 @@ def in_processes(secrets: Mapping[str, str], proc: Path = Path("/proc")) -> set[
 
 
 class ProcessWatch:
-    """Reads the list of processes over and over while a check runs: an argument that lives 200 ms is a leak as well."""
+    """Reads the list of processes over and over while a check runs: an argument that lives 200 ms is a leak as well.
+
+    Processes that ran before the check are read once, because there are hundreds on a machine with clusters.
+    """
 
     def __init__(self, secrets: Mapping[str, str], interval: float = 0.2) -> None:
         self._secrets = secrets
         self._interval = interval
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._before: set[str] = set()
         self.found: set[str] = set()
 
     def _watch(self) -> None:
         while not self._over.wait(self._interval):
-            self.found |= in_processes(self._secrets)
+            self._before &= processes()  # an id may be given again
+            self.found |= in_processes(self._secrets, self._before)
 
     def __enter__(self) -> ProcessWatch:
+        self._before = processes()
+        self.found = in_processes(self._secrets)
         self._thread.start()
         return self
 

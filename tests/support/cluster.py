@@ -8,22 +8,20 @@ The cluster has a name, addresses, a kubeconfig and an audit log of its own: one
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from support import audit, canary
+from support import audit, canary, versions
 from support.lanes import Check, CheckFailed, Shell
-from support.places import BIN, BUILD, PYTHON, ROOT, cache_home
+from support.places import BIN, BUILD, ROOT, tree
 from support.scenario import SCENARIOS, Scenario
 from support.users import write_kubeconfig
 
@@ -78,22 +76,7 @@ WAITED_FOR = frozenset({"/api/v1/nodes"})
 # Each model that is uploaded asks which pods serve it, and which one is its store.
 ASKED_BY_EACH = {"triton_model": re.compile(r"/pods\?labelSelector=[^&]*%2Fname%3D(triton|object-store)$")}
 # Under the names of what is published: what somebody's cluster would pull.
-STAND_INS = [
-    "published-nats",
-    "published-nats-operator",
-    "published-pushgateway",
-    "published-pytorch",
-    "published-persia",
-]
-# What one has to say for one's own cluster: its storage, and a copy of PERSIA's image, which is published as `latest` alone.
-GIVEN: list[dict[str, object]] = [
-    {},
-    {
-        "muster_systems": ["persia"],
-        "persia_storage_class_name": "local-path",
-        "persia_image": "registry.example.com/persia-cpu:0.1.dev251",
-    },
-]
+STAND_INS = ["published-nats", "published-nats-operator", "published-pushgateway", "published-pytorch", "published-persia"]
 # The local cluster and the code that all scenarios run.
 PLUGINS = ("plugins/*", "roles/local_cluster/*", "roles/local_images/*", "tests/images/*", "meta/*")
 CANARY = f"canary-{secrets.token_hex(16)}"
@@ -283,58 +266,35 @@ def life(name: str, shell: Shell) -> None:
         refuse_leftovers(shell, ground)
 
 
-def oldest_ansible(shell: Shell) -> None:
-    """The oldest Ansible that we support, and the inventory of a cluster that somebody has, as it is: plan, train, again, remove."""
-    programs, ground = oldest_programs(shell), SHARED.with_user("oldest-ansible")
+def ansible_versions(shell: Shell) -> None:
+    """The installed artefact on a cluster that is there, with the oldest and the newest Ansible: plan, train, again, remove."""
+    ground = SHARED.with_user("ansible-versions")
     playbook(
         shell, SHARED, "local", "--tags", "local_images", "-e", "@tests/images/published.yml",
         "-e", json.dumps({"local_images_names": STAND_INS}),
     )  # fmt: skip
-    for settings in GIVEN:
-        own = ("-e", json.dumps(settings))
-        train = partial(on_given_cluster, shell, ground, programs, "site.yml", *own)
-        no_writes(shell, ground, "the plan", partial(train, "--check", "--diff"))
-        try:
-            train()
-            nothing_to_do(shell, ground, "site.yml again", train)
-            if " changed=0 " not in last_recap(shell.log):
-                raise CheckFailed(f"site.yml again: {last_recap(shell.log)}")
-        finally:
-            on_given_cluster(shell, ground, programs, "playbooks/teardown.yml", *own, "-e", "muster_remove_data=true")
+    for version, installed in versions.homes(shell, BUILD / "versions", tree()):
+        for settings in version.runs:
+            shell.say(f"=== ansible-core {version.core} on Python {version.python}: {settings}")
+            installed_life(shell, ground, installed, settings)
 
 
-def oldest_programs(shell: Shell) -> Path:
-    """An environment with the lowest versions that the collection supports, kept between runs; its programs' folder."""
-    pins = ROOT / "tests" / "requirements-oldest.txt"
-    digest = hashlib.sha256(f"{PYTHON} {pins.read_text(encoding='utf-8')}".encode()).hexdigest()
-    home = cache_home() / "oldest-ansible" / digest[:16]
-    if not (home / "complete").exists():
-        shell.run(sys.executable, "-m", "venv", "--clear", home)
-        shell.run(home / "bin" / "pip", "install", "--quiet", "--requirement", pins)
-        (home / "complete").touch()
-    shell.run(home / "bin" / "ansible-playbook", "--version")
-    return home / "bin"
-
-
-def on_given_cluster(shell: Shell, ground: Ground, programs: Path, playbook: str, *options: str) -> None:
-    """Run a playbook with inventories/existing, which knows nothing of where the cluster comes from, with the images of its defaults."""
-    settings = {
+def installed_life(shell: Shell, ground: Ground, installed: versions.Installed, settings: Mapping[str, object]) -> None:
+    given = {
+        **settings,
         "muster_kubeconfig": str(ground.kubeconfig),
         "muster_namespace": "existing",
         "local_cluster_audit_log": str(ground.audit_log),
     }
-    # kubernetes.core comes with the community package in our own environment.
-    collections = [ROOT / "build" / "collections", *(p for p in sys.path if p.endswith("site-packages"))]
-    shell.run(
-        programs / "ansible-playbook", playbook, "-i", "inventories/existing", "-e", json.dumps(settings), *options,
-        cwd=ROOT,
-        env={
-            **environment(ground),
-            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(map(str, collections)),
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        },
-    )  # fmt: skip
+    train = partial(installed.play, "site", given, environment(ground))
+    no_writes(shell, ground, "the plan", partial(train, "--check", "--diff"))
+    try:
+        train()
+        nothing_to_do(shell, ground, "site.yml again", train)
+        if " changed=0 " not in last_recap(shell.log):
+            raise CheckFailed(f"site.yml again: {last_recap(shell.log)}")
+    finally:
+        installed.play("teardown", {**given, "muster_remove_data": True}, environment(ground))
 
 
 def faults(shell: Shell) -> None:
@@ -409,7 +369,7 @@ def checks() -> list[list[Check]]:
     """
     first, second = ([_scenario(name, "cluster-up") for name in lane] for lane in scenarios())
     first += [Check("registry", registry, needs=("cluster-up",)), Check("commands", commands, needs=("cluster-up",))]
-    second += [Check("oldest-ansible", oldest_ansible, timeout_s=1500, needs=("cluster-up",))]
+    second += [Check("ansible-versions", ansible_versions, timeout_s=1500, needs=("cluster-up",))]
     third = [
         _on_engine("differential", differential),
         _on_engine("systems", systems),

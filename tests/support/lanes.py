@@ -43,12 +43,7 @@ class Shell:
         self._tidies = tidies
         self._deadline = time.monotonic() + timeout_s
 
-    def run(
-        self,
-        *command: str | Path,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> None:
+    def run(self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
         """Run one program to its end; a status other than 0 or a deadline that passes is a failed check."""
         words = [str(word) for word in command]
         with self.log.open("a", encoding="utf-8") as out:

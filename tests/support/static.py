@@ -89,8 +89,9 @@ def documentation(shell: Shell) -> None:
 
 
 def ansible_lint(words: tuple[str, ...], shell: Shell) -> None:
-    """Two checks, because each playbook of a scenario costs a syntax check, and few changes touch one."""
-    shell.run(BIN / "ansible-lint", "--offline", "--profile", "production", "--strict", *words, cwd=tree(), env=tool_env())
+    """Two checks, because few changes touch a scenario; see lint.py."""
+    program = (BIN / "python", ROOT / "tests" / "support" / "lint.py")
+    shell.run(*program, "--offline", "--profile", "production", "--strict", *words, cwd=tree(), env=tool_env())
 
 
 def sanity(shell: Shell) -> None:
@@ -114,10 +115,7 @@ def package(shell: Shell) -> None:
     out = BUILD / "package"
     built = artefact.build(shell.run, tree(), out)
     config = out / "importer.cfg"
-    config.write_text(
-        "[galaxy-importer]\nCHECK_CHANGELOG = True\nRUN_ANSIBLE_LINT = False\nRUN_ANSIBLE_TEST = False\n",
-        encoding="utf-8",
-    )
+    config.write_text("[galaxy-importer]\nCHECK_CHANGELOG = True\nRUN_ANSIBLE_LINT = False\nRUN_ANSIBLE_TEST = False\n", encoding="utf-8")
     shell.run(
         BIN / "python", "-m", "galaxy_importer.main", built,
         cwd=out, env={**tool_env(), "GALAXY_IMPORTER_CONFIG": str(config)},
@@ -137,13 +135,7 @@ def use_installed(shell: Shell, built: Path, home: Path) -> None:
     shutil.copytree(collection / "inventories" / "existing", home / "my-inventory")
     artefact.keep_what_runs(collection)
     run = partial(shell.run, cwd=home, env=artefact.environment(home))
-    for kind, folder in {
-        "module": "modules",
-        "role": "roles",
-        "callback": "callback",
-        "filter": "filter",
-        "lookup": "lookup",
-    }.items():
+    for kind, folder in {"module": "modules", "role": "roles", "callback": "callback", "filter": "filter", "lookup": "lookup"}.items():
         there = (collection / folder if kind == "role" else collection / "plugins" / folder).iterdir()
         names = sorted(f"muster.ml.{path.stem}" for path in there if not path.name.startswith("_"))
         run(BIN / "ansible-doc", "--json", "--type", kind, *names)

@@ -48,11 +48,7 @@ def _bind_group(api: Any) -> None:
 
 def _signed(api: Any, user: str, request: bytes) -> str:
     """The certificate, as a kubeconfig holds it."""
-    spec = {
-        "request": base64.b64encode(request).decode(),
-        "signerName": "kubernetes.io/kube-apiserver-client",
-        "usages": ["client auth"],
-    }
+    spec = {"request": base64.b64encode(request).decode(), "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"]}
     made = api.create_certificate_signing_request({"metadata": {"generateName": f"{user}-"}, "spec": spec})
     condition = client.V1CertificateSigningRequestCondition(type="Approved", status="True", reason="Check", message=user)
     made.status = client.V1CertificateSigningRequestStatus(conditions=[condition])

@@ -97,12 +97,7 @@ PAGES = {
         (["plan"], True, True, ["No claim of two can be checked."]),
         (["plam", "node", "plan"], True, True, ["Claim plam does not exist; there is plan, killed, node, example."]),
         (["plan", "node", "example"], True, True, ["Claim example needs acceptance_example."]),
-        (
-            ["plan", "killed", "node"],
-            False,
-            True,
-            ["Claim killed breaks things, which only acceptance_faults=true allows."],
-        ),
+        (["plan", "killed", "node"], False, True, ["Claim killed breaks things, which only acceptance_faults=true allows."]),
         (["plan", "node"], True, False, ["Claim node needs the local cluster.", "No claim of two can be checked."]),
         ([], True, False, ["No claim of two can be checked."]),
     ],
@@ -141,12 +136,7 @@ def test_nobody_trains_before_the_first_word() -> None:
 
 
 def test_the_reaction_is_measured_to_the_first_progress_of_the_new_world() -> None:
-    assert log.reaction(DISTURBED, "20.0") == {
-        "seconds": 10.0,
-        "seconds_to_rendezvous": 5.5,
-        "step": 3,
-        "world_size": 2,
-    }
+    assert log.reaction(DISTURBED, "20.0") == {"seconds": 10.0, "seconds_to_rendezvous": 5.5, "step": 3, "world_size": 2}
     assert log.first_progress(DISTURBED) == 30
 
 
@@ -167,10 +157,7 @@ def test_the_longest_silence_is_that_after_the_event() -> None:
         ([], ["the training told no result"]),
         ([result(steps=47)], ["47 steps count, not 48"]),
         ([event("epoch", 1, epoch=0), event("epoch", 2, epoch=0), result()], ["epoch 0 was told twice"]),
-        (
-            [result(history=[{"epoch": 1, "samples": 1439}])],
-            ["epoch 1 had 1439 samples", "the history is not that of 2 epochs: [1]"],
-        ),
+        ([result(history=[{"epoch": 1, "samples": 1439}])], ["epoch 1 had 1439 samples", "the history is not that of 2 epochs: [1]"]),
     ],
 )
 def test_a_lost_epoch_is_named(events: list[Event], wrong: list[str]) -> None:
@@ -363,9 +350,7 @@ def test_a_listing_leaves_out_what_expires_and_what_is_made_for_another_object()
 
     verbs = {"verbs": ["list"]}
     answers: dict[str, dict[str, Any]] = {
-        "/apis": {
-            "groups": [{"versions": [{"groupVersion": "coordination.k8s.io/v1"}], "preferredVersion": {}}],
-        },
+        "/apis": {"groups": [{"versions": [{"groupVersion": "coordination.k8s.io/v1"}], "preferredVersion": {}}]},
         "/api/v1": {
             "resources": [
                 {"name": "secrets", "kind": "Secret", **verbs},
@@ -387,10 +372,7 @@ def test_a_listing_leaves_out_what_expires_and_what_is_made_for_another_object()
             "metadata": {},
         },
         "/apis/coordination.k8s.io/v1/leases?limit=500": {
-            "items": [
-                meta("apiserver-x", labels={"apiserver.kubernetes.io/identity": "kube-apiserver"}),
-                meta("leader"),
-            ],
+            "items": [meta("apiserver-x", labels={"apiserver.kubernetes.io/identity": "kube-apiserver"}), meta("leader")],
             "metadata": {},
         },
     }

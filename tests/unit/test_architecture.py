@@ -196,17 +196,7 @@ def test_a_bare_kind_is_seen(text: str) -> None:
     assert not any(reads_kind(one) for node in ast.walk(ast.parse("(ref.group, ref.kind) == NAMESPACE")) for one in compared(node))
 
 
-RANDOM = {
-    "token_urlsafe",
-    "token_hex",
-    "token_bytes",
-    "generate_private_key",
-    "generate",
-    "urandom",
-    "uuid4",
-    "uuid1",
-    "SystemRandom",
-}
+RANDOM = {"token_urlsafe", "token_hex", "token_bytes", "generate_private_key", "generate", "urandom", "uuid4", "uuid1", "SystemRandom"}
 NOT_KEPT = {
     "_core/sensitive.py": "a key of this process, with which values are compared",
     "_kube/lease.py": "the name of a run",
@@ -254,11 +244,8 @@ def test_one_file_talks_to_kubernetes() -> None:
     }
     # Another API, with logins and errors of its own.
     rabbitmq = {"plugins/module_utils/_systems/rabbitmq/api.py"}
-    # A kept connection to a server of models, whose answers are timed, here and in a pod.
-    triton = {
-        "plugins/module_utils/_pod_programs/http_requests.py",
-        "plugins/module_utils/_systems/triton/client.py",
-    }
+    # A kept connection to a server of models, whose answers are timed.
+    triton = {"plugins/module_utils/_systems/triton/client.py"}
     assert talking - fetching - rabbitmq - triton == {"plugins/module_utils/_kube/client.py"}
 
 

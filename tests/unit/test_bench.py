@@ -42,9 +42,7 @@ CHUNKS = b'4\r\n{"a"\r\n3\r\n: 1\r\n1\r\n}\r\n0\r\n\r\n'
 
 
 @pytest.mark.parametrize(
-    ("head", "body"),
-    [(b"Content-Length: 8", b'{"a": 1}'), (b"Transfer-Encoding: chunked", CHUNKS)],
-    ids=["one", "chunks"],
+    ("head", "body"), [(b"Content-Length: 8", b'{"a": 1}'), (b"Transfer-Encoding: chunked", CHUNKS)], ids=["one", "chunks"]
 )
 def test_an_answer_is_read_when_it_is_whole(head: bytes, body: bytes) -> None:
     whole = b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + body
@@ -71,11 +69,7 @@ class Told(serving.Way):
 def test_another_way_is_first_in_each_round() -> None:
     ways = [Told(name, "", 0) for name in "abc"]
     rows = [(row["round"], row["clients"], row["way"]) for row in serving.rounds(ways, 3, [1, 8], 1)]
-    assert ["".join(way for r, c, way in rows if (r, c) == (number, 8)) for number in (1, 2, 3)] == [
-        "abc",
-        "bca",
-        "cab",
-    ]
+    assert ["".join(way for r, c, way in rows if (r, c) == (number, 8)) for number in (1, 2, 3)] == ["abc", "bca", "cab"]
     assert len(rows) == len(set(rows)) == 18
 
 
@@ -84,12 +78,7 @@ def test_ratios_are_of_the_same_round() -> None:
         return {"round": number, "way": way, "clients": 1, "requests": 10, "per_second": rate,
                 "p50_ms": 1000 / rate, "p99_ms": 2000 / rate}  # fmt: skip
 
-    rows = [
-        row(1, serving.PROCESS, 100),
-        row(1, serving.GATEWAY, 50),
-        row(2, serving.PROCESS, 10),
-        row(2, serving.GATEWAY, 5),
-    ]
+    rows = [row(1, serving.PROCESS, 100), row(1, serving.GATEWAY, 50), row(2, serving.PROCESS, 10), row(2, serving.GATEWAY, 5)]
     alone, behind = serving.summarise(rows)
     assert (alone["rate_ratio"], alone["per_second"], alone["requests"]) == (1.0, 55, 20)
     assert (behind["rate_ratio"], behind["p50_ratio"], behind["per_second_min"]) == (0.5, 2.0, 5)
@@ -97,12 +86,7 @@ def test_ratios_are_of_the_same_round() -> None:
 
 def test_some_or_all_of_them_run() -> None:
     everything = benches.commands([], "config", ["--repeats", "2"])
-    assert [Path(program).name for program, *_more in everything] == [
-        "apply.py",
-        "scale.py",
-        "whole_site.py",
-        "serving.py",
-    ]
+    assert [Path(program).name for program, *_more in everything] == ["apply.py", "scale.py", "whole_site.py", "serving.py"]
     assert everything[0][1:] == ["--kubeconfig", "config", "--repeats", "2"]
     assert benches.commands(["serving"], "config", ["--rounds", "1"]) == [[str(BENCH / "serving.py"), "--rounds", "1"]]
     two = benches.commands(["site", "apply"], "config", ["--repeats", "2"])

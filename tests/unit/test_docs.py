@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 from support.docs import attempts, collection, commands, fences, pages, picture, recording, words
-from support.docs.reference import reference
+from support.docs.reference import comment_of, reference
 from support.docs.write import ARCHITECTURE
 from support.places import ROOT
 
@@ -113,6 +113,12 @@ def test_the_reference_is_that_of_the_code() -> None:
     assert (wrong, left) == ([], set()), "run scripts/docs (and delete what it no longer writes)"
 
 
+def test_every_playbook_and_inventory_says_what_it_is_for() -> None:
+    begin = re.compile(r"[A-Z]\w* ")
+    files = [*collection.playbooks().values(), *(ROOT / "inventories" / name / "hosts.yml" for name in collection.inventories())]
+    assert [str(path) for path in files if not begin.match(comment_of(path))] == []
+
+
 def test_the_picture_is_that_of_the_code() -> None:
     """The arrows exactly; the lines of code as far as the picture is right about sizes."""
     drawn = pages.between(ARCHITECTURE.read_text(encoding="utf-8"), picture.NAME)
@@ -139,25 +145,16 @@ def like(name: str) -> re.Pattern[str]:
 @pytest.mark.parametrize(
     ("lie", "told"),
     [
-        (
-            "- muster.ml.training_statefulset:\n    name: a\n    extended_resources: {}",
-            "has no option extended_resources",
-        ),
+        ("- muster.ml.training_statefulset:\n    name: a\n    extended_resources: {}", "has no option extended_resources"),
         ("- muster.ml.training_statefulset:\n    replicas: 2", "needs the option name"),
         ("- muster.ml.training_statefulset:\n    name: a\n    replicas: eight", "'eight' is no int"),
         ("- muster.ml.training_statefulset:\n    name: a\n    state: gone", "'gone' is none of"),
         ("- muster.ml.training_stateful_set:\n    name: a", "no module muster.ml.training_stateful_set"),
         ("- apply:\n    src: a", "no module is named in full"),
         ("- hosts: all\n  roles:\n    - role: muster.ml.persiaa", "no role muster.ml.persiaa"),
-        (
-            "- hosts: all\n  roles:\n    - role: muster.ml.persia\n      persia_nodes: 2",
-            "reads no variable persia_nodes",
-        ),
+        ("- hosts: all\n  roles:\n    - role: muster.ml.persia\n      persia_nodes: 2", "reads no variable persia_nodes"),
         ("- hosts: all\n  vars: {persia_wait_for: sometimes}", "'sometimes' is none of"),
-        (
-            "- hosts: all\n  tasks:\n    - ansible.builtin.include_role: {name: muster.ml.persia, tasks_from: x}",
-            "no entry point x",
-        ),
+        ("- hosts: all\n  tasks:\n    - ansible.builtin.include_role: {name: muster.ml.persia, tasks_from: x}", "no entry point x"),
         ("- import_playbook: muster.ml.everything", "no playbook muster.ml.everything"),
         ("elastic_replicas: two", "'two' is no int"),
         ("elastic_workers: 2", "nothing reads the variable elastic_workers"),
@@ -214,10 +211,7 @@ def test_a_wrong_command_is_found(lie: str, told: str) -> None:
         ("[a](nowhere.md)", lambda text: list(words.dead_links(page(text), all_pages()))),
         ("[a](architecture.md#nowhere)", lambda text: list(words.dead_links(page(text), all_pages()))),
         ("It has eight methods.", lambda text: list(words.counts(page(text)))),
-        (
-            "one two three four five six seven eight nine ten a b c.",
-            lambda text: words.said_twice([page(text), page(text, "b.md")]),
-        ),
+        ("one two three four five six seven eight nine ten a b c.", lambda text: words.said_twice([page(text), page(text, "b.md")])),
     ],
 )
 def test_a_wrong_word_is_found(lie: str, found: object) -> None:

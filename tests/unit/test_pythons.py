@@ -53,7 +53,6 @@ for path in json.loads(sys.argv[1]):
             del sys.modules[name]
     print(path)
 """
-TRUST = "import sys; sys.path[:0] = [sys.argv[1]]; import http_requests; print(int(http_requests.trusted(None).verify_flags) & 0x80000)"
 
 
 def pythons() -> dict[Version, str]:
@@ -110,9 +109,3 @@ def test_the_example_of_studioml_trains(version: Version) -> None:
     example, data = (ROOT / "roles" / name for name in ("studioml/files/example/train.py", "elastic/files/example/digits.csv.gz"))
     last = run(version, str(example), "--data", str(data), "--epochs", "1").splitlines()[-1]
     assert json.loads(last)["experiment"]["accuracy"] == pytest.approx(0.908333)
-
-
-@pytest.mark.parametrize("version", [version for version in PYTHONS if version >= (3, 9)], ids=ids)
-def test_every_python_trusts_an_authority_that_another_has_signed(version: Version) -> None:
-    """ssl has a name for the flag (X509_V_FLAG_PARTIAL_CHAIN of OpenSSL) since Python 3.10 only."""
-    assert int(run(version, "-c", TRUST, str(ROOT / "plugins" / "module_utils" / "_pod_programs"))) == 0x80000

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 from support import audit, canary, leaks, objects, witness
 from support.lanes import Check, CheckFailed, Result, Shell, run_lanes
+
+from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -101,14 +104,21 @@ def test_only_files_that_others_may_read_are_findings(tmp_path: Path) -> None:
     assert canary.in_open_files({"password": "s3cr3t-value"}, [tmp_path]) == {f"password in {tmp_path / 'open'}"}
 
 
-def test_an_argument_of_a_process_is_a_finding() -> None:
-    waiting = "import sys; print(flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", waiting, "s3cr3t-argument"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+@pytest.mark.parametrize("begun", ["before", "after"])
+def test_an_argument_of_a_process_is_a_finding(begun: str) -> None:
+    words = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()", "s3cr3t-argument"]
+    watch = canary.ProcessWatch({"password": "s3cr3t-argument"}, interval=0.01)
+    with contextlib.ExitStack() as stack:
+        if begun == "after":
+            stack.enter_context(watch)
+        process = stack.enter_context(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         assert process.stdout
         process.stdout.readline()
-        found = canary.in_processes({"password": "s3cr3t-argument"})
+        if begun == "before":
+            stack.enter_context(watch)
+        wait_until(lambda: None if watch.found else "nothing is found", timeout=60, what="the watch", interval=0.01)
         process.communicate()
-    assert found == {f"password in the arguments of {sys.executable}"}
+    assert watch.found == {f"password in the arguments of {sys.executable}"}
 
 
 def lanes_status(tmp_path: Path, *checks: Check) -> int:
@@ -242,10 +252,7 @@ def test_every_object_is_listed_once_but_not_what_kubernetes_makes_for_another_o
 
 
 def secret(name: str, **data: str) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name},
-        "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
-    }
+    return {"metadata": {"name": name}, "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}}
 
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nfirst-line-of-key\nsecond-line-of-key\n-----END"
@@ -259,11 +266,7 @@ def test_what_secrets_hold_is_looked_for_line_by_line_but_not_what_is_public() -
         "ssh-privatekey of key, line 3": "second-line-of-key",
     }
     assert found.keys() - {"ssh-privatekey of key, line 2", "ssh-privatekey of key, line 3"} == {"ssh-privatekey of key"}
-    places = {
-        "output": json.dumps({"diff": PEM}),
-        "ConfigMap a": "nothing",
-        "log": "AAAA " + base64.b64encode(PEM.encode()).decode(),
-    }
+    places = {"output": json.dumps({"diff": PEM}), "ConfigMap a": "nothing", "log": "AAAA " + base64.b64encode(PEM.encode()).decode()}
     assert leaks.leaks(found, places) == ["ssh-privatekey of key in log", "ssh-privatekey of key in output"]
 
 

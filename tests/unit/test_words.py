@@ -184,14 +184,7 @@ def test_docstrings_name_their_subject() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
-    [
-        "What a pod requests.",
-        "As wait_for.",
-        "Of the Gateway API.",
-        "A client that nobody stops.",
-        "The owner, whoever it is.",
-    ],
+    "said", ["What a pod requests.", "As wait_for.", "Of the Gateway API.", "A client that nobody stops.", "The owner, whoever it is."]
 )
 def test_a_docstring_without_a_subject_is_found(said: str) -> None:
     assert without_subject(f'X = 1\n"""{said}"""\n')

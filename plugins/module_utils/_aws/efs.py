@@ -13,18 +13,7 @@ import dataclasses
 import hashlib
 import typing as t
 
-from .._cloud.plan import (
-    GONE,
-    Body,
-    Comparison,
-    Plan,
-    State,
-    creation_plan,
-    deletion_plan,
-    printable_request,
-    same_members,
-    without_none,
-)
+from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, deletion_plan, printable_request, same_members, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import EFS_TAGS, Step, tag_dict, tag_list
@@ -49,11 +38,8 @@ class EfsFileSystem(Resource):
     data_option = "delete_data: true"
 
     name: str
-    performance_mode: str | None = None
     throughput_mode: str | None = None
-    provisioned_throughput_in_mibps: float | None = None
     encrypted: bool = True
-    kms_key_id: str | None = None
     backup: bool | None = None
     transition_to_ia: str | None = None
     mount_targets: list[Body] | None = None
@@ -108,7 +94,6 @@ class EfsFileSystem(Resource):
         return f"holds files, {size} bytes when EFS last measured"
 
     def plan(self, live: Body | None) -> Plan:
-        self._validate()
         if live is None or live[STATE] == "deleting":
             return self._creation()
         self._refuse_immutable(live)
@@ -135,55 +120,27 @@ class EfsFileSystem(Resource):
         request = {"FileSystemId": live["FileSystemId"]}
         return deletion_plan(live, *targets, Step("delete_file_system", request, "delete, with its data", "efs", "gone"))
 
-    def _validate(self) -> None:
-        if (self.throughput_mode == "provisioned") != (self.provisioned_throughput_in_mibps is not None):
-            raise InvalidInput(
-                f"{self.label}: throughput_mode is {self.throughput_mode}, provisioned_throughput_in_mibps "
-                f"{self.provisioned_throughput_in_mibps}",
-                hint="Give the second for the mode provisioned, and for no other",
-            )
-
     def _create_request(self) -> Body:
         return without_none(
             {
                 "CreationToken": self.name,
-                "PerformanceMode": self.performance_mode,
                 "ThroughputMode": self.throughput_mode,
-                "ProvisionedThroughputInMibps": self.provisioned_throughput_in_mibps,
                 "Encrypted": self.encrypted,
-                "KmsKeyId": self.kms_key_id,
                 "Tags": tag_list(self.desired_tags or {"Name": self.name}),
             }
         )
 
     def _refuse_immutable(self, live: Body) -> None:
-        for option, current, desired in (
-            ("encrypted", live["Encrypted"], self.encrypted),
-            ("performance_mode", live["PerformanceMode"], self.performance_mode),
-        ):
-            if desired is not None and desired != current:
-                raise InvalidInput(
-                    f"{self.label} has {option} {current}; EFS cannot change it to {desired}",
-                    hint="Create another file system and copy the data (AWS DataSync)",
-                )
+        if self.encrypted != live["Encrypted"]:
+            raise InvalidInput(
+                f"{self.label} has encrypted {live['Encrypted']}; EFS cannot change it to {self.encrypted}",
+                hint="Create another file system and copy the data (AWS DataSync)",
+            )
 
     def _throughput(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
-        changed = [
-            compare.differs("throughput_mode", live["ThroughputMode"], self.throughput_mode),
-            compare.differs(
-                "provisioned_throughput_in_mibps",
-                live.get("ProvisionedThroughputInMibps"),
-                self.provisioned_throughput_in_mibps,
-            ),
-        ]
-        if not any(changed):
+        if not compare.differs("throughput_mode", live["ThroughputMode"], self.throughput_mode):
             return []
-        request = {
-            **named,
-            "ThroughputMode": self.throughput_mode,
-            "ProvisionedThroughputInMibps": self.provisioned_throughput_in_mibps,
-        }
-        return [Step("update_file_system", without_none(request), "throughput", "efs", "stable")]
+        return [Step("update_file_system", {**named, "ThroughputMode": self.throughput_mode}, "throughput", "efs", "stable")]
 
     def _policies(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
         steps = []

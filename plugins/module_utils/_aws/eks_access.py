@@ -14,7 +14,7 @@ import re
 import typing as t
 
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
+from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan
 from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .plan import Step
@@ -34,7 +34,6 @@ class EksAccessEntry(Immediate):
     username: str | None = None
     kubernetes_groups: list[str] | None = None
     policies: list[Body] | None = None
-    purge_policies: bool = True
 
     @property
     def label(self) -> str:
@@ -110,23 +109,13 @@ class EksAccessEntry(Immediate):
         )
 
     def _create_request(self) -> Body:
-        return without_none(
-            {
-                **self._named,
-                "type": self.type,
-                "username": self.username,
-                "kubernetesGroups": self.kubernetes_groups or None,
-                "tags": self.tags or None,
-            }
-        )
+        return {**self._named, **self.requested("type", "username", "kubernetes_groups", "tags")}
 
     def _update(self, compare: Comparison, live: Body) -> list[Step]:
-        request: Body = {}
+        request = self.changes(compare, live, "username")
         groups = None if self.kubernetes_groups is None else sorted(self.kubernetes_groups)
         if compare.differs("kubernetes_groups", sorted(live.get("kubernetesGroups") or []), groups):
             request["kubernetesGroups"] = groups
-        if compare.differs("username", live.get("username"), self.username):
-            request["username"] = self.username
         return [Step("update_access_entry", {**self._named, **request}, ", ".join(sorted(request)))] if request else []
 
     def _associate(self, policy: Body) -> Step:
@@ -140,12 +129,9 @@ class EksAccessEntry(Immediate):
         desired = {policy["policyArn"]: policy_view(policy) for policy in self.policies}
         # Associating a policy again with another scope changes its scope.
         steps = [self._associate(policy) for arn, policy in desired.items() if current.get(arn) != policy]
-        if self.purge_policies:
-            for arn in sorted(current.keys() - desired.keys()):
-                request = {**self._named, "policyArn": arn}
-                steps.append(Step("disassociate_access_policy", request, f"without policy {arn.rsplit('/', 1)[-1]}"))
-        else:
-            desired = {**current, **desired}
+        for arn in sorted(current.keys() - desired.keys()):
+            request = {**self._named, "policyArn": arn}
+            steps.append(Step("disassociate_access_policy", request, f"without policy {arn.rsplit('/', 1)[-1]}"))
         if steps:
             compare.differs("policies", list(current.values()), list(desired.values()))
         return steps
@@ -169,8 +155,6 @@ class EksPodIdentityAssociation(Immediate):
     namespace: str
     service_account: str
     role_arn: str | None = None
-    target_role_arn: str | None = None
-    disable_session_tags: bool | None = None
 
     @property
     def label(self) -> str:
@@ -198,7 +182,7 @@ class EksPodIdentityAssociation(Immediate):
                 hint="Set pod_identity_associations of that add-on (module eks_addon)",
             )
         compare = Comparison()
-        desired = self._update_request(compare, live)
+        desired = self.changes(compare, live, "role_arn")
         named = {"clusterName": self.cluster_name, "associationId": live["associationId"]}
         steps = [Step("update_pod_identity_association", {**named, **desired}, ", ".join(sorted(desired)))] if desired else []
         return compare.plan([*self.tag_steps(compare, live, resourceArn=live["associationArn"]), *steps])
@@ -212,24 +196,4 @@ class EksPodIdentityAssociation(Immediate):
     def _create_request(self) -> Body:
         if not self.role_arn:
             raise InvalidInput(f"{self.label} does not exist", hint="To create it, role_arn is needed")
-        return without_none(
-            {
-                "clusterName": self.cluster_name,
-                "namespace": self.namespace,
-                "serviceAccount": self.service_account,
-                "roleArn": self.role_arn,
-                "targetRoleArn": self.target_role_arn,
-                "disableSessionTags": self.disable_session_tags,
-                "tags": self.tags or None,
-            }
-        )
-
-    def _update_request(self, compare: Comparison, live: Body) -> Body:
-        request: Body = {}
-        if compare.differs("role_arn", live["roleArn"], self.role_arn):
-            request["roleArn"] = self.role_arn
-        if compare.differs("target_role_arn", live.get("targetRoleArn"), self.target_role_arn):
-            request["targetRoleArn"] = self.target_role_arn
-        if compare.differs("disable_session_tags", live.get("disableSessionTags") or False, self.disable_session_tags):
-            request["disableSessionTags"] = self.disable_session_tags
-        return request
+        return self.requested("cluster_name", "namespace", "service_account", "role_arn", "tags")

@@ -15,7 +15,7 @@ import re
 import typing as t
 
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, same_members, without_none
+from .._cloud.plan import Body, Comparison, Plan, State, camelled, creation_plan, deletion_plan, same_members, without_none
 from .._core.errors import InvalidInput, MusterError
 from . import cidr
 from .api import Api
@@ -84,9 +84,7 @@ class EksCluster(Updated):
     endpoint_public_access: bool | None = None
     endpoint_private_access: bool | None = None
     public_access_cidrs: list[str] | None = None
-    service_ipv4_cidr: str | None = None
     authentication_mode: str | None = None
-    bootstrap_cluster_creator_admin_permissions: bool | None = None
     bootstrap_self_managed_addons: bool | None = None
     logging: list[str] | None = None
     encryption_key_arn: str | None = None
@@ -165,40 +163,21 @@ class EksCluster(Updated):
             raise InvalidInput(f"logging: {', '.join(unknown)} unknown", hint=f"There are {', '.join(LOG_TYPES)}")
         if self.endpoint_public_access is False and self.endpoint_private_access is False:
             raise InvalidInput(
-                f"{self.label}: nobody could reach an API server without public and without private access",
+                f"{self.label}: no client could reach an API server without public and without private access",
                 hint="Set endpoint_public_access or endpoint_private_access to true",
             )
 
     def _create_request(self) -> Body:
         if not self.role_arn or not self.subnet_ids:
             raise InvalidInput(f"{self.label} does not exist", hint="To create it, role_arn and subnet_ids are needed")
-        access = without_none(
-            {
-                "authenticationMode": self.authentication_mode,
-                "bootstrapClusterCreatorAdminPermissions": self.bootstrap_cluster_creator_admin_permissions,
-            }
-        )
+        networks = camelled(vars(self), ("subnet_ids", "security_group_ids", "endpoint_public_access", "endpoint_private_access"))
         request = {
-            "name": self.name,
-            "version": self.version,
-            "roleArn": self.role_arn,
-            "resourcesVpcConfig": without_none(
-                {
-                    "subnetIds": self.subnet_ids,
-                    "securityGroupIds": self.security_group_ids,
-                    "endpointPublicAccess": self.endpoint_public_access,
-                    "endpointPrivateAccess": self.endpoint_private_access,
-                    "publicAccessCidrs": self._public_cidrs,
-                }
-            ),
-            "kubernetesNetworkConfig": self.service_ipv4_cidr and {"serviceIpv4Cidr": self.service_ipv4_cidr},
-            "accessConfig": access or None,
-            "bootstrapSelfManagedAddons": self.bootstrap_self_managed_addons,
+            **self.requested("name", "version", "role_arn", "bootstrap_self_managed_addons", "deletion_protection", "tags"),
+            "resourcesVpcConfig": without_none({**networks, "publicAccessCidrs": self._public_cidrs}),
+            "accessConfig": self.authentication_mode and {"authenticationMode": self.authentication_mode},
             "logging": {"clusterLogging": [{"types": self.logging, "enabled": True}]} if self.logging else None,
             "encryptionConfig": self._encryption_config() if self.encryption_key_arn else None,
             "upgradePolicy": self.support_type and {"supportType": self.support_type},
-            "deletionProtection": self.deletion_protection,
-            "tags": self.tags or None,
         }
         return without_none(request)
 
@@ -206,16 +185,12 @@ class EksCluster(Updated):
         return [{"resources": ["secrets"], "provider": {"keyArn": self.encryption_key_arn}}]
 
     def _refuse_immutable(self, live: Body) -> None:
-        network = live.get("kubernetesNetworkConfig", {})
-        for option, current, desired in (
-            ("role_arn", live["roleArn"], self.role_arn),
-            ("service_ipv4_cidr", network.get("serviceIpv4Cidr"), self.service_ipv4_cidr),
-        ):
-            if desired is not None and desired != current:
-                raise InvalidInput(
-                    f"{self.label} has {option} {current}; EKS cannot change it to {desired}",
-                    hint=f"Set {option} to {current}, or create another cluster",
-                )
+        current, desired = live["roleArn"], self.role_arn
+        if desired is not None and desired != current:
+            raise InvalidInput(
+                f"{self.label} has role_arn {current}; EKS cannot change it to {desired}",
+                hint=f"Set role_arn to {current}, or create another cluster",
+            )
 
     def _config(self, says: str, **change: t.Any) -> Step:
         """The update requests: EKS accepts one kind of change per request, and one request at a time."""

@@ -61,7 +61,6 @@ class EksNodegroup(Updated):
     subnets: list[str] | None = None
     version: str | None = None
     release_version: str | None = None
-    force_update_version: bool = False
     ami_type: str | None = None
     instance_types: list[str] | None = None
     capacity_type: str | None = None
@@ -210,32 +209,19 @@ class EksNodegroup(Updated):
                 )
 
     def _create_request(self) -> Body:
-        request = {
-            **self._named,
-            "nodeRole": self.node_role,
-            "subnets": self.subnets,
-            "version": self.version,
-            # A new node group has the newest release without being asked.
-            "releaseVersion": None if self.release_version == LATEST else self.release_version,
-            "amiType": None if self.ami_type == CUSTOM else self.ami_type,
-            "instanceTypes": self.instance_types,
-            "capacityType": self.capacity_type,
-            "diskSize": self.disk_size,
-            "launchTemplate": self.launch_template,
-            "scalingConfig": self._initial_scaling(),
-            "updateConfig": self.update_config,
-            "nodeRepairConfig": None if self.node_repair_enabled is None else {"enabled": self.node_repair_enabled},
-            "labels": self.labels or None,
-            "taints": self.taints or None,
-            "tags": self.tags or None,
-        }
-        return without_none(request)
-
-    def _initial_scaling(self) -> Body | None:
-        """The sizes at creation, all of which EKS requires; the desired size defaults to the minimum."""
-        if self.scaling_config is None:
-            return None
-        return {"desiredSize": self.scaling_config.get("minSize"), **self.scaling_config}
+        request = self.requested(
+            "node_role", "subnets", "version", "release_version", "ami_type", "instance_types", "capacity_type", "disk_size",
+            "launch_template", "scaling_config", "update_config", "labels", "taints", "tags",
+        )  # fmt: skip
+        if self.release_version == LATEST:
+            del request["releaseVersion"]
+        if self.ami_type == CUSTOM:
+            del request["amiType"]
+        if self.scaling_config:  # EKS requires all sizes; the desired one defaults to the minimum
+            request["scalingConfig"] = {"desiredSize": self.scaling_config.get("minSize"), **self.scaling_config}
+        if self.node_repair_enabled is not None:
+            request["nodeRepairConfig"] = {"enabled": self.node_repair_enabled}
+        return {**self._named, **request}
 
     def _refuse_immutable(self, live: Body) -> None:
         fixed: list[tuple[str, t.Any, t.Any]] = [
@@ -280,14 +266,13 @@ class EksNodegroup(Updated):
             request["releaseVersion"] = release
         if not request:
             return []
-        force = {"force": True} if self.force_update_version else {}
         says = f"version {live['version']} to {self.version}" if "version" in request else "image"
         if "launchTemplate" in request and "version" not in request:
             says = f"launch template version {request['launchTemplate']['version']}"
         if not self._custom(live):
             # Without a version EKS would go to that of the cluster.
             request.setdefault("version", live["version"])
-        return [Step("update_nodegroup_version", {**self._named, **request, **force}, says, wait="update")]
+        return [Step("update_nodegroup_version", {**self._named, **request}, says, wait="update")]
 
     def _refuse_downgrade(self, live: Body) -> None:
         if minor(t.cast(str, self.version)) < minor(live["version"]):

@@ -36,7 +36,6 @@ class LaunchTemplate(Immediate):
     disk_size: int = 100
     disk_type: str = "gp3"
     disk_kms_key_id: str | None = None
-    metadata_hop_limit: int = 1
 
     @property
     def label(self) -> str:
@@ -46,7 +45,7 @@ class LaunchTemplate(Immediate):
     def data(self) -> Body:
         """The data from which EC2 starts an instance.
 
-        Tokens (IMDSv2) are required; with the default hop limit they stay on the node, so that pods cannot use its role.
+        Tokens (IMDSv2) are required; with a hop limit of 1 they stay on the node, so that pods cannot use its role.
         A value of None must be absent, from the live template as well: EC2 adds no key of its own to a disk.
         """
         disk = {
@@ -62,7 +61,7 @@ class LaunchTemplate(Immediate):
             "MetadataOptions": {
                 "HttpEndpoint": "enabled",
                 "HttpTokens": "required",
-                "HttpPutResponseHopLimit": self.metadata_hop_limit,
+                "HttpPutResponseHopLimit": 1,
             },
             "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in TAGGED] if tags else None,
         }

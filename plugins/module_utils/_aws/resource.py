@@ -15,7 +15,7 @@ import typing as t
 
 from .._cloud import resource as cloud
 from .._cloud.errors import CallRefused
-from .._cloud.plan import GONE, Body, CloudStep, Comparison, State
+from .._cloud.plan import GONE, Body, CloudStep, Comparison, State, camel
 from .._core.errors import Failed
 from .api import BUSY, IN_USE, Api
 from .plan import EKS_TAGS, Step, Tagging, changed_tags, live_tags
@@ -37,6 +37,15 @@ class Resource(cloud.CloudResource[Api]):
     def desired_tags(self) -> dict[str, str] | None:
         """The tags that it is to have; None keeps those that it has."""
         return self.tags
+
+    def requested(self, *names: str) -> Body:
+        """The fields of these names by the names of the API, without those that are None or empty."""
+        return {camel(name): value for name in names if (value := getattr(self, name)) not in (None, [], {})}
+
+    def changes(self, compare: Comparison, live: Body, *names: str) -> Body:
+        """The fields of these names that differ from the live ones, by the names of the API."""
+        asked = {name: getattr(self, name) for name in names}
+        return {camel(name): value for name, value in asked.items() if compare.differs(name, live.get(camel(name)), value)}
 
     def tag_steps(self, compare: Comparison, live: Body, **named: t.Any) -> list[Step]:
         """The steps that change its tags; NAMED is the resource in the requests."""

@@ -93,7 +93,7 @@ def _absent(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_o
         if now is None:
             return Outcome(plan, None, plan.kept)
         if resource.identity(now) != resource.identity(live):
-            raise Failed(f"{resource.label} was created again by somebody else while it was being deleted, and is left as it is")
+            raise Failed(f"{resource.label} was created again by another client while it was being deleted, and is left as it is")
         _refuse_to_delete(resource, api, options, now)
     _run(resource, api, dataclasses.replace(plan, steps=plan.steps[-1:]), wait_options, deadline, live)
     return Outcome(plan, resource.read(api), plan.kept)

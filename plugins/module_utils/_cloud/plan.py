@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 Body = dict[str, t.Any]
@@ -91,6 +92,16 @@ class Comparison:
         return Plan(tuple(steps), self.before, self.after)
 
 
+def camel(option: str) -> str:
+    """The API's name of an option that has the same words."""
+    return re.sub(r"_(\w)", lambda found: found[1].upper(), option)
+
+
+def camelled(options: t.Mapping[str, t.Any], names: t.Iterable[str]) -> Body:
+    """Return the options that are given, by their names in the API."""
+    return {camel(name): options[name] for name in names if options.get(name) is not None}
+
+
 def creation_plan(step: CloudStep, *more: CloudStep) -> Plan:
     """A plan that creates the resource; the diff shows the whole request."""
     return Plan((step, *more), {}, printable_request(step.request))
@@ -124,7 +135,7 @@ def found_of(mark: dict[str, str], marks: dict[str, str]) -> dict[str, str]:
 
 def whose(found: dict[str, str]) -> str:
     """Return the owner of a resource that has FOUND in place of our mark, as a clause."""
-    return f"it has {mark_text(found)}" if found else "somebody else created it"
+    return f"it has {mark_text(found)}" if found else "another owner created it"
 
 
 def mark_text(mark: dict[str, str]) -> str:

@@ -80,7 +80,7 @@ def last_answer(observe: Observe[T], *, deadline: Deadline, pause: Pause) -> T:
         return answer, pending_reason
 
     try:
-        return wait_for(noting, goal="Nobody has answered", deadline=deadline, pause=pause)
+        return wait_for(noting, goal="There is no answer", deadline=deadline, pause=pause)
     except WaitTimeout as exc:
         if answers:
             return answers[0]

@@ -36,25 +36,11 @@ from .host import HostContext
 Params = Mapping[str, t.Any]
 
 
-class Channel:
+class Channel(TopicQueue):
     """A queue of StudioML at a broker."""
 
-    def __init__(self, topic: TopicQueue, *, bind: bool) -> None:
-        self.queue = topic.queue
-        self._topic = topic
-        self._bind = bind
-
-    def prepare(self, *, check: bool) -> list[str]:
-        return self._topic.prepare(bind=self._bind, check=check)
-
-    def publish(self, body: bytes, name: str) -> None:
-        self._topic.publish(body, name)
-
     def depth(self) -> Depth:
-        return Depth(*self._topic.counts())
-
-    def take(self, name: str) -> str | None:
-        return self._topic.take(name)
+        return Depth(*self.counts())
 
 
 def run(ctx: HostContext, api: ManagementApi) -> Result:
@@ -73,9 +59,9 @@ def run(ctx: HostContext, api: ManagementApi) -> Result:
 
 
 def _life(ctx: HostContext, api: ManagementApi, wanted: Experiment, storage: Storage, bucket: buckets.Bucket) -> Life:
-    topic = TopicQueue(api, ctx.params["vhost"], wanted.queue, STUDIOML, f"StudioML.{wanted.queue}")
+    channel = Channel(api, ctx.params["vhost"], wanted.queue, STUDIOML, f"StudioML.{wanted.queue}", ctx.params["bind"])
     hidden = (storage.secret_key, storage.access_key, *wanted.secret_env.values())
-    return Life(wanted, bucket, Channel(topic, bind=ctx.params["bind"]), _now, hidden)
+    return Life(wanted, bucket, channel, _now, hidden)
 
 
 def _removed(ctx: HostContext, life: Life, api: ManagementApi) -> Result:

@@ -234,7 +234,7 @@ def _disabled(run: Run, used: str, states: t.Mapping[str, str]) -> str:
     if states.get(used, ACTIVE) == ACTIVE or any("hmacKeys.create" in action for action in run.actions):
         return ""
     return (
-        f"{run.keys.label}: {used}, which {run.keeper.ref} names, is {states[used]}, and whoever uses it is refused. Activate it "
+        f"{run.keys.label}: {used}, which {run.keeper.ref} names, is {states[used]}, and clients that use it are refused. Activate it "
         f"(gcloud storage hmac update {used} --activate), or run with rotate: true for another one"
     )
 

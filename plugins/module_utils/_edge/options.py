@@ -11,6 +11,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ansible.module_utils.basic import env_fallback
@@ -64,3 +65,9 @@ def full_spec(own: Spec) -> Spec:
 def with_defaults(value: type, **types: str) -> Spec:
     """The options, with the defaults of the fields of a dataclass, so that each default is written once."""
     return {name: {"type": kind, "default": getattr(value, name)} for name, kind in types.items()}
+
+
+def fields_of(value: type, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The options that are fields of a dataclass, as its arguments. An option that was left out has the default of the field."""
+    names = {field.name for field in dataclasses.fields(t.cast(t.Any, value))}
+    return {name: given for name, given in params.items() if name in names and given is not None}

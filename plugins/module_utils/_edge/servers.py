@@ -24,7 +24,7 @@ from .._manifests.meta import owner_of
 from .._manifests.pods import PodSettings
 from .._manifests.servers import Server
 from . import groups
-from .options import APPLY, REMOVAL, STATE, WAIT
+from .options import APPLY, REMOVAL, STATE, WAIT, fields_of
 
 if t.TYPE_CHECKING:
     from .failure import Result
@@ -46,8 +46,6 @@ OPTIONS: Spec = {
 """Options of all servers."""
 CLAIMS: Spec = {"storage_class_name": {"type": "str"}, "delete_data": {"type": "bool", "default": False}}
 """Options of servers with claims."""
-PLAIN = ("name", "overrides", *groups.NETWORK)
-"""Options that are fields of Server."""
 
 
 class Life(abc.ABC, t.Generic[S]):
@@ -73,10 +71,9 @@ class Life(abc.ABC, t.Generic[S]):
         """The arguments of a wait: the seconds that are left, and where to report progress."""
         return {"timeout": self._deadline.answer_timeout, "progress": self.ctx.progress}
 
-    def fields(self, namespace: str, *names: str) -> dict[str, t.Any]:
-        """The fields of Server, and those that are called like the options NAMES."""
-        given = {name: self.params[name] for name in (*PLAIN, *names)}
-        return {"namespace": namespace, "pod": PodSettings.from_params(self.params), **given}
+    def fields(self, namespace: str) -> dict[str, t.Any]:
+        """The fields that are called like options, the namespace and the pod."""
+        return {**fields_of(self.kind, self.params), "namespace": namespace, "pod": PodSettings.from_params(self.params)}
 
     @abc.abstractmethod
     def desired(self, namespace: str) -> S:
@@ -153,9 +150,8 @@ class Life(abc.ABC, t.Generic[S]):
 class LifeWithClaims(Life[S]):
     """The life of servers as a StatefulSet whose claims outlive it."""
 
-    def fields(self, namespace: str, *names: str) -> dict[str, t.Any]:
-        storage_class = self.params["storage_class_name"] or None
-        return {**super().fields(namespace, "storage_size", *names), "storage_class_name": storage_class}
+    def fields(self, namespace: str) -> dict[str, t.Any]:
+        return {**super().fields(namespace), "storage_class_name": self.params["storage_class_name"] or None}
 
     def read(self) -> Manifest | None:
         return self.ctx.cluster.get(stateful_set_of(self.desired(self.ctx.namespace)))

@@ -12,17 +12,23 @@ Private to the collection.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from .._core.brief import plural
 from .._kube.nodes import matches
 from .._kube.objects import Manifest, labels_of
-from . import caveats, kueue, messages
+from . import caveats, kueue
 from .groups import Group
-from .nodes import Node, has_ended, node_of, nodes
-from .quotas import Quota, has_scopes, quotas
+from .nodes import Node, has_ended, holds, node_of, nodes
+from .resources import PODS, Amounts, Spec, added, amounts, limits_of, requests_of, shown
 
+_WITHOUT_PREFIX = ("cpu", "memory", "ephemeral-storage")
+"""Resources that a quota may name without ``requests.``."""
+_SHOWN = 5
+"""Kinds of nodes that a sentence names."""
 _ORDER = (
     "whether they fit in whatever order the scheduler places them, without the room of pods that are being deleted, resized or of lower "
     "priority, and of nodes that are not ready"
@@ -77,7 +83,13 @@ class Verdict:
     @property
     def message(self) -> str:
         """The answer in a few sentences."""
-        return messages.message(self.fits, self.reasons, self.not_judged, self.nearest)
+        if self.fits:
+            return "All pods fit at once."
+        if self.fits is None:
+            return f"Whether all pods fit at once is not judged: {'; '.join(self.not_judged)}."
+        told = " ".join(f"{reason}." for reason in self.reasons)
+        sizes = ", or ".join("{name} with {replicas}".format(**row) for row in self.nearest)
+        return f"Not all pods fit at once. {told}" + (f" This fits: {sizes}." if sizes else "")
 
     def result(self) -> dict[str, t.Any]:
         """The verdict as modules return it."""
@@ -153,8 +165,8 @@ class _Room:
         if self.nodes is None:
             return found
         fitting = [(group, self.alone(group) or 0) for group in self.groups]
-        short = [messages.too_few(group, self.nodes, number) for group, number in fitting if number < group.replicas]
-        return [*found, *(short or messages.not_together(self.groups, self.nodes))]
+        short = [_too_few(group, self.nodes, number) for group, number in fitting if number < group.replicas]
+        return [*found, *(short or _not_together(self.groups, self.nodes))]
 
     def alone(self, group: Group) -> int | None:
         """Return how many pods of a group fit at most, without the others and without quotas."""
@@ -188,3 +200,99 @@ class _Room:
     def _sized(self, group: Group, replicas: int) -> _Room:
         groups = [dataclasses.replace(one, replicas=replicas) if one is group else one for one in self.groups]
         return dataclasses.replace(self, groups=groups)
+
+
+# Quotas
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Quota:
+    """A ResourceQuota, with what is left of it by its own status, and what is left at most once that counts only what is there."""
+
+    name: str
+    hard: Amounts
+    left: Amounts
+    most: Amounts
+
+    def lacking(self, groups: Iterable[Group], left: Amounts) -> list[str]:
+        """The resources of which the groups need more than is left."""
+        need: Amounts = {}
+        for group in groups:
+            need = added(need, used_by(group.spec), group.replicas)
+        return [
+            f"ResourceQuota {self.name} leaves {shown(name, max(left[name], 0))} of {shown(name, hard)} {name}, and "
+            f"{shown(name, need[name])} are needed"
+            for name, hard in self.hard.items()
+            if need.get(name, 0) > max(left[name], 0)
+        ]
+
+
+def quotas(items: Iterable[Manifest], leaving: Sequence[Manifest], staying: Sequence[Manifest]) -> list[Quota]:
+    """The quotas without scopes. LEAVING: pods that will have gone; STAYING: those that the quotas count for long."""
+    found = []
+    for item in items:
+        status = item.get("status") or {}
+        hard = amounts(status.get("hard") or (item.get("spec") or {}).get("hard"))
+        left, most = added(hard, amounts(status.get("used")), -1), hard
+        for pod in leaving:
+            left = added(left, used_by(pod["spec"]))
+        for pod in staying:
+            most = added(most, used_by(pod["spec"]), -1)
+        if not has_scopes(item):
+            found.append(Quota(name=item["metadata"]["name"], hard=hard, left=left, most=most))
+    return found
+
+
+def has_scopes(item: Manifest) -> bool:
+    """Whether a ResourceQuota counts only some of the pods."""
+    spec = item.get("spec") or {}
+    return bool(spec.get("scopes") or spec.get("scopeSelector"))
+
+
+def used_by(spec: Spec) -> Amounts:
+    """The amounts that one pod uses of a quota, under every name that a quota may have for them."""
+    requests = requests_of(spec)
+    named = {f"requests.{name}": value for name, value in requests.items()}
+    named |= {f"limits.{name}": value for name, value in limits_of(spec).items()}
+    named |= {name: requests[name] for name in requests if name in _WITHOUT_PREFIX or name.startswith("hugepages-")}
+    return {"pods": 1, "count/pods": 1, **named}
+
+
+# Messages
+
+
+def _too_few(group: Group, nodes: Sequence[Node], fitting: int) -> str:
+    """Say why so few pods of a group fit, by kinds of nodes: those with free capacity first, then the most frequent."""
+    kinds = collections.Counter(_free_on(node, group) for node in nodes)
+    ranked = sorted(kinds.items(), key=lambda row: (not row[0].startswith("with room"), -row[1]))
+    named = [f"{plural(number, 'node')} {text}" for text, number in ranked[:_SHOWN]]
+    if len(ranked) > _SHOWN:
+        named.append(plural(sum(number for _text, number in ranked[_SHOWN:]), "more node"))
+    pods = plural(group.replicas, "more pod" if group.there else "pod")
+    where = ", ".join(named) or "there are no nodes"
+    asked = sorted((name for name, value in group.takes.items() if value and name != PODS), key=lambda name: ("/" not in name, name))
+    requests = ", ".join(f"{shown(name, group.takes[name])} {name}" for name in asked) or "no requests"
+    return f"{fitting} of {pods} of group {group.name} fit, each with {requests}: {where}"
+
+
+def _free_on(node: Node, group: Group) -> str:
+    """Say how many pods of a group a node can take, or why it takes none."""
+    refusal, held = node.refusal(group), holds(node.most, group.takes)
+    if refusal or held:
+        return refusal or f"with room for {held}"
+    lacking = [name for name, value in sorted(group.takes.items()) if node.most.get(name, 0) < value]
+    return "with too little free: " + " and ".join(f"{shown(name, max(node.most.get(name, 0), 0))} {name}" for name in lacking)
+
+
+def _not_together(groups: Sequence[Group], nodes: Sequence[Node]) -> list[str]:
+    """The resources of which all groups together need more than is free on the nodes where any of them may be."""
+    found = []
+    for name in sorted({name for group in groups for name in group.takes}):
+        asking = [group for group in groups if group.replicas and group.takes.get(name)]
+        need = sum(group.replicas * group.takes[name] for group in asking)
+        free = sum(max(node.most.get(name, 0), 0) for node in nodes if not all(map(node.refusal, asking)))
+        if need > free:
+            each = " and ".join(f"{plural(group.replicas, 'pod')} of {group.name}" for group in asking)
+            amounts = f"{shown(name, need)} {name} are needed, and {shown(name, free)} are free"
+            found.append(f"{each} fit one by one, and not together: {amounts}")
+    return found

@@ -25,7 +25,7 @@ _VALUE = re.compile(r"[a-z0-9_-]{1,63}")
 # Some of these names are of lists elsewhere, such as tags of NodeConfig.
 MAPS = frozenset(
     {
-        "cleanupPolicies", "labels", "maintenanceExclusions", "metadata", "resourceLabels", "sysctls", "tags",
+        "cleanupPolicies", "labels", "metadata", "resourceLabels", "sysctls", "tags",
     }
 )  # fmt: skip
 

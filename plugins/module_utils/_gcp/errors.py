@@ -70,8 +70,8 @@ HINTS = {
     "UNAUTHENTICATED": "Renew the credentials and run again; finished steps are not repeated",
     "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove what uses it first",
     "RATE_LIMIT_EXCEEDED": "Too many requests come from this project: run again later",
-    "CONDITION_NOT_MET": "Somebody else changed it at the same time: run again",
-    "ABORTED": "Somebody else changed it at the same time: run again",
+    "CONDITION_NOT_MET": "Another client changed it at the same time: run again",
+    "ABORTED": "Another client changed it at the same time: run again",
 }
 
 
@@ -172,7 +172,7 @@ def hint_of(found: Problem, codes: list[str], service: str, http: int = 0) -> st
         named = next((one["name"] for one in _FORBIDDEN.finditer(found.message) if one["name"]), "")
         named = named or ("constraints/iam.allowedPolicyMemberDomains" if "customer" in found.message else "")
         which = f", {named}," if named else ""
-        return f"A policy of the organization{which} forbids it: whoever manages those policies can allow it, or choose other options"
+        return f"A policy of the organization{which} forbids it: the administrator of those policies can allow it, or choose other options"
     told = next((HINTS[code] for code in codes if code in HINTS), "")
     if told or not (http == 403 or "PERMISSION_DENIED" in codes):
         return told

@@ -13,7 +13,7 @@ import dataclasses
 import ipaddress
 import typing as t
 
-from .._cloud.plan import Body, without_none
+from .._cloud.plan import Body
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import split_mark
@@ -28,73 +28,48 @@ Rules = t.Sequence[dict[str, t.Any]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GcpFirewall(Described):
-    """A rule. Its lists are spelled out, so that whatever is more open than asked for is a difference."""
+    """A rule for incoming traffic. Its lists are spelled out, so that whatever is more open than asked for is a difference."""
 
     NOUN = "firewall"
     SERVICE, COLLECTION = "compute", "firewalls"
-    CHANGES = (
-        Change(
-            (
-                "description", "priority", "allowed", "denied", "sourceRanges", "sourceTags", "destinationRanges", "targetTags",
-                "targetServiceAccounts", "disabled", "logConfig",
-            ),
-            also=("name",),
-        ),
-    )  # fmt: skip
+    CHANGES = (Change(("description", "priority", "allowed", "sourceRanges", "targetTags", "disabled"), also=("name",)),)
 
     network: str
-    direction: str = "INGRESS"
     priority: int = 1000
     allowed: Rules | None = None
-    denied: Rules | None = None
     source_ranges: t.Sequence[str] | None = None
-    source_tags: t.Sequence[str] | None = None
-    destination_ranges: t.Sequence[str] | None = None
     target_tags: t.Sequence[str] | None = None
-    target_service_accounts: t.Sequence[str] | None = None
     disabled: bool = False
-    log_config: dict[str, t.Any] | None = None
 
     def validate(self) -> None:
-        refuse_tags(self.label, [*(self.source_tags or ()), *(self.target_tags or ())])
-        if bool(self.allowed) == bool(self.denied):
-            raise InvalidInput(f"{self.label} needs either allowed or denied, with at least one protocol")
-        if self.direction == "INGRESS" and self.allowed and not (self.source_ranges or self.source_tags):
+        refuse_tags(self.label, self.target_tags or ())
+        if not self.allowed:
+            raise InvalidInput(f"{self.label} needs allowed, with at least one protocol")
+        if not self.source_ranges:
             raise InvalidInput(
-                f"{self.label} has neither source_ranges nor source_tags, which for Google means everybody",
-                hint="Name the ranges that are to be admitted, in CIDR notation; 0.0.0.0/0 admits everybody",
+                f"{self.label} has no source_ranges, which for Google means every address",
+                hint="Name the ranges that are to be admitted, in CIDR notation; 0.0.0.0/0 admits every address",
             )
-        tags, accounts = self.source_tags or self.target_tags, self.target_service_accounts
-        if tags and accounts:
-            raise InvalidInput(f"{self.label}: Google does not take tags and target_service_accounts in one rule")
 
     def body(self) -> Body:
         return {
             "name": self.name,
             "network": network_link(self.project, self.network),
-            "direction": self.direction,
+            "direction": "INGRESS",
             "priority": self.priority,
             "allowed": _rules(self.allowed),
-            "denied": _rules(self.denied),
             "sourceRanges": ranges_of("source_ranges", self.source_ranges),
-            "sourceTags": self.source_tags,
-            "destinationRanges": ranges_of("destination_ranges", self.destination_ranges),
             "targetTags": self.target_tags,
-            "targetServiceAccounts": self.target_service_accounts,
             "disabled": self.disabled,
-            "logConfig": self.log_config and without_none(self.log_config),
         }
 
     def seen(self, live: Body) -> Body:
-        action = "allowed" if self.allowed else "denied"
-        if not live.get(action):
+        if not live.get("allowed"):
             raise InvalidInput(
-                f"{self.label} exists and is not {action}; Google cannot change what a rule does to traffic",
+                f"{self.label} exists and is not allowed; Google cannot change what a rule does to traffic",
                 hint=self.FIXED_HINT,
             )
-        shown = {key: _merged(live[key]) for key in ("allowed", "denied") if live.get(key)}
-        spelled = {key: [_spelled(row) for row in live.get(key) or ()] for key in ("sourceRanges", "destinationRanges")}
-        return {**live, **shown, **spelled}
+        return {**live, "allowed": _merged(live["allowed"]), "sourceRanges": [_spelled(row) for row in live.get("sourceRanges") or ()]}
 
 
 def read_rules(api: Api, project: str, network: str, owner: str | None) -> list[Body]:

@@ -12,25 +12,12 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._cloud.plan import Body, Plan, deletion_plan, without_none
-from .._core.errors import InvalidInput
-from .links import camelled, link, network_link
+from .._cloud.plan import Body, Plan, camelled, deletion_plan, without_none
+from .links import network_link
 from .plan import Step
 from .resource import Change, Described
 
-FIELDS = (
-    "nat_ip_allocate_option", "source_subnetwork_ip_ranges_to_nat", "min_ports_per_vm", "max_ports_per_vm",
-    "enable_dynamic_port_allocation", "enable_endpoint_independent_mapping",
-)  # fmt: skip
-DEFAULTS = {
-    "nat_ip_allocate_option": "AUTO_ONLY",
-    "source_subnetwork_ip_ranges_to_nat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
-}
-# What belongs to the other choice must go when the choice changes.
-ONLY_WITH = {
-    "natIps": ("natIpAllocateOption", "MANUAL_ONLY"),
-    "subnetworks": ("sourceSubnetworkIpRangesToNat", "LIST_OF_SUBNETWORKS"),
-}
+FIELDS = ("enable_dynamic_port_allocation", "enable_endpoint_independent_mapping")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,15 +38,6 @@ class GcpRouterNat(Described):
     def nat_name(self) -> str:
         return str((self.nat or {}).get("name") or self.name)
 
-    def validate(self) -> None:
-        nat = self.nat or {}
-        for option, choice, value in (
-            ("nat_ips", "nat_ip_allocate_option", "MANUAL_ONLY"),
-            ("subnetworks", "source_subnetwork_ip_ranges_to_nat", "LIST_OF_SUBNETWORKS"),
-        ):
-            if bool(nat.get(option)) != (nat.get(choice) == value):
-                raise InvalidInput(f"{self.label}: nat.{option} is needed with {choice} {value}, and only then")
-
     def body(self) -> Body:
         return {
             "name": self.name,
@@ -68,17 +46,13 @@ class GcpRouterNat(Described):
         }
 
     def _nat(self) -> Body:
-        nat = {**DEFAULTS, **without_none(self.nat or {})}
-        ips, subnetworks = nat.get("nat_ips"), nat.get("subnetworks")
-        return without_none({
+        """The NAT for all subnetworks, with addresses that Google chooses."""
+        return {
             "name": self.nat_name,
-            **camelled(nat, FIELDS),
-            "logConfig": nat.get("log_config") and without_none(nat["log_config"]),
-            "natIps": [link(self.parent, "addresses", one) for one in ips] if ips else None,
-            "subnetworks": [
-                {**camelled(row, row), "name": link(self.parent, "subnetworks", row["name"])} for row in subnetworks or ()
-            ] or None,
-        })  # fmt: skip
+            "natIpAllocateOption": "AUTO_ONLY",
+            "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+            **camelled(without_none(self.nat or {}), FIELDS),
+        }
 
     def seen(self, live: Body) -> Body:
         return {**live, "nat": self._ours(live)}
@@ -101,9 +75,6 @@ class GcpRouterNat(Described):
         if "nat" not in fields:
             return step
         nat = {**(self._ours(live) or {}), **fields["nat"]}
-        for key, (choice, value) in ONLY_WITH.items():
-            if nat.get(choice) != value:
-                nat.pop(key, None)
         rest = {key: value for key, value in step.request.items() if key != "nat"}
         return dataclasses.replace(step, request={**rest, "nats": [*self._others(live), nat]})
 

@@ -15,10 +15,10 @@ import re
 import typing as t
 
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body
+from .._cloud.plan import Body, camelled
 from .._core.errors import InvalidInput, MusterError
 from .errors import Refused
-from .links import camelled, network_link, range_of
+from .links import network_link, range_of
 from .plan import Step
 from .resource import Change, Described
 
@@ -33,7 +33,7 @@ class GcpSubnetwork(Described):
     SERVICE, COLLECTION = "compute", "subnetworks"
     PARENT = "projects/{project}/regions/{region}"
     CHANGES = (
-        Change(("secondaryIpRanges", "logConfig"), also=("fingerprint",)),
+        Change(("secondaryIpRanges",), also=("fingerprint",)),
         Change(("ipCidrRange",), "expandIpCidrRange", "POST", "/expandIpCidrRange"),
         Change(("privateIpGoogleAccess",), "setPrivateIpGoogleAccess", "POST", "/setPrivateIpGoogleAccess"),
     )
@@ -45,7 +45,6 @@ class GcpSubnetwork(Described):
     ip_cidr_range: str | None = None
     secondary_ip_ranges: t.Sequence[dict[str, str]] | None = None
     private_ip_google_access: bool = True
-    log_config: dict[str, t.Any] | None = None
 
     def validate(self) -> None:
         names = [row["range_name"] for row in self.secondary_ip_ranges or ()]
@@ -60,8 +59,7 @@ class GcpSubnetwork(Described):
             "ipCidrRange": self.ip_cidr_range and range_of("ip_cidr_range", self.ip_cidr_range),
             "secondaryIpRanges": self._ranges(),
             "privateIpGoogleAccess": self.private_ip_google_access,
-            "logConfig": self.log_config and camelled(self.log_config, self.log_config),
-        }  # fmt: skip
+        }
 
     def _ranges(self) -> list[Body] | None:
         if self.secondary_ip_ranges is None:

@@ -129,7 +129,7 @@ class GcsBucket(Labelled):
             return refused.with_hint(f"Something was put into it a moment ago{more}")
         if refused.http == 409:
             return refused.with_hint(
-                "Choose another name. It belongs to somebody else, or to a bucket of another project that was deleted and can be restored"
+                "Choose another name. It belongs to another project, or to a bucket of another project that was deleted and can be restored"
             )
         if {"RETENTION_POLICY_NOT_MET", "OBJECT_UNDER_ACTIVE_HOLD"} & refused.codes or "retention" in refused.said:
             return refused.with_hint("Run again when the retention has run out; holds and retention are never bypassed")

@@ -59,7 +59,7 @@ def refuse_public_networks(label: str, asked: Body | None, live: Body | None) ->
     public = [row["cidrBlock"] for row in rows if not _reserved(row["cidrBlock"])]
     if public:
         raise InvalidInput(
-            f"{label}: its control plane has no public address, and nobody reaches it from {', '.join(public)}",
+            f"{label}: its control plane has no public address, and no client reaches it from {', '.join(public)}",
             hint=f"Give {_OPTION} ranges of networks that are connected with the cluster's, such as 10.0.0.0/8, or []; "
             "private_endpoint: false opens it to the internet",
         )

@@ -12,23 +12,12 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._cloud.plan import Body, Plan, State, without_none
+from .._cloud.plan import Body, Plan, State, camel, camelled, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import MARK, merged
-from .gke import (
-    CLUSTERS,
-    cidr_block,
-    gke_state,
-    pool_owner,
-    reached,
-    refuse_leaving_behind,
-    refuse_skipping,
-    version_key,
-    why_so,
-)
+from .gke import CLUSTERS, cidr_block, gke_state, pool_owner, reached, refuse_leaving_behind, refuse_skipping, version_key, why_so
 from .gke_access import endpoints, merged_networks, refuse_public_networks
-from .links import camel, camelled
 from .plan import Step
 from .resource import Change, Rest
 
@@ -185,25 +174,16 @@ class GkeCluster(Rest):
         channel = {"channel": (live.get("releaseChannel") or {}).get("channel") or "UNSPECIFIED"}
         gateways = {"channel": (networks.get("gatewayApiConfig") or {}).get("channel") or _CHANNELS[False]}
         version = self.version if done else version
+        policy = live.get("maintenancePolicy") or {}
+        window = policy.get("window") or {}
         return {
             **live,
             **named,
-            "maintenancePolicy": self._policy(live.get("maintenancePolicy") or {}),
+            "maintenancePolicy": {**policy, "window": {**window, _ANY_TIME: not _WINDOWS & window.keys()}},
             "releaseChannel": channel,
             "gatewayApiConfig": gateways,
             "currentMasterVersion": version,
         }
-
-    def _policy(self, live: Body) -> Body:
-        """The live policy, with a field for having no window, and without the end that GKE sets for exclusions that last until the end of
-        a version's support."""
-        window = live.get("window") or {}
-        asked = (self.maintenance_window or {}).get("exclusions") or {}
-        rows = {
-            name: {key: value for key, value in row.items() if key != "endTime" or _has_end(row, asked.get(name))}
-            for name, row in (window.get("maintenanceExclusions") or {}).items()
-        }
-        return {**live, "window": {**window, "maintenanceExclusions": rows, _ANY_TIME: not _WINDOWS & window.keys()}}
 
     def validate(self) -> None:
         if self.version is not None:
@@ -329,7 +309,7 @@ def _components(names: list[str] | None) -> Body | None:
 
 
 def _window(asked: Body) -> Body:
-    """A window every day, or one that recurs, or none; and times at which nothing is done."""
+    """A window every day, or one that recurs, or none."""
     window: Body = {}
     if asked.get("daily_start_time"):
         window["dailyMaintenanceWindow"] = {"startTime": asked["daily_start_time"]}
@@ -338,20 +318,4 @@ def _window(asked: Body) -> Body:
         window["recurringWindow"] = {"window": times, "recurrence": asked["recurrence"]}
     else:
         window[_ANY_TIME] = True
-    if asked.get("exclusions") is not None:
-        window["maintenanceExclusions"] = {name: _exclusion(row) for name, row in asked["exclusions"].items()}
     return window
-
-
-def _has_end(row: Body, asked: Body | None) -> bool:
-    """Whether the end of an exclusion is the user's (MaintenanceExclusionOptions.endTimeBehavior)."""
-    return not (row.get("maintenanceExclusionOptions") or {}).get("endTimeBehavior") or "endTime" in (asked or {})
-
-
-def _exclusion(row: Body) -> Body:
-    """An exclusion without the scope that is GKE's default, which GKE does not show (flattenMaintenancePolicy of
-    terraform-provider-google)."""
-    options = row.get("maintenanceExclusionOptions") or {}
-    if options.get("scope") != "NO_UPGRADES":
-        return row
-    return {**row, "maintenanceExclusionOptions": {key: value for key, value in options.items() if key != "scope"}}

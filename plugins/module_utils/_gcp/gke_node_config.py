@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
-from .._cloud.plan import Body
+from .._cloud.plan import Body, camelled
 from .compare import is_map
 from .labels import texts
-from .links import camelled
 
 _PLAIN = (
     "machine_type", "disk_size_gb", "disk_type", "image_type", "labels", "taints", "tags", "metadata", "resource_labels", "spot",

@@ -162,7 +162,7 @@ class IamMember:
         """The warnings about the policy: members whose account was deleted."""
         return [
             f"{self.place.label} still has {one} as {self.role}: an account of that name was deleted, and this member of the policy "
-            f"gives nobody anything. state: absent removes it"
+            f"grants nothing. state: absent removes it"
             for one in self._members(policy)
             if DELETED.match(one) and self._is_ours(one) and one != self.member
         ]

@@ -10,20 +10,9 @@ Private to the collection.
 from __future__ import annotations
 
 import ipaddress
-import re
 import typing as t
 
 from .._core.errors import InvalidInput
-
-
-def camel(option: str) -> str:
-    """The API's name of an option that has the same words."""
-    return re.sub(r"_(\w)", lambda found: found[1].upper(), option)
-
-
-def camelled(options: t.Mapping[str, t.Any], names: t.Iterable[str]) -> dict[str, t.Any]:
-    """Return the options that are given, by their names in the API."""
-    return {camel(name): options[name] for name in names if options.get(name) is not None}
 
 
 def link(place: str, collection: str, name: str) -> str:

@@ -143,7 +143,7 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
     every = _manager_conflicts(payload)
     conflicts = [found for found in every if found[1] not in BOOKKEEPING] or every
     if not conflicts:
-        return Conflict(f"Cannot {verb} {what}: {message}.", ref=ref, hint="Somebody else changes it at the same time; run again.")
+        return Conflict(f"Cannot {verb} {what}: {message}.", ref=ref, hint="Another client changes it at the same time; run again.")
     by_manager: dict[str, list[str]] = {}
     for manager, field in conflicts:
         by_manager.setdefault(manager, []).append(field)

@@ -228,13 +228,13 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
             return _kept(found)
     except _Unusable as exc:
         raise Failed(
-            f"{place.describe(name)} holds no authority that can be used: {exc}. Another one would lock out everybody who trusts this one.",
+            f"{place.describe(name)} holds no authority that can be used: {exc}. Another one would lock out clients that trust this one.",
             hint=_restore_hint(place, [name, *leaves]),
         ) from None
     if signed:
         raise Failed(
             f"{place.describe(name)} does not exist, but certificates that it signed do: {place.describe(*signed)}. "
-            "Another authority would lock out everybody who trusts the lost one.",
+            "Another authority would lock out all clients that trust the lost one.",
             hint=_restore_hint(place, signed),
         )
     return _self_signed(ec_key(place.fresh), _named(subject))

@@ -54,41 +54,28 @@ class Credentials(t.Protocol):
         """Replace refused credentials. False if there are no newer ones."""
 
 
-class Anonymous:
-    """No credentials (the kubeconfig may have a client certificate)."""
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+    """Credentials that stay as they are: a header, or nothing (the kubeconfig may have a client certificate)."""
+
+    authorization: Sensitive | None = None
 
     def auth(self) -> RequestAuth:
-        return RequestAuth()
+        return RequestAuth(self.authorization)
 
     def refresh(self, _refused: RequestAuth, /) -> bool:
         return False
 
 
-class Token:
+def token_of(token: Sensitive, source: str) -> Fixed:
     """A bearer token from the kubeconfig or the options. ``source`` is for messages."""
-
-    def __init__(self, token: Sensitive, source: str) -> None:
-        self._auth = RequestAuth(bearer(token.reveal(), source))
-
-    def auth(self) -> RequestAuth:
-        return self._auth
-
-    def refresh(self, _refused: RequestAuth, /) -> bool:
-        return False
+    return Fixed(bearer(token.reveal(), source))
 
 
-class Basic:
+def basic(username: str, password: Sensitive | None) -> Fixed:
     """User and password, for proxies in front of an API server."""
-
-    def __init__(self, username: str, password: Sensitive | None) -> None:
-        pair = f"{username}:{password.reveal() if password else ''}".encode("utf-8", "surrogateescape")
-        self._auth = RequestAuth(Sensitive("Basic " + base64.b64encode(pair).decode()))
-
-    def auth(self) -> RequestAuth:
-        return self._auth
-
-    def refresh(self, _refused: RequestAuth, /) -> bool:
-        return False
+    pair = f"{username}:{password.reveal() if password else ''}".encode("utf-8", "surrogateescape")
+    return Fixed(Sensitive("Basic " + base64.b64encode(pair).decode()))
 
 
 class TokenFile:

@@ -43,7 +43,7 @@ from .removal import Deletion, by_ref, shared_namespaces
 from .report import Change, Report
 from .served import Promised
 from .wait import Predicates, wait_until
-from .write import Writer
+from .write import Outcome, Writer
 
 _ESTABLISHED_TIMEOUT = 60.0
 _PRUNE_TIMEOUT = 60.0
@@ -75,18 +75,23 @@ def apply_objects(
     """Apply these objects and, with prune, delete all others of this owner. It is safe to run again at any point.
 
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
-    taken from their managers. ``namespaces``: where prune deletes, as in _Run. ``made_of``: of desired objects that were made of what was
+    taken from their managers. ``namespaces``: where prune deletes, beside
+    the namespaces of the objects and of the owner; None: everywhere. ``made_of``: of desired objects that were made of what was
     read, the version (None: there was none); where another run has written since, Overtaken with what was done before (see made_once.py).
     They are written one after the other, in the given order and before the rest of their wave. ``promised``: what check mode counts as
     there, to which it adds what the objects here bring. The report has the objects as they are at the end.
     """
-    options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised,
-                           made_of or {})  # fmt: skip
-    writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
-    run = _Run(cluster, options, writer, prune, delete_data, on_progress, clock, namespaces)
+    options = ApplyOptions(
+        owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised, made_of or {},
+        recreate=recreate, prune=prune, delete_data=delete_data, namespaces=namespaces, on_progress=on_progress, clock=clock,
+    )  # fmt: skip
+    run = _Run(cluster, options)
     steps = make_plan(cluster, objects := list(objects), options)
     if prune and not steps:
-        raise _no_objects(owner)
+        raise InvalidInput(
+            f"prune with no objects at all would delete everything of {owner_text(owner)}.",
+            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
+        )
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
@@ -94,49 +99,27 @@ def apply_objects(
     else:
         report = run.carry_out(steps, None)
     if wait and not check:
-        _wait_ready(run, steps, report, wait_timeout, predicates)
+        run.wait_ready(steps, report, wait_timeout, predicates)
     report.warnings += cluster.warnings()
     return report
 
 
-def _api_version(service: Manifest) -> str:
-    """The API version that an APIService registers."""
-    return f"{service['spec'].get('group', '')}/{service['spec'].get('version', '')}"
-
-
-def _no_objects(owner: str) -> InvalidInput:
-    return InvalidInput(
-        f"prune with no objects at all would delete everything of {owner_text(owner)}.",
-        hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """The state that all steps of one call share.
-
-    ``namespaces``: where prune deletes, beside the namespaces of the objects and of the owner; None: everywhere.
-    """
+    """One call: the steps of its plan are rehearsed, written and pruned on this cluster with these options."""
 
     cluster: Cluster
     options: ApplyOptions
-    writer: Writer
-    prune: bool
-    delete_data: bool
-    on_progress: OnProgress | None
-    clock: Clock
-    namespaces: t.Collection[str] | None
+
+    @property
+    def writer(self) -> Writer:
+        """The writer of steps."""
+        return Writer(self.cluster, self.options)
 
     def lease(self, timeout: float) -> Lease:
         """The Lease that lets one run of this owner at a time prune or recreate. TIMEOUT: seconds to wait for another run."""
-        return Lease(
-            self.cluster,
-            self.options.owner,
-            self.options.namespace,
-            timeout=timeout,
-            on_progress=self.on_progress,
-            clock=self.clock,
-        )
+        options = self.options
+        return Lease(self.cluster, options.owner, options.namespace, timeout=timeout, on_progress=options.on_progress, clock=options.clock)
 
     @contextlib.contextmanager
     def alone(self, refs: list[Ref], timeout: float) -> t.Iterator[tuple[_Run, Lease]]:
@@ -144,9 +127,8 @@ class _Run:
         false, so that is deleted. TIMEOUT: seconds to wait for another run.
         """
         with self.lease(timeout) as lease:
-            writer = dataclasses.replace(self.writer, cluster=lease.cluster)
             try:
-                yield dataclasses.replace(self, cluster=lease.cluster, writer=writer), lease
+                yield dataclasses.replace(self, cluster=lease.cluster), lease
             except MusterError:
                 if lease.lost:
                     with contextlib.suppress(MusterError):
@@ -155,86 +137,168 @@ class _Run:
 
     def carry_out(self, steps: list[PlannedObject], lease: Lease | None) -> Report:
         """Rehearse, write, prune. With a Lease no other run of the owner prunes meanwhile."""
+        options = self.options
         report, refs = Report(warnings=lease.warnings if lease else []), [step.ref for step in steps]
-        recorded = self.prune and has_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
-        _rehearse(self.writer, steps, self.options)
-        joins = not self.options.check and any(map(self._is_new_for_owner, steps))
+        recorded = options.prune and has_prune_record(self.cluster, options.owner, refs, options.namespace)
+        self._rehearse(steps)
+        # Whether the owner gets an object that it does not have yet.
+        joins = not options.check and any(
+            step.ours and step.verdict != "unchanged" and (step.live is None or owner_on(step.live) != options.owner) for step in steps
+        )
         if joins and not recorded:
-            self._delete_prune_record(refs)
-        _write(self.writer, steps, report, self.options, self.on_progress, self.clock)
-        if self.prune and not recorded:
+            delete_prune_record(self.cluster, options.owner, refs, options.namespace)
+        self._write(steps, report)
+        if options.prune and not recorded:
             self._prune(steps, report, lease)
         elif joins and not lease:
             report.warnings += self._delete_late_prune_record(refs)
         return report
 
-    def _reached(self, refs: list[Ref]) -> frozenset[str] | None:
-        """The namespaces in which prune deletes."""
-        if self.namespaces is None:
-            return None
-        of_objects = [ref.name if ref.group_kind == NAMESPACE else ref.namespace for ref in refs]
-        return frozenset(filter(None, [*self.namespaces, *of_objects, name_and_home(self.options.owner)[1]]))
+    def _rehearse(self, steps: list[PlannedObject]) -> None:
+        """Rehearse all writes as dry runs, so that invalid fields, conflicts and quotas are refused before anything is changed.
 
-    def _deletion(self, refs: list[Ref], *, check: bool) -> Deletion:
-        ownership = Ownership(self.options.owner, namespaces=self._reached(refs))
-        return Deletion(self.cluster, ownership, check, "delete_data", self.delete_data, self.options.parallel, clock=self.clock)
+        Impossible for objects whose namespace or kind this run creates, and unnecessary for a single write.
+        """
+        writes = [step for step in steps if step.verdict != "unchanged"]
+        if self.options.check or len(writes) < 2:
+            return
+        first, writer = min(wave_of(step.ref.group_kind) for step in writes), self.writer
+        failures = run_all(
+            lambda step: writer.rehearse(step, later=wave_of(step.ref.group_kind) > first),
+            [step for step in writes if not step.deferred],
+            parallel=self.options.parallel,
+        )[1]
+        raise_overtaken(failures)
+        raise_all(failures)
 
-    def _delete_prune_record(self, refs: list[Ref]) -> None:
-        delete_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
+    def _write(self, steps: list[PlannedObject], report: Report) -> None:
+        """Write wave after wave, up to one that fails. In check mode no wave is left out, so that all problems are reported together."""
+        by_ref, writer, check = {step.ref: step for step in steps}, self.writer, self.options.check
+        refused: list[MusterError] = []
+        progress = Progress(self.options.on_progress, self.options.clock)
+        outcomes: dict[Ref, Change] = {}
+
+        def carry_out(step: PlannedObject) -> Outcome:
+            outcome = writer.carry_out(step)
+            outcomes[step.ref] = outcome[0]
+            progress.report(f"{len(outcomes)} of {len(steps)} objects applied")
+            return outcome
+
+        for wave in waves(by_ref):
+            writes = [by_ref[ref] for ref in wave if by_ref[ref].verdict != "unchanged"]
+            # What belongs together is written in order, up to one that fails, so that a later run can complete it.
+            results: list[Outcome] = []
+            failures: list[MusterError] = []
+            for step in (step for step in writes if step.pinned):
+                try:
+                    results.append(carry_out(step))
+                except MusterError as exc:
+                    failures.append(exc)
+                    break
+            if check or not failures:
+                done, failed = run_all(carry_out, [step for step in writes if not step.pinned], parallel=self.options.parallel)
+                results, failures = [*results, *done], [*failures, *failed]
+            # Unchanged objects need no request, and so no thread.
+            results += [carry_out(by_ref[ref]) for ref in wave if by_ref[ref].verdict == "unchanged"]
+            report.objects.update({change.ref: found for change, found in results if found is not None})
+            report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
+            raise_overtaken(failures, report)
+            refused += reasons.with_webhook_hints(self.cluster, failures)
+            if not check:
+                raise_all(refused, report.result(diff=False))
+                self._wait_for_definitions(results)
+        raise_all(refused)
+
+    def _wait_for_definitions(self, results: t.Sequence[Outcome]) -> None:
+        """Definitions take a moment to be served, and a later wave may have objects of their kinds."""
+        known: dict[Ref, Manifest | None] = {
+            change.ref: found for change, found in results if change.ref.group_kind == DEFINITION and change.changed and found
+        }
+        if not known:
+            return
+        timeout, clock = _ESTABLISHED_TIMEOUT, self.options.clock
+        wait_until(self.cluster, list(known), timeout=timeout, known=known, goal="established", clock=clock)
+        for definition in known.values():
+            spec = (definition or {}).get("spec") or {}
+            for version in spec.get("versions") or []:
+                self.cluster.resource(f"{spec['group']}/{version['name']}", spec["names"]["kind"], refresh=True)
 
     def _delete_late_prune_record(self, refs: list[Ref]) -> t.Iterator[str]:
         """Delete the record of another run whose prune searched before our objects were created."""
-        if holder(self.cluster, self.options.owner, self.options.namespace):
-            try:
-                with self.lease(_PRUNE_TIMEOUT):
-                    self._delete_prune_record(refs)
-            except Conflict as exc:
-                yield f"{exc.message} It may overlook what this run made: run prune again when both are over."
-        else:
-            self._delete_prune_record(refs)
+        owner, namespace = self.options.owner, self.options.namespace
+        try:
+            with self.lease(_PRUNE_TIMEOUT) if holder(self.cluster, owner, namespace) else contextlib.nullcontext():
+                delete_prune_record(self.cluster, owner, refs, namespace)
+        except Conflict as exc:
+            yield f"{exc.message} It may overlook what this run made: run prune again when both are over."
 
-    def _is_new_for_owner(self, step: PlannedObject) -> bool:
-        """Whether the owner gets an object that it does not have yet."""
-        if step.verdict == "unchanged" or not step.ours:
-            return False
-        return step.live is None or owner_on(step.live) != self.options.owner
+    def _prune(self, steps: list[PlannedObject], report: Report, lease: Lease | None) -> None:
+        """Delete objects that have our label and are no longer desired, last wave first; record it if nothing is left over."""
+        options, refs = self.options, [step.ref for step in steps]
+        uids = {
+            item["metadata"]["uid"]
+            for item in (*(step.live for step in steps if step.live), *report.objects.values())
+            if item["metadata"].get("uid")
+        }
+        found, warnings = self._leftovers(steps)
+        shared = {ref: item for ref, item in shared_namespaces(self.cluster, options.owner).items() if ref not in refs}
+        check = options.check or lease is None
+        ownership = Ownership(options.owner, namespaces=self._reached(refs))
+        deletion = Deletion(self.cluster, ownership, check, "delete_data", options.delete_data, options.parallel, clock=options.clock)
+        pruned = deletion.remove(found, uids).merge(deletion.release(shared))
+        if lease is None and pruned.changed and not options.check:
+            with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far
+                report.warnings += taken.warnings
+                alone._write(_fenced(steps, taken), report)
+                return alone._prune(steps, report, taken)
+        report.merge(pruned)
+        report.warnings += warnings
+        # A run without changes writes nothing, not even this. Nor does a run beside which another one may be active.
+        if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
+            write_prune_record(self.cluster, options.owner, refs, options.namespace)
+            lease.check()  # the record is false if another run was at work while it was written
+        return None
+
+    def _reached(self, refs: list[Ref]) -> frozenset[str] | None:
+        """The namespaces in which prune deletes."""
+        if self.options.namespaces is None:
+            return None
+        of_objects = [ref.name if ref.group_kind == NAMESPACE else ref.namespace for ref in refs]
+        return frozenset(filter(None, [*self.options.namespaces, *of_objects, name_and_home(self.options.owner)[1]]))
 
     def _leftovers(self, steps: list[PlannedObject]) -> tuple[dict[Ref, Manifest], list[str]]:
         """Objects that have our label and are not among the steps."""
         desired = {step.ref.identity for step in steps}
         namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.options.namespace}
+        services = [step.desired["spec"] for step in steps if step.ref.group_kind == API_SERVICE and not step.live]
         found, warnings, _others = owned_objects(
             self.cluster,
             self.options.owner,
             namespaces=namespaces,
-            new={_api_version(step.desired) for step in steps if step.ref.group_kind == API_SERVICE and not step.live},
+            new={f"{spec.get('group', '')}/{spec.get('version', '')}" for spec in services},
             parallel=self.options.parallel,
-            clock=self.clock,
+            clock=self.options.clock,
         )
         left = {
             ref: item for ref, item in by_ref(found).items() if ref.identity not in desired and LABEL_PRUNE_RECORD not in labels_of(item)
         }
         return left, warnings
 
-    def _prune(self, steps: list[PlannedObject], report: Report, lease: Lease | None) -> None:
-        """Delete objects that have our label and are no longer desired, last wave first; record it if nothing is left over."""
-        refs, uids = [step.ref for step in steps], _uids(steps) | _uids_of(report.objects.values())
-        found, warnings = self._leftovers(steps)
-        shared = {ref: item for ref, item in shared_namespaces(self.cluster, self.options.owner).items() if ref not in refs}
-        deletion = self._deletion(refs, check=self.options.check or lease is None)
-        pruned = deletion.remove(found, uids).merge(deletion.release(shared))
-        if lease is None and pruned.changed and not self.options.check:
-            with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far
-                report.warnings += taken.warnings
-                _write(alone.writer, _fenced(steps, taken), report, self.options, self.on_progress, self.clock)
-                return alone._prune(steps, report, taken)
-        report.merge(pruned)
-        report.warnings += warnings
-        # A run without changes writes nothing, not even this. Nor does a run beside which another one may be active.
-        if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
-            write_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
-            lease.check()  # the record is false if another run was at work while it was written
-        return None
+    def wait_ready(self, steps: list[PlannedObject], report: Report, timeout: float, predicates: Predicates | None) -> None:
+        """Wait; an error also contains what was applied before."""
+        refs, options = [step.ref for step in steps], self.options
+        # An object that is not ours lacks our label, so a list by that label would miss it.
+        selector = options.selector if all(step.ours for step in steps) else None
+        known = {ref: found for ref in refs if (found := report.objects.get(ref))}
+        try:
+            seen = wait_until(
+                self.cluster, refs, timeout=timeout, predicates=predicates, known=known, label_selector=selector,
+                on_progress=options.on_progress, clock=options.clock,
+            )  # fmt: skip
+        except MusterError as exc:
+            exc.details = {**report.result(diff=False), **exc.details}
+            raise
+        report.objects.update({ref: found for ref, found in seen.items() if found})
 
 
 def _fenced(steps: list[PlannedObject], lease: Lease) -> list[PlannedObject]:
@@ -251,112 +315,3 @@ def _fenced(steps: list[PlannedObject], lease: Lease) -> list[PlannedObject]:
         else step
         for step in steps
     ]  # fmt: skip
-
-
-def _uids(steps: list[PlannedObject]) -> set[str]:
-    return _uids_of(step.live for step in steps if step.live)
-
-
-def _uids_of(objects: t.Iterable[Manifest]) -> set[str]:
-    return {item["metadata"]["uid"] for item in objects if item["metadata"].get("uid")}
-
-
-def _wait_ready(run: _Run, steps: list[PlannedObject], report: Report, timeout: float, predicates: Predicates | None) -> None:
-    """Wait; an error also contains what was applied before."""
-    refs = [step.ref for step in steps]
-    # An object that is not ours lacks our label, so a list by that label would miss it.
-    selector = run.options.selector if all(step.ours for step in steps) else None
-    known = {ref: found for ref in refs if (found := report.objects.get(ref))}
-    try:
-        seen = wait_until(
-            run.cluster, refs, timeout=timeout, predicates=predicates, known=known, label_selector=selector,
-            on_progress=run.on_progress, clock=run.clock,
-        )  # fmt: skip
-    except MusterError as exc:
-        exc.details = {**report.result(diff=False), **exc.details}
-        raise
-    report.objects.update({ref: found for ref, found in seen.items() if found})
-
-
-def _write(
-    writer: Writer,
-    steps: list[PlannedObject],
-    report: Report,
-    options: ApplyOptions,
-    on_progress: OnProgress | None,
-    clock: Clock,
-) -> None:
-    """Write wave after wave, up to one that fails. In check mode no wave is left out, so that all problems are reported together."""
-    by_ref = {step.ref: step for step in steps}
-    refused: list[MusterError] = []
-    progress, total = Progress(on_progress, clock), len(steps)
-    outcomes: dict[Ref, Change] = {}
-
-    def carry_out(step: PlannedObject) -> tuple[Change, Manifest | None]:
-        outcome = writer.carry_out(step)
-        outcomes[step.ref] = outcome[0]
-        progress.report(f"{len(outcomes)} of {total} objects applied")
-        return outcome
-
-    for wave in waves(by_ref):
-        # Unchanged objects need no request, and so no thread.
-        todo = sorted((by_ref[ref] for ref in wave), key=lambda step: step.verdict == "unchanged")
-        writes = [step for step in todo if step.verdict != "unchanged"]
-        made, failures = _until_one_fails(carry_out, [step for step in writes if step.pinned])
-        rest = [] if failures and not writer.check else [step for step in writes if not step.pinned]
-        results, more = run_all(carry_out, rest, parallel=options.parallel)
-        results, failures = [*made, *results], [*failures, *more]
-        results += [carry_out(step) for step in todo[len(writes) :]]
-        report.objects.update({change.ref: found for change, found in results if found is not None})
-        report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
-        raise_overtaken(failures, report)
-        refused += reasons.with_webhook_hints(writer.cluster, failures)
-        if not writer.check:
-            raise_all(refused, report.result(diff=False))
-            _wait_for_definitions(writer, results, clock)
-    raise_all(refused)
-
-
-def _until_one_fails(
-    carry_out: t.Callable[[PlannedObject], tuple[Change, Manifest | None]], steps: list[PlannedObject]
-) -> tuple[list[tuple[Change, Manifest | None]], list[MusterError]]:
-    """Carry out the steps one after the other: what belongs together is written in order, so that a later run can complete it."""
-    done: list[tuple[Change, Manifest | None]] = []
-    for step in steps:
-        try:
-            done.append(carry_out(step))
-        except MusterError as exc:
-            return done, [exc]
-    return done, []
-
-
-def _rehearse(writer: Writer, steps: list[PlannedObject], options: ApplyOptions) -> None:
-    """Rehearse all writes as dry runs, so that invalid fields, conflicts and quotas are refused before anything is changed.
-
-    Impossible for objects whose namespace or kind this run creates, and unnecessary for a single write.
-    """
-    writes = [step for step in steps if step.verdict != "unchanged"]
-    if writer.check or len(writes) < 2:
-        return
-    first = min(wave_of(step.ref.group_kind) for step in writes)
-
-    def rehearse(step: PlannedObject) -> None:
-        writer.rehearse(step, later=wave_of(step.ref.group_kind) > first)
-
-    failures = run_all(rehearse, [step for step in writes if not step.deferred], parallel=options.parallel)[1]
-    raise_overtaken(failures)
-    raise_all(failures)
-
-
-def _wait_for_definitions(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:
-    """Definitions take a moment to be served, and a later wave may have objects of their kinds."""
-    known: dict[Ref, Manifest | None] = {
-        change.ref: found for change, found in results if change.ref.group_kind == DEFINITION and change.changed and found
-    }
-    if not known:
-        return
-    wait_until(writer.cluster, list(known), timeout=_ESTABLISHED_TIMEOUT, known=known, goal="established", clock=clock)
-    for definition in known.values():
-        spec = (definition or {}).get("spec") or {}
-        for version in spec.get("versions") or []:
-            writer.cluster.resource(f"{spec['group']}/{version['name']}", spec["names"]["kind"], refresh=True)

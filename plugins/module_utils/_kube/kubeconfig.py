@@ -22,7 +22,7 @@ import urllib.parse
 from .._core.errors import InvalidInput
 from .._core.sensitive import Sensitive
 from . import headers, proxy
-from .credentials import Anonymous, Basic, Credentials, Exec, Token, TokenFile, cluster_info
+from .credentials import Credentials, Exec, Fixed, TokenFile, basic, cluster_info, token_of
 from .objects import to_plain_values
 from .settings import Settings, expanded, read
 
@@ -46,7 +46,7 @@ class Connection:
 
     server: str
     source: str
-    credentials: Credentials = dataclasses.field(default_factory=Anonymous)
+    credentials: Credentials = dataclasses.field(default_factory=Fixed)
     namespace: str = "default"
     verify: bool = True
     ca: str | None = None
@@ -99,10 +99,10 @@ def load(params: Params, env: Environment | None = None) -> Connection:
 
 
 def _check_privacy(found: Connection) -> None:
-    if found.url.scheme == "https" or isinstance(found.credentials, Anonymous) or proxy.is_loopback(found.url.hostname or ""):
+    if found.url.scheme == "https" or found.credentials == Fixed() or proxy.is_loopback(found.url.hostname or ""):
         return
     raise InvalidInput(
-        f"The server {found.server} ({found.source}) is asked without TLS, and everybody on the way could read the credentials.",
+        f"The server {found.server} ({found.source}) is asked without TLS, and every host on the way could read the credentials.",
         hint="Use https://. kubectl leaves the credentials out, which Muster does not do silently.",
     )
 
@@ -293,18 +293,18 @@ def _credentials(user: Settings, cluster: Settings, ca: str | None) -> Credentia
         raise InvalidInput(f"{user.where} uses auth-provider {name!r}, which Muster does not have; Kubernetes removed most in 1.26.",
                            hint="Write the kubeconfig again with a credential plugin (exec), as gcloud, aws and kubelogin do.")  # fmt: skip
     token, path = user.secret("token"), user.path("tokenFile")
-    basic = "username" in user or "password" in user
-    if basic and (token or path):
+    has_login = "username" in user or "password" in user
+    if has_login and (token or path):
         raise InvalidInput(f"{user.where} has a token, and user name and password.", hint="kubectl refuses that, too.")
     if path:
         return TokenFile(path)
     if token:
-        return Token(token, user.where)
+        return token_of(token, user.where)
     if "exec" in user:
         return Exec(user.inner("exec"), cluster_info(cluster, ca))
-    if basic:
-        return Basic(user.text("username"), user.secret("password"))
-    return Anonymous()
+    if has_login:
+        return basic(user.text("username"), user.secret("password"))
+    return Fixed()
 
 
 def _impersonation(user: Settings) -> headers.Pairs:
@@ -328,9 +328,9 @@ def _with_options(found: Connection, params: Params) -> Connection:
             "tls_server_name": None,
         }
     if params.get("api_key"):
-        changes["credentials"] = Token(Sensitive(str(params["api_key"])), "option api_key")
+        changes["credentials"] = token_of(Sensitive(str(params["api_key"])), "option api_key")
     elif params.get("username"):
-        changes["credentials"] = Basic(str(params["username"]), Sensitive(str(params.get("password") or "")))
+        changes["credentials"] = basic(str(params["username"]), Sensitive(str(params.get("password") or "")))
     for option, field in (("ca_cert", "ca"), ("client_cert", "client_cert"), ("client_key", "client_key")):
         if params.get(option):
             changes[field] = read(expanded(str(params[option]), f"option {option}"), f"option {option}")

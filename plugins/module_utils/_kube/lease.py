@@ -261,4 +261,4 @@ def _holder_of(live: Manifest) -> str:
         age = f", for {(now - dt.datetime.fromisoformat(begun)).total_seconds():.0f} s"
     except ValueError:
         age = ""
-    return f"{spec.get('holderIdentity') or 'somebody'}{age}"
+    return f"{spec.get('holderIdentity') or 'another client'}{age}"

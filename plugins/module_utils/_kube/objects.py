@@ -90,12 +90,12 @@ class Ref:
     @property
     def group_kind(self) -> GroupKind:
         """The API group and kind of the object, without the version."""
-        return (self.group, self.kind)
+        return (group_of(self.api_version), self.kind)
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
         """Equal for the same object in two versions of its API."""
-        return (self.group, self.kind, self.namespace or "", self.name)
+        return (group_of(self.api_version), self.kind, self.namespace or "", self.name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +136,18 @@ def ref_of(manifest: Manifest) -> Ref:
     """The reference of an object that has at least apiVersion, kind and metadata.name."""
     metadata = manifest["metadata"]
     return Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace") or None)
+
+
+Group = tuple[str, str, t.Optional[str]]  # noqa: UP045 -- Ansible's pylint refuses the other form in an alias
+"""API version, kind and namespace of objects that one list, and one watch, covers."""
+
+
+def grouped(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
+    """The references by group."""
+    found: dict[Group, list[Ref]] = {}
+    for ref in refs:
+        found.setdefault((ref.api_version, ref.kind, ref.namespace), []).append(ref)
+    return found
 
 
 def group_kind(manifest: t.Mapping[str, t.Any]) -> GroupKind:

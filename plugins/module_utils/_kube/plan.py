@@ -9,12 +9,12 @@ Private to the collection.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import typing as t
 
+from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Overtaken, Terminating
-from .._core.pool import PARALLEL, raise_all, run_all, run_all_or_raise
+from .._core.pool import PARALLEL, OnProgress, raise_all, run_all, run_all_or_raise
 from . import fields, redact, validate
 from .cluster import Cluster
 from .objects import (
@@ -24,10 +24,14 @@ from .objects import (
     FIELD_MANAGER,
     LABEL_MANAGED_BY,
     NAMESPACE,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Group,
     Manifest,
     Ref,
     annotations_of,
     former_owner,
+    grouped,
     is_made_for,
     labels_of,
     manager_of,
@@ -40,7 +44,6 @@ from .objects import (
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
 from .served import Promised, accounts_among, namespaced_kinds, namespaces_among
-from .tokens import lost_tokens
 
 if t.TYPE_CHECKING:
     from .report import Report
@@ -52,6 +55,10 @@ _WORTH_A_LIST = 5
 _LONGEST_LIST = 2000
 
 _SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+_OF_ACCOUNT = "kubernetes.io/service-account-token"
+_ACCOUNT = "kubernetes.io/service-account.name"
+_OF_EVERY_NAMESPACE = "default"
+"""Kubernetes creates this account with a namespace."""
 _NAMED = 5
 """Number of differing fields that a message names."""
 CHANGED = "changed: "
@@ -87,7 +94,7 @@ class PlannedObject:
 
 @dataclasses.dataclass(frozen=True)
 class ApplyOptions:
-    """The options of a caller that planning needs."""
+    """The options of one call of the engine, which describes them (``engine.apply_objects``)."""
 
     owner: str
     namespace: str
@@ -99,6 +106,12 @@ class ApplyOptions:
     promised: Promised | None = None
     """Kinds, namespaces and accounts that check mode counts as existing; None for our own objects, for which roles may create them."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
+    recreate: bool = False
+    prune: bool = False
+    delete_data: bool = False
+    namespaces: t.Collection[str] | None = None
+    on_progress: OnProgress | None = None
+    clock: Clock = SYSTEM_CLOCK
 
     @property
     def expected(self) -> Promised | None:
@@ -124,7 +137,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
                 namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
         for manifest in flat
     ]  # fmt: skip
-    validate.check_duplicates(desired)  # again: a default namespace can make two objects one
+    validate.refuse(validate.duplicates(desired), "apply")  # again: a default namespace can make two objects one
     known = {ref_of(manifest): None for manifest in desired}
     served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
     live = _read(cluster, served, options)
@@ -138,16 +151,40 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     steps = run_all_or_raise(lambda step: _asked_again(cluster, step, options), steps, parallel=options.parallel)
     if options.check and options.promised is not None:
         options.promised.add(desired)
-    return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
+    # Only the new definition can judge an object whose definition this run changes.
+    changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
+    return [dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step for step in steps]
 
 
 def _lost_tokens(cluster: Cluster, steps: list[PlannedObject], namespaces: _Namespaces, options: ApplyOptions) -> list[NotFound]:
-    """Return the problems of Secrets for tokens. A namespace that other tasks are yet to create may get more accounts with it."""
+    """An error for each Secret to create that Kubernetes would delete at once, because the account whose token it is to hold is missing.
+
+    The API server takes such a Secret without a word, also in a dry run: a controller deletes it
+    (pkg/controller/serviceaccount/tokens_controller.go). A namespace that other tasks are yet to create may get more accounts with it.
+    """
     if options.expected is None:
         return []
-    created = [step.desired for step in steps if step.verdict == "create" and namespaces.is_known(step.ref.namespace)]
     coming = accounts_among(step.desired for step in steps) | options.expected.accounts
-    return lost_tokens(cluster, created, coming, check=options.check, parallel=options.parallel)
+    asked: dict[Ref, Ref] = {}
+    for step in steps:
+        ref, name = step.ref, annotations_of(step.desired).get(_ACCOUNT)
+        of_token = step.verdict == "create" and ref.group_kind == SECRET and step.desired.get("type") == _OF_ACCOUNT
+        if of_token and name and name != _OF_EVERY_NAMESPACE and namespaces.is_known(ref.namespace) and (ref.namespace, name) not in coming:
+            asked[ref] = Ref("v1", SERVICE_ACCOUNT[1], name, ref.namespace)
+    accounts = list(dict.fromkeys(asked.values()))
+    found, failures = run_all(lambda account: (account, cluster.get(account)), accounts, parallel=options.parallel)
+    # Users who may not read accounts may still create such a Secret.
+    raise_all([exc for exc in failures if not isinstance(exc, Forbidden)])
+    missing = {account for account, live in found if live is None}
+    until = " In check mode, accounts that earlier tasks of muster.ml.apply would have created count." if options.check else ""
+    return [
+        NotFound(
+            f"{secret} is to hold the token of {account}, which does not exist, so Kubernetes would delete it at once.", ref=secret,
+            hint=f"Create the ServiceAccount first, or put it into the same list of objects.{until} Nothing was changed.",
+        )
+        for secret, account in asked.items()
+        if account in missing
+    ]  # fmt: skip
 
 
 def _asked_again(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -> PlannedObject:
@@ -170,35 +207,13 @@ def without_bookkeeping(manifest: Manifest) -> Manifest:
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
 
 
-def _with_overwrites(step: PlannedObject, options: ApplyOptions) -> PlannedObject:
-    taken = (options.overwrite or {}).get(step.ref)
-    return dataclasses.replace(step, overwrites=frozenset(taken)) if taken else step
-
-
-def _with_changing_kinds(steps: list[PlannedObject]) -> list[PlannedObject]:
-    """The steps; an object whose definition this run changes is deferred, because only the new definition can judge it."""
-    changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
-    return [dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step for step in steps]
-
-
-Group: t.TypeAlias = "tuple[str, str, str | None]"
-
-
-def _groups(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
-    """The objects by kind and namespace, because one list request covers these."""
-    groups: dict[Group, list[Ref]] = collections.defaultdict(list)
-    for ref in refs:
-        groups[ref.api_version, ref.kind, ref.namespace].append(ref)
-    return groups
-
-
 def _read_of_others(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest]:
     """Read the objects of these that exist without our label.
 
     Most do not exist, so their names are listed if that costs less than asking for each. The list is bounded: a namespace with
     thousands of other objects of the kind must not cost more than it saves.
     """
-    groups = _groups(refs)
+    groups = grouped(refs)
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     absent: set[Ref] = set()
     for group, there in zip(many, run_all_or_raise(lambda group: _names(cluster, group), many, parallel=options.parallel), strict=True):
@@ -219,7 +234,7 @@ def _names(cluster: Cluster, group: Group) -> set[str] | None:
 
 def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest | None]:
     """Read the objects of these that are ours, from one list per kind and namespace. A few are read by name, None if missing."""
-    groups = _groups(refs)
+    groups = grouped(refs)
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     few = [ref for members in groups.values() if len(members) < _WORTH_A_LIST for ref in members]
 
@@ -264,8 +279,8 @@ class _Namespaces:
         return self.exists(name) or name in self._desired
 
     def terminating(self, name: str | None) -> bool:
-        found = self._found.get(name)
-        return bool(found and found["metadata"].get("deletionTimestamp"))
+        """Whether it is being deleted."""
+        return bool((self._found.get(name) or {}).get("metadata", {}).get("deletionTimestamp"))
 
 
 def _step(
@@ -277,7 +292,7 @@ def _step(
 ) -> PlannedObject:
     ref = ref_of(desired)
     found = live.get(ref)
-    pinned = ref in options.made_of
+    pinned, overwrites = ref in options.made_of, frozenset((options.overwrite or {}).get(ref, ()))
     if pinned and (found or {}).get("metadata", {}).get("resourceVersion") != options.made_of[ref]:
         raise overtaken(ref, options.made_of[ref])
     if namespaces.terminating(ref.namespace):
@@ -291,11 +306,12 @@ def _step(
                 f"Namespace {ref.namespace} does not exist.",
                 hint=f"Create it first, or put it into the same list of objects.{until if options.check else ''} Nothing was changed.",
             )
-        return PlannedObject(ref, desired, None, "create", deferred=absent or ref in unserved, pinned=pinned)
+        deferred = absent or ref in unserved
+        return PlannedObject(ref, desired, None, "create", deferred=deferred, pinned=pinned, overwrites=overwrites)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
-    return dataclasses.replace(plan_update(desired, found, options), pinned=pinned)
+    return dataclasses.replace(plan_update(desired, found, options), pinned=pinned, overwrites=overwrites)
 
 
 def overtaken(ref: Ref, version: str | None) -> Overtaken:
@@ -393,7 +409,7 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Planne
             desired,
             live,
             "unchanged",
-            "existed already with all desired fields; it stays somebody else's",
+            "existed already with all desired fields; it keeps its owner",
             ours=False,
         )
     more = f" and {len(differ) - _NAMED} more fields" if len(differ) > _NAMED else ""

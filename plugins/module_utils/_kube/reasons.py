@@ -176,7 +176,7 @@ def _api_services(cluster: Cluster, manifest: Manifest) -> list[str]:
 
 
 def _api_service(cluster: Cluster, name: str) -> str:
-    advice = "repair what serves it, or delete the APIService where nobody needs it"
+    advice = "repair what serves it, or delete the APIService where no client needs it"
     try:
         found = cluster.get(Ref(_SERVICE, "APIService", name))
     except MusterError:

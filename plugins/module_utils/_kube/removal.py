@@ -60,7 +60,11 @@ class Deletion:
             raise_all(reasons.with_webhook_hints(self.cluster, failures), report.result(diff=False))
             going: dict[Ref, Manifest | None] = {change.ref: live[change.ref] for change in changes if change.action != "kept"}
             if self.wait_gone and going:
-                _wait_gone(self.wait_gone, going, report)
+                try:
+                    self.wait_gone(going)
+                except MusterError as exc:
+                    exc.details = {**report.result(diff=False), **exc.details}
+                    raise
         return _naming_kept(report)
 
     def release(self, namespaces: t.Mapping[Ref, Manifest]) -> Report:
@@ -96,7 +100,7 @@ class Deletion:
             if item is None:
                 return deleted  # deleted since it was read, or by our own request whose answer was lost
             if item["metadata"].get("uid") != uid:
-                return Change(ref, "kept", "was created again by somebody meanwhile")
+                return Change(ref, "kept", "was created again by another client meanwhile")
             if item["metadata"].get("deletionTimestamp") and self.ownership.matches(item):
                 facts.note_deleted(item)
                 return Change(ref, "unchanged", "is being deleted already")
@@ -107,7 +111,7 @@ class Deletion:
                 facts.note_deleted(item)
                 return deleted
             item = self.cluster.get(ref)
-        return Change(ref, "kept", "somebody keeps changing it, so it is never as it was judged")
+        return Change(ref, "kept", "another client keeps changing it, so it is never as it was judged")
 
     def _delete(self, ref: Ref, item: Manifest) -> bool:
         """Delete the object if it is still as it was judged; False if it is not."""
@@ -229,11 +233,3 @@ def _in_its_namespace(cluster: Cluster, ref: Ref, namespace: str) -> Ref:
     if not resource.namespaced:
         return dataclasses.replace(ref, namespace=None)
     return ref if ref.namespace else dataclasses.replace(ref, namespace=namespace)
-
-
-def _wait_gone(wait_gone: t.Callable[[dict[Ref, Manifest | None]], None], going: dict[Ref, Manifest | None], report: Report) -> None:
-    try:
-        wait_gone(going)
-    except MusterError as exc:
-        exc.details = {**report.result(diff=False), **exc.details}
-        raise

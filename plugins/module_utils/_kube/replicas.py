@@ -33,7 +33,7 @@ def check_only_autoscaler(cluster: Cluster, ref: Ref, owner: str) -> None:
     others = [item["metadata"]["name"] for item in _autoscalers(cluster, ref, owner)]
     if others:
         raise Conflict(
-            f"{ref} is scaled by HorizontalPodAutoscaler {', '.join(others)} already, which is somebody else's.",
+            f"{ref} is scaled by HorizontalPodAutoscaler {', '.join(others)} already, which has another owner.",
             ref=ref,
             hint="Delete that one, or leave out autoscaling.",
         )

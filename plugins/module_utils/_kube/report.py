@@ -18,16 +18,18 @@ from .objects import Manifest, Ref
 Action = t.Literal["created", "updated", "recreated", "deleted", "unchanged", "kept"]
 
 LONGEST = 20_000
-"""Characters of one text in a diff. A program is read there; a data file in a ConfigMap would push everything else off the screen."""
+"""Characters of one text in a diff of two states, which shows the lines that differ. Longer ones are data, not programs."""
+LONGEST_OF_ONE = 400
+"""Characters of one text of an object that is created or deleted: a diff shows each of its lines."""
 
 
-def in_brief(value: t.Any) -> t.Any:
-    """VALUE with long texts shortened for a diff, each with a hash that shows a change."""
+def in_brief(value: t.Any, longest: int = LONGEST) -> t.Any:
+    """VALUE with texts longer than LONGEST characters shortened for a diff, each with a hash that shows a change."""
     if isinstance(value, dict):
-        return {key: in_brief(item) for key, item in value.items()}
+        return {key: in_brief(item, longest) for key, item in value.items()}
     if isinstance(value, list):
-        return [in_brief(item) for item in value]
-    if not isinstance(value, str) or len(value) <= LONGEST:
+        return [in_brief(item, longest) for item in value]
+    if not isinstance(value, str) or len(value) <= longest:
         return value
     digest = hashlib.sha256(value.encode()).hexdigest()[:16]
     return f"{value[:200]}... ({len(value)} characters, sha256 {digest}...)"
@@ -57,6 +59,16 @@ class Change:
         }
         return {**found, "reason": self.reason} if self.reason else found
 
+    def diff(self) -> dict[str, t.Any]:
+        """The entry of this object in the form that Ansible prints with --diff."""
+        longest = LONGEST_OF_ONE if self.before is None or self.after is None else LONGEST
+        return {
+            "before_header": str(self.ref) if self.before is not None else f"{self.ref} (absent)",
+            "after_header": str(self.ref) if self.after is not None else f"{self.ref} (absent)",
+            "before": in_brief(self.before, longest) if self.before is not None else "",
+            "after": in_brief(self.after, longest) if self.after is not None else "",
+        }
+
 
 @dataclasses.dataclass
 class Report:
@@ -77,16 +89,7 @@ class Report:
 
     def diff(self) -> list[dict[str, t.Any]]:
         """One entry per changed object, in the form that Ansible prints with --diff."""
-        return [
-            {
-                "before_header": str(change.ref) if change.before is not None else f"{change.ref} (absent)",
-                "after_header": str(change.ref) if change.after is not None else f"{change.ref} (absent)",
-                "before": in_brief(change.before) if change.before is not None else "",
-                "after": in_brief(change.after) if change.after is not None else "",
-            }
-            for change in self.changes
-            if change.changed
-        ]
+        return [change.diff() for change in self.changes if change.changed]
 
     def merge(self, other: Report) -> Report:
         """Add the changes of a later step."""

@@ -93,4 +93,4 @@ def why_unbound(cluster: Cluster, claim: Ref) -> str:
         return ""
     if found is None:
         return f"{claim} does not exist"
-    return f"{claim} is not bound: {reasons.event_of(cluster, found, normal=True) or 'nobody says why'}"
+    return f"{claim} is not bound: {reasons.event_of(cluster, found, normal=True) or 'no event says why'}"

@@ -36,16 +36,11 @@ _NUMBER_FIRST = re.compile(r"\s*[+-]?[0-9.]")
 def check_objects(objects: t.Sequence[t.Any]) -> None:
     """Raise one InvalidInput that lists every problem of every object."""
     problems = [f"{_title(manifest, index)}: {problem}" for index, manifest in enumerate(objects, 1) for problem in problems_of(manifest)]
-    problems += _duplicates(objects)
-    _raise(problems, "apply")
+    refuse([*problems, *duplicates(objects)], "apply")
 
 
-def check_duplicates(objects: t.Sequence[Manifest]) -> None:
-    """Raise one InvalidInput that names every object that occurs more than once."""
-    _raise(_duplicates(objects), "apply")
-
-
-def _raise(problems: list[str], verb: str) -> None:
+def refuse(problems: list[str], verb: str) -> None:
+    """Raise one InvalidInput that lists the problems, if there are any. VERB: what was to be done with the objects."""
     if problems:
         raise InvalidInput(
             f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the objects to {verb}: " + "; ".join(problems) + ".",
@@ -62,7 +57,7 @@ def check_owner(owner: str) -> None:
 
 def check_deletion(objects: t.Sequence[t.Any]) -> None:
     """Check objects to delete, of which only the names matter."""
-    _raise([
+    refuse([
         f"{_title(manifest, index)}: {problem}"
         for index, manifest in enumerate(objects, 1)
         for problem in (_identity(manifest) if isinstance(manifest, dict) else ["is not a mapping"])
@@ -191,7 +186,8 @@ def _environment(containers: list[t.Any], path: str) -> t.Iterator[str]:
                 )
 
 
-def _duplicates(objects: t.Sequence[t.Any]) -> list[str]:
+def duplicates(objects: t.Sequence[t.Any]) -> list[str]:
+    """The objects that occur more than once."""
     refs = []
     for manifest in objects:
         try:

@@ -9,7 +9,6 @@ Private to the collection.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import threading
@@ -22,7 +21,7 @@ from .._core.pool import PARALLEL, OnProgress, Progress, run_all_or_raise
 from .._core.waiting import fixed_interval, wait_for
 from . import reasons
 from .cluster import Cluster
-from .objects import CLAIM, GroupKind, Manifest, Ref
+from .objects import CLAIM, GroupKind, Manifest, Ref, grouped
 from .ready import Predicate, State, deletion_state, recreated_by, state_of
 
 Predicates = t.Mapping[GroupKind, Predicate]
@@ -165,20 +164,13 @@ def wait_until(
             tracker.broken = True
             raise
 
-    groups = _groups(tracker.pending())
+    groups = list(grouped(tracker.pending()).values())
     run_all_or_raise(follow, groups, parallel=len(groups))
     if tracker.failed:
         raise _failed(cluster, tracker)
     if tracker.pending():
         raise _timed_out(cluster, tracker, goal, timeout)
     return tracker.objects
-
-
-def _groups(refs: t.Iterable[Ref]) -> list[list[Ref]]:
-    by_kind: dict[tuple[str, str, str | None], list[Ref]] = collections.defaultdict(list)
-    for ref in refs:
-        by_kind[ref.api_version, ref.kind, ref.namespace].append(ref)
-    return list(by_kind.values())
 
 
 @dataclasses.dataclass

@@ -14,10 +14,9 @@ import re
 import secrets
 import typing as t
 
-from .._core.clock import Clock
 from .._core.deletion import why_kept
 from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound, Overtaken, Rejected
-from .._core.pace import Backoff, with_retries
+from .._core.pace import Backoff
 from .._core.sensitive import printable
 from . import fields, redact
 from .causes import cause_of
@@ -31,12 +30,11 @@ from .objects import (
     STATEFUL_SET,
     Manifest,
     annotations_of,
-    manager_of,
     ref_of,
 )
-from .plan import CHANGED, PlannedObject, overtaken, without_bookkeeping
+from .plan import CHANGED, ApplyOptions, PlannedObject, overtaken, without_bookkeeping
 from .ready import deletion_state
-from .report import Action, Change
+from .report import Change
 from .wait import wait_until
 
 _GONE_TIMEOUT = 120.0
@@ -46,55 +44,54 @@ _WEBHOOK_PATIENCE = 30.0
 """Seconds for a webhook or a new kind to be served by what an earlier wave started."""
 
 
+Outcome = tuple[Change, t.Union[Manifest, None]]  # noqa: UP007 -- Ansible's pylint refuses the other form in an alias
+"""What was done to an object, and the object as it is (or would be) stored."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Writer:
     """The writer of planned steps in this run."""
 
     cluster: Cluster
-    owner: str
-    check: bool
-    clock: Clock
-    force_conflicts: bool = False
-    recreate: bool = False
-    adopt: bool = False
+    options: ApplyOptions
 
-    def carry_out(self, step: PlannedObject) -> tuple[Change, Manifest | None]:
+    def carry_out(self, step: PlannedObject) -> Outcome:
         """The change, and the object as it is (or would be) stored."""
         if step.verdict == "unchanged":
             return Change(step.ref, "unchanged", step.reason), step.live
-        if step.deferred and self.check:
-            return self._predicted(step, step.reason), None
-        taken = step if self.check else self._transfer_fields(step)
+        if step.deferred and self.options.check:
+            return self._change(step, step.reason), None
+        taken = step if self.options.check else self._transfer_fields(step)
         try:
-            stored = self._dry_run(taken) if self.check else self._store(taken)
+            stored = self._dry_run(taken) if self.options.check else self._store(taken)
         except MusterError as exc:
-            if self.check and _is_inconclusive(exc):
-                return self._predicted(step, "could not be tried; this is the desired object"), None
+            if self.options.check and _is_inconclusive(exc):
+                return self._change(step, "could not be tried; this is the desired object"), None
             if not isinstance(exc, Rejected):
                 raise
-            if self.check and self._defaults(taken, exc):
-                return self._predicted(step, step.reason), None
+            if self.options.check and self._defaults(taken, exc):
+                return self._change(step, step.reason), None
             return self._recreate(taken, exc)
-        if step.live is None and not (self.check or step.pinned):
+        if step.live is None and not (self.options.check or step.pinned):
             self._undo_adoption(step, stored)
         if step.live and stored["metadata"].get("resourceVersion") == step.live["metadata"].get("resourceVersion") and (
-            not self.check or without_bookkeeping(stored) == without_bookkeeping(step.live)
+            not self.options.check or without_bookkeeping(stored) == without_bookkeeping(step.live)
         ):  # fmt: skip
             return Change(step.ref, "unchanged", step.reason), stored
-        return self._change(step, stored), self._record_not_kept(step, stored)
+        return self._change(step, step.reason, stored), self._record_not_kept(step, stored)
 
     def _undo_adoption(self, step: PlannedObject, stored: Manifest) -> None:
         """Undo and report the adoption of an object that another client created since the plan: an apply cannot demand that none exists."""
-        ours = manager_of(self.owner)
+        ours = self.options.manager
         others = sorted(fields.managers(stored) - {ours})
-        taken = self.adopt or (self.force_conflicts and all(name.startswith(f"{FIELD_MANAGER}:") for name in others))
+        taken = self.options.adopt or (self.options.force_conflicts and all(name.startswith(f"{FIELD_MANAGER}:") for name in others))
         if not others or taken:
             return
         metadata = {key: stored["metadata"][key] for key in ("name", "namespace", "uid") if key in stored["metadata"]}
         nothing = {"apiVersion": step.ref.api_version, "kind": step.ref.kind, "metadata": metadata}
         self.cluster.apply(nothing, dry_run=False, manager=ours)
         raise Conflict(
-            f"{step.ref} was made by somebody else ({', '.join(others)}) at the same moment, and is left as it was.",
+            f"{step.ref} was made by another client ({', '.join(others)}) at the same moment, and is left as it was.",
             ref=step.ref, managers=others, hint="Run again to compare it with the desired object.",
         )  # fmt: skip
 
@@ -118,17 +115,17 @@ class Writer:
         """Return the object that an apply would store. A dry run cannot take over fields first, so a conflict about only those is none."""
         desired = _for_existing_only(step)
         try:
-            return self._sent(desired, step, dry_run=True, force=self.force_conflicts)
+            return self._sent(desired, step, dry_run=True, force=self.options.force_conflicts)
         except Overtaken:
             raise
         except Conflict as exc:
-            if not (set(exc.managers) <= {*step.takes, manager_of(self.owner)} or step.may_overwrite(exc.fields)):
+            if not (set(exc.managers) <= {*step.takes, self.options.manager} or step.may_overwrite(exc.fields)):
                 raise
         return self._sent(desired, step, dry_run=True, force=True)
 
     def _sent(self, desired: Manifest, step: PlannedObject | None, *, dry_run: bool, force: bool) -> Manifest:
         """The object as stored. One that is made of what was read is sent for that version only, or created where there was none."""
-        manager = manager_of(self.owner)
+        manager = self.options.manager
         try:
             if step and step.pinned and step.live is None:
                 return self._created(desired, dry_run=dry_run, manager=manager)
@@ -176,9 +173,9 @@ class Writer:
 
     def _transfer_fields(self, step: PlannedObject, defaults: fields.Trie | None = None, tries: int = _TRIES) -> PlannedObject:
         """Transfer the fields of the former managers to the owner; the step is then about the resulting version."""
-        if not (step.live and (step.takes or defaults or fields.is_created_by(step.live, manager_of(self.owner)))):
+        if not (step.live and (step.takes or defaults or fields.is_created_by(step.live, self.options.manager))):
             return step
-        taken = fields.transferred_fields(step.live, step.takes, manager_of(self.owner), defaults)
+        taken = fields.transferred_fields(step.live, step.takes, self.options.manager, defaults)
         known = {key: step.live["metadata"][key] for key in ("uid", "resourceVersion")}
         try:
             patched = self.cluster.patch(step.ref, {"metadata": {**known, "managedFields": taken}}, dry_run=False)
@@ -198,40 +195,32 @@ class Writer:
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
     def _apply(self, desired: Manifest, step: PlannedObject | None = None) -> Manifest:
-        backoff = Backoff(self.clock, first=0.5, factor=1)
-
-        def send(force: bool = self.force_conflicts) -> Manifest:
+        backoff, force = Backoff(self.options.clock, first=0.5, factor=1), self.options.force_conflicts
+        while True:
             try:
-                return self._sent(desired, step, dry_run=self.check, force=force)
+                return self._sent(desired, step, dry_run=self.options.check, force=force)
             except Conflict as exc:
                 if force or step is None or not step.may_overwrite(exc.fields):
                     raise
-            return send(force=True)
+                force = True
+            except MusterError as exc:
+                if not (_is_transient(exc) and backoff.wait_for_retry(limit=_WEBHOOK_PATIENCE)):
+                    raise
 
-        return with_retries(send, lambda exc: _is_transient(exc) and backoff.wait_for_retry(limit=_WEBHOOK_PATIENCE))
-
-    def _change(self, step: PlannedObject, stored: Manifest) -> Change:
+    @staticmethod
+    def _change(step: PlannedObject, reason: str, stored: Manifest | None = None) -> Change:
+        """The change of one object. Where the server cannot predict what is STORED, the desired object stands for it."""
         if step.live is None:
-            return Change(step.ref, "created", step.reason, after=displayed(step.desired))
-        return Change(
-            step.ref,
-            "updated",
-            step.reason,
-            before=displayed(step.live),
-            after=displayed(redact.seal_everything(stored)),
-        )
-
-    def _predicted(self, step: PlannedObject, reason: str) -> Change:
-        """The desired object, if the server cannot predict the result (a webhook without dry run, a missing reference)."""
-        action: Action = "updated" if step.live else "created"
-        return Change(step.ref, action, reason, before=displayed(step.live) if step.live else None, after=displayed(step.desired))
+            return Change(step.ref, "created", reason, after=displayed(step.desired))
+        after = step.desired if stored is None else redact.seal_everything(stored)
+        return Change(step.ref, "updated", reason, before=displayed(step.live), after=displayed(after))
 
     def _record_not_kept(self, step: PlannedObject, stored: Manifest) -> Manifest:
         """Record fields that this server did not keep, or every run would apply them again, and those that admission changed."""
         desired = step.desired
-        if self.check or not step.ours or "managedFields" not in stored["metadata"]:
+        if self.options.check or not step.ours or "managedFields" not in stored["metadata"]:
             return stored
-        dropped = fields.unowned_paths(desired, stored, manager_of(self.owner))
+        dropped = fields.unowned_paths(desired, stored, self.options.manager)
         changed = [path for path in fields.differing_paths(stored, desired) if path not in dropped]
         dropped += [f"{CHANGED}{path}" for path in changed]
         if not dropped:
@@ -252,15 +241,15 @@ class Writer:
             raise refusal
         self._dry_run_recreate(step, refusal)
         immutable = _naming_fields(refusal, step.desired, step.live)
-        if not self.recreate:
+        if not self.options.recreate:
             raise immutable from refusal
         # ``recreate`` does not allow deleting data: it says nothing about what an object contains.
         facts = DeletionFacts(
             self.cluster,
-            Ownership(self.owner, others=self.force_conflicts, unowned=True),
+            Ownership(self.options.owner, others=self.options.force_conflicts, unowned=True),
             desired=(),
             delete_data=False,
-            clock=self.clock,
+            clock=self.options.clock,
         )
         why = why_kept(facts.candidate(step.ref, step.live), data_option="", delete_data=False).partition(";")[0]
         if why:
@@ -272,29 +261,29 @@ class Writer:
         name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
         tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": name}}
         try:
-            self.cluster.apply(tried, dry_run=True, manager=manager_of(self.owner))
+            self.cluster.apply(tried, dry_run=True, manager=self.options.manager)
         except MusterError as exc:
             if cause_of(exc) == "allocated":  # address, port or place in a quota of the old object, free once it is deleted
                 return
             wrong = exc.details.get("fields")
-            if not self.recreate or not isinstance(exc, Rejected) or wrong == refusal.details.get("fields"):
+            if not self.options.recreate or not isinstance(exc, Rejected) or wrong == refusal.details.get("fields"):
                 raise refusal from None
             raise InvalidInput(
                 f"{step.ref} cannot be changed in place, and is not deleted either, because the new one would be refused: {exc.message}",
                 hint=exc.hint, ref=step.ref, details=exc.details,
             ) from refusal  # fmt: skip
 
-    def _recreate(self, step: PlannedObject, refusal: Rejected) -> tuple[Change, Manifest | None]:
+    def _recreate(self, step: PlannedObject, refusal: Rejected) -> Outcome:
         live, immutable = self._check_recreate(step, refusal)
         change = Change(step.ref, "recreated", immutable.message, before=displayed(live), after=displayed(step.desired))
-        if self.check:
+        if self.options.check:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
         propagation = "Orphan" if step.ref.group_kind == STATEFUL_SET else "Foreground"
         known = live["metadata"]
         if not self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=known.get("uid"),
                                    resource_version=known.get("resourceVersion")):  # fmt: skip
-            raise Conflict(f"{step.ref} was changed by somebody before it could be recreated.", ref=step.ref,
+            raise Conflict(f"{step.ref} was changed by another client before it could be recreated.", ref=step.ref,
                            hint="Nothing was deleted. Run again.")  # fmt: skip
         wait_until(
             self.cluster,
@@ -303,7 +292,7 @@ class Writer:
             predicates={step.ref.group_kind: deletion_state},
             known={step.ref: live},
             goal="gone",
-            clock=self.clock,
+            clock=self.options.clock,
         )
         return change, self._record_not_kept(step, self._apply(step.desired))
 

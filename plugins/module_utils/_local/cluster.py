@@ -20,7 +20,6 @@ from .node_files import HostTraits, NodeSettings, kubeadm_documents, node_files
 from .simulation import stages_id, stages_text
 from .spec import STATE_ROOT, VOLUMES, ClusterSpec, NodeSpec, record_file
 
-AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
 # Options of the control plane that cannot be changed in place, so a difference is refused.
 FIXED = (
     "node_subnet", "pod_subnet", "service_subnet", "audit_log", "kubernetes_version", "etcd_version",
@@ -106,24 +105,14 @@ class LocalCluster:
             extra_programs=(("kwok", kwok_command(self.bin_dir, self.spec.control_plane)),) if self.options["simulated_nodes"] else (),
         )
 
-    def release(self) -> kubeadm.Release:
-        return kubeadm.Release(
-            kubernetes=self.options["kubernetes_version"],
-            etcd=self.options["etcd_version"],
-            coredns=self.options["coredns_version"],
-            repository=self.options["image_repository"],
-        )
-
     def files(self, node: NodeSpec, traits: HostTraits) -> dict[str, tuple[int, str]]:
         """Every file of a node, kubeadm's input included."""
         files = node_files(self.spec, node, traits, self.settings())
         if node.index == 1:
-            audit = kubeadm.AuditSettings(log_path=self.options["audit_log"], policy_path=AUDIT_POLICY)
-            rates = kubeadm.Rates(**{key: self.options[key] for key in _RATES})
-            documents = kubeadm.init_documents(self.spec, traits, self.release(), audit, rates)
+            documents = kubeadm.init_documents(self.spec, traits, self.options)
             policy = json.dumps(kubeadm.audit_policy(), indent=2) + "\n"
             files["kubeadm-init.yaml"] = (0o600, kubeadm_documents(documents))
-            files[f"own{AUDIT_POLICY}"] = (0o600, policy)
+            files[f"own{kubeadm.AUDIT_POLICY}"] = (0o600, policy)
             if self.options["simulated_nodes"]:
                 files["kwok.yaml"] = (0o644, stages_text())
         return files

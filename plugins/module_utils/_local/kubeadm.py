@@ -9,14 +9,15 @@ Private to the collection.
 
 from __future__ import annotations
 
-import dataclasses
 import typing as t
 
 from .node_files import HostTraits
 from .spec import ClusterSpec, NodeSpec
 
 Document = dict[str, t.Any]
+Options = t.Mapping[str, t.Any]
 API = "kubeadm.k8s.io/v1beta4"
+AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
 # kubeadm's checks of the host do not fit namespaces, and it would pull images; Muster's preflight and image import replace both.
 SKIP_INIT = ["preflight", "show-join-command"]
 SKIP_JOIN = ["preflight"]
@@ -24,40 +25,8 @@ SKIP_JOIN = ["preflight"]
 SYNCED = ("deployment", "endpoint", "job", "replicaset", "service-endpoint", "statefulset")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Release:
-    """Versions and names of the images that are imported into the nodes."""
-
-    kubernetes: str
-    etcd: str
-    coredns: str
-    repository: str = "muster.local/kubernetes"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class AuditSettings:
-    log_path: str
-    policy_path: str
-    max_size_mb: int = 100
-    max_backups: int = 2
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Rates:
-    """The speed of controllers: requests per second of each program, and objects of one kind at a time."""
-
-    api_qps: int
-    concurrent_syncs: int
-
-    def client_flags(self) -> dict[str, str]:
-        return {"kube-api-qps": str(self.api_qps), "kube-api-burst": str(self.api_qps * 2)}
-
-    def controller_flags(self) -> dict[str, str]:
-        return {f"concurrent-{kind}-syncs": str(self.concurrent_syncs) for kind in SYNCED}
-
-
-def init_documents(spec: ClusterSpec, host: HostTraits, release: Release, audit: AuditSettings, rates: Rates) -> list[Document]:
-    """Build the documents for ``kubeadm init`` on the first node."""
+def init_documents(spec: ClusterSpec, host: HostTraits, options: Options) -> list[Document]:
+    """Build the documents for ``kubeadm init`` on the first node. OPTIONS: those of the module's option ``cluster``."""
     node = spec.control_plane
     init = {
         "apiVersion": API,
@@ -68,7 +37,7 @@ def init_documents(spec: ClusterSpec, host: HostTraits, release: Release, audit:
     }
     return [
         init,
-        cluster_configuration(spec, release, audit, rates),
+        cluster_configuration(spec, options),
         kubelet_configuration(host),
         kube_proxy_configuration(spec),
     ]
@@ -100,43 +69,46 @@ def node_registration(node: NodeSpec) -> Document:
     }
 
 
-def cluster_configuration(spec: ClusterSpec, release: Release, audit: AuditSettings, rates: Rates) -> Document:
+def cluster_configuration(spec: ClusterSpec, options: Options) -> Document:
+    # The speed of controllers: requests per second of each program, and objects of one kind at a time.
+    rates = {"kube-api-qps": str(options["api_qps"]), "kube-api-burst": str(options["api_qps"] * 2)}
+    syncs = {f"concurrent-{kind}-syncs": str(options["concurrent_syncs"]) for kind in SYNCED}
     # Node numbers determine the ranges of pod addresses, so no controller allocates them.
-    controllers = {"allocate-node-cidrs": "false", **rates.client_flags(), **rates.controller_flags()}
+    controllers = {"allocate-node-cidrs": "false", **rates, **syncs}
     return {
         "apiVersion": API,
         "kind": "ClusterConfiguration",
         "clusterName": spec.name,
-        "kubernetesVersion": release.kubernetes,
-        "imageRepository": release.repository,
+        "kubernetesVersion": options["kubernetes_version"],
+        "imageRepository": options["image_repository"],
         "controlPlaneEndpoint": spec.endpoint,
         "certificateValidityPeriod": "87600h0m0s",
         "networking": {"podSubnet": spec.pod_subnet, "serviceSubnet": spec.service_subnet},
-        "etcd": {"local": {"imageTag": release.etcd, "dataDir": "/var/lib/etcd"}},
-        "dns": {"imageTag": release.coredns},
-        "apiServer": audited_api_server(audit),
+        "etcd": {"local": {"imageTag": options["etcd_version"], "dataDir": "/var/lib/etcd"}},
+        "dns": {"imageTag": options["coredns_version"]},
+        "apiServer": audited_api_server(options["audit_log"]),
         "controllerManager": {"extraArgs": _args(controllers)},
-        "scheduler": {"extraArgs": _args(rates.client_flags())},
+        "scheduler": {"extraArgs": _args(rates)},
     }
 
 
-def audited_api_server(audit: AuditSettings) -> Document:
-    folder = audit.log_path.rpartition("/")[0]
+def audited_api_server(log: str) -> Document:
+    folder = log.rpartition("/")[0]
     return {
         "extraArgs": _args(
             {
-                "audit-policy-file": audit.policy_path,
-                "audit-log-path": audit.log_path,
+                "audit-policy-file": AUDIT_POLICY,
+                "audit-log-path": log,
                 "audit-log-format": "json",
-                "audit-log-maxsize": str(audit.max_size_mb),
-                "audit-log-maxbackup": str(audit.max_backups),
+                "audit-log-maxsize": "100",
+                "audit-log-maxbackup": "2",
             }
         ),
         "extraVolumes": [
             {
                 "name": "audit-policy",
-                "hostPath": audit.policy_path,
-                "mountPath": audit.policy_path,
+                "hostPath": AUDIT_POLICY,
+                "mountPath": AUDIT_POLICY,
                 "readOnly": True,
                 "pathType": "File",
             },

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from .._core.errors import InvalidInput
 from .gobuild import GoBuild
+from .programs import go_build
 
 # Part of every cache key. Raise it when a change of this code makes the same recipe give another image.
 FORMAT = 2
@@ -48,32 +49,11 @@ class OciImage:
 
     def programs(self) -> list[tuple[GoBuild, str]]:
         """Programs to build from Go modules, each with its place in the image."""
-        return [
-            (
-                GoBuild(
-                    name=row["name"],
-                    module_dir=Path(row["module_dir"]),
-                    package=row["package"],
-                    ldflags=row["ldflags"],
-                    tags=tuple(row.get("tags") or ()),
-                    cgo=bool(row.get("cgo")),
-                    cache_dir=self.cache_dir,
-                    architecture=self.architecture,
-                ),
-                row["dest"],
-            )
-            for row in self.recipe["programs"]
-        ]
+        return [(go_build(row, self.cache_dir, self.architecture), row["dest"]) for row in self.recipe["programs"]]
 
     def tool(self, name: str, package: str, module_dir: str) -> GoBuild:
         """A program that makes or moves the image; the folder has the pins of its module."""
-        return GoBuild(
-            name=name,
-            module_dir=Path(module_dir),
-            package=package,
-            cache_dir=self.cache_dir,
-            architecture=self.architecture,
-        )
+        return go_build({"name": name, "package": package, "module_dir": module_dir}, self.cache_dir, self.architecture)
 
     def umoci(self, module_dir: str) -> GoBuild:
         """The program that assembles the image."""

@@ -44,7 +44,7 @@ _REFUSALS: tuple[tuple[str, type[MusterError], str, str], ...] = (
     ("forbidden", Forbidden, "does not allow this", "Ask its owner for the right to push there, or correct images_registry."),
     ("x509", Unreachable, "has a certificate that this machine does not trust",
      "Set images_registry_ca to the file of the authority that signed it."),
-    ("http response to https", Unreachable, "has no TLS", "Give it TLS: without, everybody on the way reads the password."),
+    ("http response to https", Unreachable, "has no TLS", "Give it TLS: without, every host on the way can read the password."),
 )  # fmt: skip
 
 

@@ -28,14 +28,3 @@ def monitor(kind: str, metadata: Manifest, selector: Mapping[str, str], *, port:
 def rules(kind: str, metadata: Manifest, groups: Sequence[Manifest]) -> Manifest:
     """Groups of rules, for the Prometheus that KIND of MONITORS belongs to."""
     return {"apiVersion": MONITORS[kind], "kind": RULES[kind], "metadata": metadata, "spec": {"groups": list(groups)}}
-
-
-def dashboard(metadata: Manifest, name: str, text: str) -> Manifest:
-    """A dashboard as the sidecar of Grafana's chart finds it, by its label."""
-    labels = {**(metadata.get("labels") or {}), "grafana_dashboard": "1"}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {**metadata, "labels": labels},
-        "data": {f"{name}.json": text},
-    }

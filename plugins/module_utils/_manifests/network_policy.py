@@ -61,7 +61,7 @@ def _rule(flow: Flow) -> Manifest:
             refuse_unknown_keys(peer, ("podSelector", "namespaceSelector", "ipBlock"), "network_policy_from")
             if not peer:
                 raise InvalidInput(
-                    "network_policy_from: an empty entry names nobody.",
+                    "network_policy_from: an empty entry names no client.",
                     "An empty namespaceSelector means every pod of all namespaces.",
                 )
         rule["from"] = [dict(peer) for peer in flow.peers]

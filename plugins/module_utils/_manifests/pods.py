@@ -198,9 +198,7 @@ def container_ports(ports: Sequence[Mapping[str, t.Any]], where: str) -> list[Ma
     return result
 
 
-def volumes_and_mounts(
-    settings: PodSettings, claims: Sequence[str] = (), where: str = "volume_mounts"
-) -> tuple[list[Manifest], list[Manifest]]:
+def volumes_and_mounts(settings: PodSettings, claims: Sequence[str] = ()) -> tuple[list[Manifest], list[Manifest]]:
     """The pod's volumes and the container's mounts; every mount must name a volume (or volume claim template)."""
     volumes = [dict(volume) for volume in settings.volumes]
     mounts = [dict(mount) for mount in settings.volume_mounts]
@@ -215,22 +213,17 @@ def volumes_and_mounts(
             raise InvalidInput(f"volumes: '{name}' is there twice.")
     paths: set[str] = set()
     for mount in mounts:
-        refuse_unknown_keys(mount, _VOLUME_MOUNT_KEYS, where)
+        refuse_unknown_keys(mount, _VOLUME_MOUNT_KEYS, "volume_mounts")
         path = str(mount.get("mountPath") or "")
         if not path.startswith("/"):
-            raise InvalidInput(f"{where}: mountPath '{path}' of '{mount.get('name')}' must begin with '/'.")
+            raise InvalidInput(f"volume_mounts: mountPath '{path}' of '{mount.get('name')}' must begin with '/'.")
         if path in paths:
-            raise InvalidInput(f"{where}: '{path}' is mounted twice.")
+            raise InvalidInput(f"volume_mounts: '{path}' is mounted twice.")
         paths.add(path)
         if mount.get("name") not in (*names, *claims):
             known = ", ".join((*names, *claims)) or "none"
-            raise InvalidInput(f"{where}: no volume is called '{mount.get('name')}'.", f"Volumes: {known}.")
+            raise InvalidInput(f"volume_mounts: no volume is called '{mount.get('name')}'.", f"Volumes: {known}.")
     return volumes, mounts
-
-
-def spread_constraints(constraints: Sequence[Mapping[str, t.Any]], selector: Mapping[str, str]) -> list[Manifest]:
-    """Topology spread over this group's own pods, unless a constraint selects others."""
-    return [{"labelSelector": {"matchLabels": dict(selector)}, **constraint} for constraint in constraints]
 
 
 def _check(settings: PodSettings) -> None:
@@ -255,18 +248,24 @@ def pod_template(
     """A pod template of one main container; ENV comes before the user's own."""
     _check(settings)
     volumes, mounts = volumes_and_mounts(settings, claims)
+    pod_security, own = settings.pod_security_context, {"matchLabels": dict(selector)}
     main = {"name": container, **_container(settings, env), **compact({"volumeMounts": mounts})}
     spec = compact(
         {
             "initContainers": [dict(entry) for entry in settings.init_containers],
             "containers": [main],
             "volumes": volumes,
-            **_placement(settings, selector),
+            "nodeSelector": settings.node_selector,
+            "tolerations": [dict(entry) for entry in settings.tolerations],
+            "affinity": settings.affinity,
+            # Over this group's own pods, unless a constraint selects others.
+            "topologySpreadConstraints": [{"labelSelector": own, **one} for one in settings.topology_spread_constraints],
+            "priorityClassName": settings.priority_class_name,
             "serviceAccountName": settings.service_account_name,
             # Training code does not call the API server, so it gets a token only if an account is given.
             "automountServiceAccountToken": None if settings.service_account_name else False,
             "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
-            "securityContext": _or_default(settings.pod_security_context, RESTRICTED_POD),
+            "securityContext": dict(RESTRICTED_POD if pod_security is None else pod_security),
             "terminationGracePeriodSeconds": settings.termination_grace_period_seconds,
         }
     )
@@ -275,6 +274,7 @@ def pod_template(
 
 
 def _container(settings: PodSettings, env: Sequence[Mapping[str, t.Any]]) -> Manifest:
+    security = settings.security_context
     return compact(
         {
             "image": settings.image,
@@ -287,23 +287,8 @@ def _container(settings: PodSettings, env: Sequence[Mapping[str, t.Any]]) -> Man
             "readinessProbe": settings.readiness_probe,
             "livenessProbe": settings.liveness_probe,
             "startupProbe": settings.startup_probe,
-            "securityContext": _or_default(settings.security_context, RESTRICTED_CONTAINER),
+            "securityContext": dict(RESTRICTED_CONTAINER if security is None else security),
             # job_info reports the last lines of the log as the reason.
             "terminationMessagePolicy": "FallbackToLogsOnError",
         }
     )
-
-
-def _placement(settings: PodSettings, selector: Mapping[str, str]) -> Manifest:
-    return {
-        "nodeSelector": settings.node_selector,
-        "tolerations": [dict(entry) for entry in settings.tolerations],
-        "affinity": settings.affinity,
-        "topologySpreadConstraints": spread_constraints(settings.topology_spread_constraints, selector),
-        "priorityClassName": settings.priority_class_name,
-    }
-
-
-def _or_default(given: Mapping[str, t.Any] | None, default: Manifest) -> Manifest:
-    """VALUE, or the default if it is None; an empty dict is a value, too."""
-    return dict(default) if given is None else dict(given)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Mapping
 
 from .meta import Manifest
 from .pods import READ_ONLY_CONTAINER, PodSettings, pod_template
@@ -22,16 +21,12 @@ def program_pod(
     container: str,
     module: types.ModuleType,
     folder: str,
-    files: Mapping[str, str] | None = None,
 ) -> list[Manifest]:
-    """A pod that is there for as long as its program runs, and the ConfigMap with the program and FILES, mounted at FOLDER.
+    """A pod that is there for as long as its program runs, and the ConfigMap with the program, mounted at FOLDER.
 
     Its command, ``python3 FOLDER/CONTAINER.py ...``, is the caller's.
     """
-    config = {
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
-        "data": {f"{container}.py": program(module), **(files or {})},
-    }  # fmt: skip
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {f"{container}.py": program(module)}}
     settings = dataclasses.replace(
         pod,
         volumes=(*pod.volumes, {"name": "program", "configMap": {"name": metadata["name"]}}),

@@ -201,10 +201,5 @@ def prefer_own_nodes(selector: Mapping[str, str]) -> Manifest:
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
-def require_own_nodes(selector: Mapping[str, str]) -> Manifest:
-    """The affinity that never puts two of the pods on one node."""
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_same_node(selector)]}}
-
-
 def _same_node(selector: Mapping[str, str]) -> Manifest:
     return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(selector)}}

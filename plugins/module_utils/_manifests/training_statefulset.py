@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from .._core.errors import InvalidInput
 from .merge import apply_overrides
@@ -36,7 +36,6 @@ class TrainingStatefulSet:
     selector: Mapping[str, str] | None = None
     container: str | None = None
     inject_rendezvous: bool = True
-    volume_claim_templates: Sequence[Mapping[str, t.Any]] = ()
     pod_disruption_budget: Mapping[str, t.Any] | None = None
     overrides: Mapping[str, t.Any] | None = None
 
@@ -121,7 +120,6 @@ def rank_env(group: TrainingStatefulSet) -> list[Manifest]:
 
 def stateful_set(group: TrainingStatefulSet) -> Manifest:
     """The StatefulSet. All ranks start at once, because a rank that waits for the others must not hold back their creation."""
-    claims = [str((claim.get("metadata") or {}).get("name")) for claim in group.volume_claim_templates]
     spec = compact(
         {
             "replicas": group.replicas,
@@ -135,18 +133,10 @@ def stateful_set(group: TrainingStatefulSet) -> Manifest:
                 selector=group.match_labels,
                 env=rank_env(group),
                 annotations=group.annotations,
-                claims=claims,
             ),
-            "volumeClaimTemplates": [_claim_template(claim) for claim in group.volume_claim_templates],
         }
     )
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(group), "spec": spec}
-
-
-def _claim_template(claim: Mapping[str, t.Any]) -> Manifest:
-    if not (claim.get("metadata") or {}).get("name") or not claim.get("spec"):
-        raise InvalidInput("volume_claim_templates: each needs metadata.name and spec.")
-    return dict(claim)
 
 
 def _disruption_budget(group: TrainingStatefulSet, budget: Mapping[str, t.Any]) -> Manifest:

@@ -520,14 +520,9 @@ def marker_of(target: Path) -> dict[str, t.Any]:
         return {}
 
 
-def is_there(marker: dict[str, t.Any], target: Path, sha256: str, kind: str, name: str) -> bool:
+def is_there(marker: dict[str, t.Any], sha256: str, kind: str, name: str) -> bool:
     """Whether the marker says that the folder holds what is wanted."""
-    if "names" in marker or not marker:
-        return bool(marker.get("key") == key_of(sha256, kind, name))
-    # An older Muster wrote down neither the kind nor what it put there. What it left of a plain file is that one file.
-    was = name_of(str(marker.get("url")))
-    plain = marker.get("files") == 1 and (target / was).is_file()
-    return bool(marker.get("sha256") == sha256 and (was == name if kind == "none" and plain else kind != "none" and not plain))
+    return bool(marker.get("key") == key_of(sha256, kind, name))
 
 
 def check_folder(root: Path, path: str, marker: dict[str, t.Any]) -> None:
@@ -550,11 +545,6 @@ def check_folder(root: Path, path: str, marker: dict[str, t.Any]) -> None:
         )
     if not marker and (names or (target.exists() and not target.is_dir())):
         raise Permanent(f"{path} of the claim holds other data. Choose another dataset_path, or empty it.")
-    if marker and "names" not in marker:
-        raise Permanent(
-            f"{path} of the claim was filled by an older Muster, which did not write down what it put there: it cannot be told "
-            "from what others did, so nothing was changed. Choose another dataset_path, or move the folder away."
-        )
 
 
 def clashes(theirs: set[str], desired: set[str]) -> list[str]:
@@ -647,7 +637,7 @@ class Turn:
 
 
 def silent(work: Path, path: Path, run: str) -> float:
-    """Seconds since anybody wrote to it. By the storage's own clock: those of nodes differ."""
+    """Seconds since the last write to it. By the storage's own clock: those of nodes differ."""
     probe = work / f"now.{run}"
     probe.touch()
     now = probe.stat().st_mtime
@@ -728,8 +718,6 @@ def remove_abandoned(folder: Path, run: str) -> None:
             with contextlib.suppress(FileNotFoundError):
                 if _OURS.fullmatch(left.name) and silent(work, left, run) > _ABANDONED:
                     shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
-        if (work / "old").exists():
-            say(f"{work.name}/old in .muster stays: an older Muster was interrupted there. Look at it, and remove it by hand")
 
 
 def remove_own(work: Path, sha256: str, run: str) -> None:
@@ -763,7 +751,7 @@ def fetch(root: Path, url: str, sha256: str, path: str, unpack: str = "auto", si
     # Pods of one Job come one after the other, so they share their drafts at once.
     run = re.sub(r"[^\w-]", "", os.environ.get("DATASET_RUN", "")) or uuid.uuid4().hex
     work = root / ".muster" / urllib.parse.quote(path, safe="")
-    if is_there(there, target, sha256, kind, name):
+    if is_there(there, sha256, kind, name):
         say("is there already")
         remove_own(work, sha256, run)
         return there

@@ -578,7 +578,7 @@ class LeavingAgent(Torch):
                         say("left", round=self.handler.formed[0])
                 except Exception as second:
                     say("left_without_notice", reason=str(second))
-            # To close the rendezvous is to end the job for everybody. Since 2.4 torch does so whatever ended the agent.
+            # To close the rendezvous is to end the job for all pods. Since 2.4 torch does so whatever ended the agent.
             self.handler.keep_open = True
             raise
 

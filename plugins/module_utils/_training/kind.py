@@ -18,17 +18,22 @@ import re
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
+from .._core.conditions import condition, is_true, reason_of
+from .._core.errors import MusterError
 from .._gang.groups import PodSets
+from .._gang.kueue import API_VERSION as KUEUE
 from .._kube import reasons
 from .._kube.cluster import Cluster
 from .._kube.objects import GroupKind, Manifest, Ref, group_kind, labels_of
 from .._kube.report import Report
 from .._manifests import network_policy
-from .._manifests.meta import LABEL_GROUP, owner_of
+from .._manifests.meta import LABEL_GROUP, LABEL_QUEUE, owner_of
 from .._manifests.program_training import ProgramTraining
-from . import queued
 from .status import GroupStatus, JobStatus, Workload, group_status, job_status
 
+_WORKLOAD = "Workload"
+_UNSETTLED = ("Pending", "Degraded")
+_LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 Goal = t.Literal["running", "step", "completed"]
 
 
@@ -102,8 +107,6 @@ class Desired:
     """The number of pods with which it begins, where that may be less."""
     suspended: bool = False
     """Whether its pods are not to be created now."""
-    keep_pods: bool = False
-    """Whether to keep pods that an ended training does not need."""
     results_pattern: re.Pattern[str] | None = None
     made_once: Sequence[Ref] = ()
     """Objects with a generated value, which a training keeps as long as it lives: of two first runs at once, one makes them."""
@@ -175,7 +178,7 @@ class Backend:
     def groups(self, cluster: Cluster, workloads: Sequence[Manifest], pods: Sequence[Manifest]) -> list[GroupStatus]:
         """The groups of pods, one for each workload."""
         if self.judge:
-            return queued.with_queue(cluster, workloads[0], self.judge(workloads[0], pods))
+            return _with_queue(cluster, workloads[0], self.judge(workloads[0], pods))
         forms = {workload.group_kind: workload for workload in self.workloads}
         by_group: dict[str, list[Manifest]] = {}
         for pod in pods:
@@ -183,8 +186,12 @@ class Backend:
         groups = []
         for live in sorted(workloads, key=lambda item: str(item["metadata"]["name"])):
             group = group_status(forms[group_kind(live)], live, by_group.get(labels_of(live).get(LABEL_GROUP, ""), []))
-            (group,) = queued.with_queue(cluster, live, [group])
-            groups.append(_with_refusal(cluster, live, group))
+            (group,) = _with_queue(cluster, live, [group])
+            if group.state in _UNSETTLED and len(group.ranks) < group.desired:
+                # An event tells why missing pods cannot be created.
+                refused = reasons.why_no_pods(cluster, live)
+                group = dataclasses.replace(group, reason=f"{group.reason} ({refused})") if refused else group
+            groups.append(group)
         return groups
 
     @property
@@ -198,12 +205,44 @@ class Backend:
         return [forms[group_kind(item)].sized(item, size) if group_kind(item) in forms else item for item in objects]
 
 
-def _with_refusal(cluster: Cluster, workload: Manifest, group: GroupStatus) -> GroupStatus:
-    """The group, with the reason why missing pods cannot be created."""
-    if group.state not in ("Pending", "Degraded") or len(group.ranks) >= group.desired:
-        return group
-    refused = reasons.why_no_pods(cluster, workload)
-    return dataclasses.replace(group, reason=f"{group.reason} ({refused})") if refused else group
+def _with_queue(cluster: Cluster, workload: Manifest, groups: Sequence[GroupStatus]) -> list[GroupStatus]:
+    """Return the groups of a workload. If it waits in a queue, that becomes the reason of groups without pods."""
+    reason = _why_queued(cluster, workload) if any(group.state in _UNSETTLED for group in groups) else ""
+    if not reason:
+        return list(groups)
+    return [dataclasses.replace(group, state="Pending", reason=reason) if group.state in _UNSETTLED else group for group in groups]
+
+
+def _why_queued(cluster: Cluster, workload: Manifest) -> str:
+    """The reason why the job is suspended; empty if it is admitted or in no queue."""
+    queue = labels_of(workload).get(LABEL_QUEUE)
+    if not queue or not workload["spec"].get("suspend"):
+        return ""
+    where, uid = f"waits in queue {queue}", workload["metadata"].get("uid")
+    namespace = workload["metadata"].get("namespace")
+    try:
+        if cluster.resource(KUEUE, _WORKLOAD) is None:
+            return f"{where}: this cluster has no Kueue (role muster.ml.kueue)"
+        found = list(cluster.list(KUEUE, _WORKLOAD, namespace, f"{_LABEL_JOB_UID}={uid}"))
+    except MusterError:
+        # A user with permission to run trainings may lack the permission to read Kueue's Workloads.
+        return where
+    said = _said(found[-1]) if found else "Kueue has not seen it yet"
+    return f"{where}: {said}" if said else where
+
+
+def _said(queued: Manifest) -> str:
+    """The message of the first step of admission that is missing, and the reason of an earlier eviction."""
+    reserved, evicted = condition(queued, "QuotaReserved"), condition(queued, "Evicted")
+    if is_true(queued, "QuotaReserved"):
+        missing = "" if is_true(queued, "Admitted") else condition(queued, "Admitted").get("message") or "its checks are not done"
+        step = f"has its quota; {missing}" if missing else ""
+    else:
+        step = str(reserved.get("message") or "")
+    stopped = reason_of(evicted) if is_true(queued, "Evicted") else ""
+    if stopped and str(evicted.get("message")) == step:
+        step = ""
+    return "; ".join(filter(None, (step, f"it was stopped: {stopped}" if stopped else "")))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -63,7 +63,9 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         for warning in desired.backend.warnings(before) if desired.backend.warnings else ():
             request.warn(warning)
     made_of = {} if before.exists and not again else dict.fromkeys(desired.made_once)
-    applied = _apply(request, desired, _still_to_plan(request, desired.objects, stopped), made_of)
+    # In check mode, objects to be recreated still exist, and the API server would refuse to change them.
+    again_later = {change.ref for change in stopped.changes if change.action == "deleted"} if request.check else set()
+    applied = _apply(request, desired, [item for item in desired.objects if ref_of(item) not in again_later], made_of)
     report = _as_one(stopped, applied, desired.objects)
     if request.check:
         return report, before
@@ -122,7 +124,9 @@ def _apply(request: Request, desired: Desired, objects: Sequence[Manifest], made
         made_of=made_of,
         on_progress=request.progress,
     )
-    return report.merge(delete_unwanted(request.cluster, desired.unwanted, desired.owner, check=request.check))
+    if desired.unwanted:
+        report.merge(delete_unwanted(request.cluster, desired.unwanted, desired.owner, check=request.check))
+    return report
 
 
 def _stop(request: Request, desired: Desired, before: Observed) -> Report:
@@ -140,12 +144,6 @@ def _continued(desired: Desired, before: Observed, config: Manifest | None) -> D
     if desired.backend.continued:
         objects = desired.backend.continued(objects, before.workloads)
     return dataclasses.replace(desired, objects=objects)
-
-
-def _still_to_plan(request: Request, objects: Sequence[Manifest], stopped: Report) -> list[Manifest]:
-    """The objects without those to be recreated: in check mode they still exist, and the API server would refuse to change them."""
-    again = {change.ref for change in stopped.changes if change.action == "deleted"} if request.check else set()
-    return [item for item in objects if ref_of(item) not in again]
 
 
 def _as_one(stopped: Report, applied: Report, objects: Sequence[Manifest]) -> Report:
@@ -220,8 +218,6 @@ def _wait_and_release(request: Request, desired: Desired, before: Observed, repo
 
 def _release_resources(request: Request, desired: Desired, observed: Observed, report: Report) -> Report:
     """Release objects that an ended training does not need. The report lists each object once: if created and scaled down, as created."""
-    if desired.keep_pods:
-        return report
     backend, after = desired.backend, Report()
     if backend.scaled_down:
         after.merge(_apply(request, desired, backend.scaled_down(desired.objects)))

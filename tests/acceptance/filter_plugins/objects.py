@@ -73,12 +73,7 @@ OF_AMAZON: dict[str, tuple[str, tuple[str, ...]]] = {
     # A new group may send anything, and that of a new VPC may besides hear from itself.
     "ec2_security_group": (
         "ec2:RevokeSecurityGroupEgress",
-        (
-            "ec2:CreateSecurityGroup",
-            "ec2:AuthorizeSecurityGroupIngress",
-            "ec2:CreateTags",
-            "ec2:RevokeSecurityGroupIngress",
-        ),
+        ("ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:CreateTags", "ec2:RevokeSecurityGroupIngress"),
     ),
     "iam_role": ("iam:CreateRole", ("iam:AttachRolePolicy", "iam:PutRolePolicy")),
 }

@@ -62,18 +62,9 @@ def persia_event(logs: list[str], since: float | str) -> dict[str, Any]:
         marks.add(time)
     longest = max((later - earlier for earlier, later in pairwise(sorted(marks)) if earlier >= float(since)), default=0)
     epochs = sum(1 for log in logs for part in TRAINED.finditer(log) if float(part["time"]) > float(since))
-    return {
-        "seconds": round(longest, 1),
-        "attempts": sum(1 for time in began.values() if time > float(since)),
-        "epochs": epochs,
-    }
+    return {"seconds": round(longest, 1), "attempts": sum(1 for time in began.values() if time > float(since)), "epochs": epochs}
 
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {
-            "persia_endings": persia_endings,
-            "persia_event": persia_event,
-            "persia_lost": persia_lost,
-            "persia_ranks": persia_ranks,
-        }
+        return {"persia_endings": persia_endings, "persia_event": persia_event, "persia_lost": persia_lost, "persia_ranks": persia_ranks}

@@ -138,14 +138,10 @@ def refuse_reserved_tags(asked: Asked) -> None:
     for key in tag_keys(asked.params):
         if key.lower().startswith("aws:") and asked.service == "ec2":
             raise Refused(
-                "InvalidTagKey.Malformed",
-                f"The tag key '{key}' is not valid. Tag keys starting with 'aws:' are reserved for internal use.",
+                "InvalidTagKey.Malformed", f"The tag key '{key}' is not valid. Tag keys starting with 'aws:' are reserved for internal use."
             )
         if key.lower().startswith("aws:"):
-            raise Refused(
-                UNFIT.get(asked.service, "ValidationException"),
-                "aws: prefixed tag key names are not allowed for external use.",
-            )
+            raise Refused(UNFIT.get(asked.service, "ValidationException"), "aws: prefixed tag key names are not allowed for external use.")
 
 
 def unfit(service: str, operation: str, params: dict[str, Any]) -> list[str]:

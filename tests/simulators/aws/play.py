@@ -93,11 +93,7 @@ def pod_environment(aws: Simulator, api_server: ApiServer, folder: Path, how: st
             "pods.eks.amazonaws.com",
             {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{aws.url}/v1/credentials"},
         ),
-        "irsa": (
-            "AWS_WEB_IDENTITY_TOKEN_FILE",
-            "sts.amazonaws.com",
-            {"AWS_ENDPOINT_URL_STS": aws.url, "AWS_ROLE_ARN": role},
-        ),
+        "irsa": ("AWS_WEB_IDENTITY_TOKEN_FILE", "sts.amazonaws.com", {"AWS_ENDPOINT_URL_STS": aws.url, "AWS_ROLE_ARN": role}),
     }[how]
     token = f"token-of-{account}"
     api_server.pods[token] = (account, audience)

@@ -149,12 +149,7 @@ def _with_tags(put: Callable[..., Any]) -> Callable[..., Any]:
 
 # How EC2 says that a quota is used up (VPC user guide, "Amazon VPC quotas"; EC2 API, "Error codes").
 QUOTAS: dict[str, tuple[str, str, str, Callable[[Any], int]]] = {
-    "CreateVpc": (
-        "vpcs",
-        "VpcLimitExceeded",
-        "The maximum number of VPCs has been reached.",
-        lambda found: len(found.vpcs),
-    ),
+    "CreateVpc": ("vpcs", "VpcLimitExceeded", "The maximum number of VPCs has been reached.", lambda found: len(found.vpcs)),
     "AllocateAddress": (
         "addresses",
         "AddressLimitExceeded",

@@ -60,10 +60,7 @@ class Maker:
         specs = [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}]
         made = ec2.create_launch_template(
             LaunchTemplateName=f"{self.name}-nodegroup-{group}",
-            LaunchTemplateData={
-                "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 2},
-                "TagSpecifications": specs,
-            },
+            LaunchTemplateData={"MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 2}, "TagSpecifications": specs},
         )["LaunchTemplate"]["LaunchTemplateId"]
         self.aws.client("eks").create_nodegroup(
             clusterName=self.name, nodegroupName=group, nodeRole=self.role("ec2", "AmazonEKSWorkerNodePolicy"), subnets=self.subnets,
@@ -104,11 +101,7 @@ def terraform(aws: Account) -> None:
         tags=tags,
         accessConfig={"authenticationMode": "API_AND_CONFIG_MAP"},
         encryptionConfig=[{"resources": ["secrets"], "provider": {"keyArn": key}}],
-        resourcesVpcConfig={
-            "endpointPrivateAccess": True,
-            "endpointPublicAccess": True,
-            "publicAccessCidrs": ["203.0.113.0/24"],
-        },
+        resourcesVpcConfig={"endpointPrivateAccess": True, "endpointPublicAccess": True, "publicAccessCidrs": ["203.0.113.0/24"]},
         logging={"clusterLogging": [{"types": ["api", "audit", "authenticator"], "enabled": True}]},
     )
     maker.nodes("default-20260901000000000000000001", tags)

@@ -67,10 +67,7 @@ def test_a_principal_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run
         ),
         ({"principal_arn": "arn:aws:sts::123456789012:federated-user/me"}, "is no ARN of an IAM role or user"),
         ({"principal_arn": "arn:aws:iam::123456789012:group/ml"}, "is no ARN of an IAM role or user"),
-        (
-            {"principal_arn": "ml-team"},
-            "access entry of ml-team in cluster f: the principal is no ARN of an IAM role or user",
-        ),
+        ({"principal_arn": "ml-team"}, "access entry of ml-team in cluster f: the principal is no ARN of an IAM role or user"),
         ({"principal_arn": "arn:aws:iam::123456789012:role/aws-service-role/x.amazonaws.com/X"}, "linked to a service"),
         ({"username": "system:admin"}, "EKS takes no user or group system:admin, because"),
         ({"kubernetes_groups": ["ml", "system:masters"]}, "EKS takes no user or group system:masters, because"),
@@ -125,13 +122,7 @@ def test_nodes_that_cannot_start_tell_why_and_are_made_anew(aws: Simulator, run:
 
 
 def test_an_update_that_fails_is_a_failure(aws: Simulator, run: Run) -> None:
-    aws.fault(
-        "update_fails",
-        "ConfigUpdate",
-        errorCode="PodEvictionFailure",
-        errorMessage="pod ml/x stays",
-        resourceIds=["i-1"],
-    )
+    aws.fault("update_fails", "ConfigUpdate", errorCode="PodEvictionFailure", errorMessage="pod ml/x stays", resourceIds=["i-1"])
     change = {"cluster_name": "f", "name": "bad", "labels": {"a": "b"}}
     failed = run("eks_nodegroup", **change)
     assert "labels ended as Failed: PodEvictionFailure: pod ml/x stays (i-1)" in failed["msg"]
@@ -200,10 +191,7 @@ def test_an_addon_that_is_there_by_itself_is_taken_over_only_when_asked_for(aws:
         assert gone["actions"] == ["eks:delete_addon (remove)"]
     run("eks_addon", **named)
     taken = done(run("eks_addon", **named, resolve_conflicts="OVERWRITE"))
-    assert taken["actions"] == [
-        "eks:delete_addon (delete, it is CREATE_FAILED; its objects stay)",
-        "eks:create_addon (install)",
-    ]
+    assert taken["actions"] == ["eks:delete_addon (delete, it is CREATE_FAILED; its objects stay)", "eks:create_addon (install)"]
     assert taken["addon"]["status"] == "ACTIVE"
     changes("eks_addon", **named, state="absent")
     assert done(run("eks_addon", **named))["addon"]["status"] == "ACTIVE"

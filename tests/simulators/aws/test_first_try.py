@@ -169,11 +169,7 @@ def network_of_an_older_run(play: Play) -> str:
 
     vpc = str(ec2.create_vpc(CidrBlock="10.40.0.0/16")["Vpc"]["VpcId"])
     ec2.create_tags(Resources=[vpc], Tags=tags("muster"))
-    for zone, cidr in (
-        ("us-east-1a", "10.40.0.0/20"),
-        ("us-east-1b", "10.40.16.0/20"),
-        ("us-east-1a", "10.40.128.0/23"),
-    ):
+    for zone, cidr in (("us-east-1a", "10.40.0.0/20"), ("us-east-1b", "10.40.16.0/20"), ("us-east-1a", "10.40.128.0/23")):
         made = ec2.create_subnet(VpcId=vpc, CidrBlock=cidr, AvailabilityZone=zone)["Subnet"]["SubnetId"]
         ec2.create_tags(Resources=[made], Tags=tags(f"muster-{zone}"))
     return vpc

@@ -48,10 +48,7 @@ def kinds(ground: Body) -> dict[str, tuple[Body, Body]]:
             {"delete_data": True},
         ),
         "eks_launch_template": ({"name": "cut"}, {}),
-        "eks_access_entry": (
-            {**cluster, "principal_arn": ground["web"], "policies": entries},
-            {},
-        ),
+        "eks_access_entry": ({**cluster, "principal_arn": ground["web"], "policies": entries}, {}),
         "eks_addon": ({**cluster, "name": "vpc-cni"}, {}),
         "eks_nodegroup": (
             {
@@ -63,10 +60,7 @@ def kinds(ground: Body) -> dict[str, tuple[Body, Body]]:
             },
             {},
         ),
-        "eks_pod_identity_association": (
-            {**cluster, "namespace": "ml", "service_account": "cut", "role_arn": ground["pod"]},
-            {},
-        ),
+        "eks_pod_identity_association": ({**cluster, "namespace": "ml", "service_account": "cut", "role_arn": ground["pod"]}, {}),
         "iam_oidc_provider": ({"url": "https://example.org/cut", "thumbprints": ["0" * 40]}, {}),
     }
 

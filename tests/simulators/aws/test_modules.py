@@ -49,7 +49,6 @@ def whole_cluster(ground: Body) -> Body:
         "endpoint_private_access": True,
         "public_access_cidrs": ["203.0.113.0/24"],
         "authentication_mode": "API_AND_CONFIG_MAP",
-        "bootstrap_cluster_creator_admin_permissions": True,
         "logging": ["audit"],
         "tags": {"team": "ml", "stage": "test"},
     }
@@ -76,11 +75,7 @@ def test_a_cluster_is_made(changes: Run, eks: Any, ground: Body) -> None:
             lambda c: c["resourcesVpcConfig"]["publicAccessCidrs"],
             ["198.51.100.0/24"],
         ),
-        (
-            {"logging": ["api", "audit"]},
-            lambda c: c["logging"]["clusterLogging"][0],
-            {"types": ["api", "audit"], "enabled": True},
-        ),
+        ({"logging": ["api", "audit"]}, lambda c: c["logging"]["clusterLogging"][0], {"types": ["api", "audit"], "enabled": True}),
         ({"logging": []}, lambda c: [row["enabled"] for row in c["logging"]["clusterLogging"]], [False]),
         ({"authentication_mode": "API"}, lambda c: c["accessConfig"]["authenticationMode"], "API"),
         ({"support_type": "STANDARD"}, lambda c: c["upgradePolicy"]["supportType"], "STANDARD"),
@@ -98,10 +93,7 @@ def test_a_cluster_is_changed(changes: Run, eks: Any, change: Body, read: Callab
 
 def test_several_changes_of_a_cluster_go_one_after_another(changes: Run, eks: Any, ground: Body, aws: Simulator) -> None:
     key, (first, second, _third) = boto_key(eks, changes), ground["subnets"]
-    other, group = (
-        subnet_beside(aws, ground, second),
-        aws.client("ec2").describe_security_groups()["SecurityGroups"][0]["GroupId"],
-    )
+    other, group = (subnet_beside(aws, ground, second), aws.client("ec2").describe_security_groups()["SecurityGroups"][0]["GroupId"])
     done = changes(
         "eks_cluster", name="whole", version="1.35", logging=["scheduler"], subnet_ids=[first, other],
         security_group_ids=[group], encryption_key_arn=key, deletion_protection=False,
@@ -145,7 +137,7 @@ def boto_key(eks: Any, _changes: Run) -> str:
         ({"version": "latest"}, "is not a Kubernetes version"),
         ({"authentication_mode": "CONFIG_MAP"}, "cannot go back to CONFIG_MAP"),
         ({"role_arn": "arn:aws:iam::123456789012:role/other"}, "EKS cannot change it"),
-        ({"endpoint_public_access": False, "endpoint_private_access": False}, "nobody could reach"),
+        ({"endpoint_public_access": False, "endpoint_private_access": False}, "no client could reach"),
         ({"encryption_key_arn": "arn:aws:kms:us-west-2:123456789012:key/other"}, "cannot change the key"),
     ],
 )
@@ -205,36 +197,15 @@ def test_the_order_of_subnets_and_types_is_no_difference(run: Run, cluster: str,
     [
         ({"labels": {"pool": "gpu2"}}, lambda n: n["labels"], {"pool": "gpu2"}),
         (
-            {
-                "taints": [
-                    {"key": "nvidia.com/gpu", "effect": "NO_EXECUTE"},
-                    {"key": "spot", "value": "1", "effect": "NO_SCHEDULE"},
-                ]
-            },
+            {"taints": [{"key": "nvidia.com/gpu", "effect": "NO_EXECUTE"}, {"key": "spot", "value": "1", "effect": "NO_SCHEDULE"}]},
             lambda n: sorted((x["key"], x["value"], x["effect"]) for x in n["taints"]),
             [("nvidia.com/gpu", "", "NO_EXECUTE"), ("spot", "1", "NO_SCHEDULE")],
         ),
-        (
-            {"taints": [{"key": "spot", "value": "2", "effect": "NO_SCHEDULE"}]},
-            lambda n: [x["value"] for x in n["taints"]],
-            ["2"],
-        ),
+        ({"taints": [{"key": "spot", "value": "2", "effect": "NO_SCHEDULE"}]}, lambda n: [x["value"] for x in n["taints"]], ["2"]),
         ({"taints": []}, lambda n: n["taints"], []),
-        (
-            {"scaling_config": {"min_size": 2, "max_size": 8}},
-            lambda n: n["scalingConfig"],
-            {"minSize": 2, "maxSize": 8, "desiredSize": 2},
-        ),
-        (
-            {"scaling_config": {"min_size": 2, "max_size": 8, "desired_size": 5}},
-            lambda n: n["scalingConfig"]["desiredSize"],
-            5,
-        ),
-        (
-            {"update_config": {"max_unavailable_percentage": 33}},
-            lambda n: n["updateConfig"],
-            {"maxUnavailablePercentage": 33},
-        ),
+        ({"scaling_config": {"min_size": 2, "max_size": 8}}, lambda n: n["scalingConfig"], {"minSize": 2, "maxSize": 8, "desiredSize": 2}),
+        ({"scaling_config": {"min_size": 2, "max_size": 8, "desired_size": 5}}, lambda n: n["scalingConfig"]["desiredSize"], 5),
+        ({"update_config": {"max_unavailable_percentage": 33}}, lambda n: n["updateConfig"], {"maxUnavailablePercentage": 33}),
         ({"node_repair_enabled": True}, lambda n: n["nodeRepairConfig"]["enabled"], True),
         ({"tags": {"team": "ops"}}, lambda n: n["tags"], {"team": "ops"}),
         ({"release_version": "1.33.0-20261120"}, lambda n: n["releaseVersion"], "1.33.0-20261120"),
@@ -270,10 +241,7 @@ def test_versions_go_up_cluster_first(changes: Run, eks: Any, run: Run, cluster:
         ({"capacity_type": "ON_DEMAND"}, "Create a second node group"),
         ({"disk_size": 500}, "EKS cannot change it"),
         ({"scaling_config": {"min_size": 5, "max_size": 2}}, "must not be over desired_size"),
-        (
-            {"taints": [{"key": "a", "effect": "NO_SCHEDULE"}, {"key": "a", "value": "2", "effect": "NO_SCHEDULE"}]},
-            "more than once",
-        ),
+        ({"taints": [{"key": "a", "effect": "NO_SCHEDULE"}, {"key": "a", "value": "2", "effect": "NO_SCHEDULE"}]}, "more than once"),
     ],
 )
 def test_a_nodegroup_that_cannot_be_is_refused(aws: Simulator, run: Run, cluster: str, change: Body, words: str) -> None:
@@ -287,10 +255,7 @@ def test_a_nodegroup_that_cannot_be_is_refused(aws: Simulator, run: Run, cluster
 def node_of(aws: Simulator, group: str) -> Body:
     """The first running instance of a node group, with its volume, as EC2 shows them."""
     ec2 = aws.client("ec2")
-    chosen = [
-        {"Name": "tag:eks:nodegroup-name", "Values": [group]},
-        {"Name": "instance-state-name", "Values": ["running"]},
-    ]
+    chosen = [{"Name": "tag:eks:nodegroup-name", "Values": [group]}, {"Name": "instance-state-name", "Values": ["running"]}]
     instance: Body = ec2.describe_instances(Filters=chosen)["Reservations"][0]["Instances"][0]
     attached = [{"Name": "attachment.instance-id", "Values": [instance["InstanceId"]]}]
     return {**instance, "volume": ec2.describe_volumes(Filters=attached)["Volumes"][0]}
@@ -317,10 +282,7 @@ def test_nodes_get_disk_tags_and_metadata_rules_from_their_launch_template(
     node = node_of(aws, "templated")
     assert (tags_of(node), tags_of(node["volume"])) == ({"team": "ml"}, {"team": "ml"})
     assert (node["volume"]["Size"], node["volume"]["Encrypted"], node["volume"]["VolumeType"]) == (100, True, "gp3")
-    assert (node["MetadataOptions"]["HttpTokens"], node["MetadataOptions"]["HttpPutResponseHopLimit"]) == (
-        "required",
-        1,
-    )
+    assert (node["MetadataOptions"]["HttpTokens"], node["MetadataOptions"]["HttpPutResponseHopLimit"]) == ("required", 1)
     assert done["launch_template"]["latest_version_number"] == 1
     done = changes("eks_launch_template", **named, tags={"team": "ml"}, disk_size=200)
     assert done["actions"] == ["ec2:create_launch_template_version (new version)"]
@@ -496,11 +458,7 @@ def test_access_entries(changes: Run, run: Run, eks: Any, cluster: str, ground: 
 
     changes("eks_access_entry", **named, kubernetes_groups=["team"], policies=[policy("AmazonEKSViewPolicy")])
     assert policies() == {"AmazonEKSViewPolicy": []}
-    changes(
-        "eks_access_entry",
-        **named,
-        policies=[policy("AmazonEKSViewPolicy", "ml"), policy("AmazonEKSEditPolicy", "dev")],
-    )
+    changes("eks_access_entry", **named, policies=[policy("AmazonEKSViewPolicy", "ml"), policy("AmazonEKSEditPolicy", "dev")])
     assert policies() == {"AmazonEKSViewPolicy": ["ml"], "AmazonEKSEditPolicy": ["dev"]}
     changes("eks_access_entry", **named, policies=[policy("AmazonEKSEditPolicy", "dev")], tags={"a": "b"})
     assert policies() == {"AmazonEKSEditPolicy": ["dev"]}
@@ -537,11 +495,7 @@ def test_oidc_provider(changes: Run, run: Run, aws: Simulator) -> None:
     changes("iam_oidc_provider", url=url, client_ids=["sts.amazonaws.com", "more"], tags={"a": "b"})
     changes("iam_oidc_provider", url=url, client_ids=["sts.amazonaws.com"], tags={}, thumbprints=["b" * 40])
     found = iam.get_open_id_connect_provider(OpenIDConnectProviderArn=arn)
-    assert (found["ClientIDList"], found["ThumbprintList"], found.get("Tags", [])) == (
-        ["sts.amazonaws.com"],
-        ["b" * 40],
-        [],
-    )
+    assert (found["ClientIDList"], found["ThumbprintList"], found.get("Tags", [])) == (["sts.amazonaws.com"], ["b" * 40], [])
     assert "is no issuer" in run("iam_oidc_provider", url="oidc.example.org")["msg"]
     changes("iam_oidc_provider", url=url, state="absent")
     assert iam.list_open_id_connect_providers()["OpenIDConnectProviderList"] == []
@@ -557,15 +511,11 @@ def test_file_system(changes: Run, run: Run, aws: Simulator, ground: Body) -> No
     )  # fmt: skip
     identity = done["file_system"]["file_system_id"]
     assert {target["life_cycle_state"] for target in done["file_system"]["mount_targets"]} == {"available"}
-    changes("efs_file_system", **named, throughput_mode="provisioned", provisioned_throughput_in_mibps=64)
+    changes("efs_file_system", **named, throughput_mode="bursting")
     changes("efs_file_system", **named, backup=False, transition_to_ia="NEVER", tags={})
     changes("efs_file_system", **named, mount_targets=[{"subnet_id": ground["subnets"][0], "security_groups": []}])
     found = efs.describe_file_systems(FileSystemId=identity)["FileSystems"][0]
-    assert (found["ThroughputMode"], found["ProvisionedThroughputInMibps"], found["NumberOfMountTargets"]) == (
-        "provisioned",
-        64,
-        1,
-    )
+    assert (found["ThroughputMode"], found["NumberOfMountTargets"]) == ("bursting", 1)
     assert found["Tags"] == [{"Key": "Name", "Value": "shared"}]
     assert efs.describe_backup_policy(FileSystemId=identity)["BackupPolicy"]["Status"] == "DISABLED"
     assert "cannot change it" in run("efs_file_system", **named, encrypted=False)["msg"]
@@ -674,11 +624,7 @@ def test_a_role_of_a_cluster_of_the_same_name_in_another_region_is_not_ours(run:
     iam, trust = aws.client("iam"), json.dumps({"Version": "2012-10-17", "Statement": []})
     for name, region in (("here", REGION), ("there", "ap-south-1"), ("before", "")):
         tags = {"muster.ml/owner": "twice", **({"muster.ml/region": region} if region else {})}
-        iam.create_role(
-            RoleName=name,
-            AssumeRolePolicyDocument=trust,
-            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
-        )
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust, Tags=[{"Key": key, "Value": value} for key, value in tags.items()])
     found = run("eks_cluster_info", name="twice", roles=["here", "there", "before"])["roles"]
     assert {role["role_name"]: role["owned"] for role in found} == {"here": True, "there": False, "before": False}
 
@@ -692,11 +638,7 @@ def test_a_file_in_a_bucket_with_a_key_of_kms(changes: Run, run: Run, aws: Simul
         done = changes("s3_object", bucket="kms-bucket", name="elastic/train.py", src=str(script))
         assert done["object"]["content_length"] == 8
         found = aws.client("s3").get_object(Bucket="kms-bucket", Key="elastic/train.py")
-        assert (found["Body"].read().decode(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (
-            content,
-            "aws:kms",
-            key,
-        )
+        assert (found["Body"].read().decode(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (content, "aws:kms", key)
     planned = run("s3_object", check=True, bucket="no-such-bucket", name="x", src=str(script))
     assert planned["actions"] == ["s3:put_object (upload 8 bytes)"]
     assert "No such file" in run("s3_object", bucket="kms-bucket", name="x", src=str(tmp_path / "none"))["msg"]

@@ -33,22 +33,12 @@ from simulators.processes import recap
 
 VIEWER = {
     "principal_arn": "arn:aws:iam::123456789012:role/theirs-eks",
-    "policies": [
-        {
-            "policy_arn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy",
-            "access_scope": {"type": "cluster"},
-        }
-    ],
+    "policies": [{"policy_arn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy", "access_scope": {"type": "cluster"}}],
 }
 # Where runs are killed: other places every day.
 DRAW = random.Random(dt.datetime.now(dt.UTC).date().isoformat())  # noqa: S311  # no secret
 # What the tests have set for the cluster of Muster's own.
-OF_OURS = (
-    "efs_filesystem_subnet_ids",
-    "eks_cluster_access_entries",
-    "eks_cluster_options",
-    "eks_network_zones",
-)
+OF_OURS = ("efs_filesystem_subnet_ids", "eks_cluster_access_entries", "eks_cluster_options", "eks_network_zones")
 DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True, "eks_cluster_remove_logs": True}
 AGENT = "arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"
 SYSTEM = {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 2, "max_size": 4}}
@@ -335,11 +325,7 @@ def assert_script(aws: Simulator, key: str) -> None:
     s3 = aws.client("s3")
     bucket = next(row["Name"] for row in s3.list_buckets()["Buckets"] if row["Name"].startswith("muster-"))
     found = s3.get_object(Bucket=bucket, Key="elastic/train.py")
-    assert (found["Body"].read(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (
-        b"print('epoch 1')\n",
-        "aws:kms",
-        key,
-    )
+    assert (found["Body"].read(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (b"print('epoch 1')\n", "aws:kms", key)
     policy = aws.client("iam").get_role_policy(RoleName="muster-artifacts-read", PolicyName="read")["PolicyDocument"]
     assert [row["Resource"] for row in policy["Statement"] if row["Action"] == ["kms:Decrypt"]] == [[key]]
 
@@ -447,7 +433,7 @@ def test_what_is_not_ours_is_refused_and_left_alone(play: Play, aws: Simulator, 
     arn, part, message = {
         "role": ("", "eks_nodegroups", f"There is an IAM role {role} that Muster did not create"),
         "add-on": (addon, "eks_nodegroups", "EKS add-on coredns of cluster muster exists and does not carry the tag"),
-        "access entry": (entry["accessEntryArn"], "eks_cluster_configure", "somebody else created it"),
+        "access entry": (entry["accessEntryArn"], "eks_cluster_configure", "another owner created it"),
     }[kind]
     if arn:
         eks.untag_resource(resourceArn=arn, tagKeys=list(tag))
@@ -563,11 +549,7 @@ def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, 
     left = {kind: after[kind].keys() - before[kind].keys() for kind in after if after[kind] != before[kind]}
     assert {kind: len(names) for kind, names in left.items()} == {"file system": 1, "bucket": 1, "log group": 1}
     assert "Left in the account: 3 resources" in done.stdout
-    for kind, made in (
-        ("elasticfilesystem file-system", "Muster"),
-        ("s3", "Muster"),
-        ("logs log-group", "EKS, which never deletes them"),
-    ):
+    for kind, made in (("elasticfilesystem file-system", "Muster"), ("s3", "Muster"), ("logs log-group", "EKS, which never deletes them")):
         assert re.search(rf"    {kind} \S+ \(made by {made}\)", done.stdout), done.stdout[-1500:]
     assert not Path(play.settings["muster_kubeconfig"]).exists()
 
@@ -580,6 +562,7 @@ def test_teardown_with_data_leaves_the_account_as_it_was(play: Play, aws: Simula
     assert "    backup recovery-point " in done.stdout
 
 
+@pytest.mark.prove
 def test_where_nothing_is_left_teardown_does_nothing(play: Play, aws: Simulator) -> None:
     aws.clear()
     again = play("eks_teardown", **DATA_TOO)
@@ -587,7 +570,7 @@ def test_where_nothing_is_left_teardown_does_nothing(play: Play, aws: Simulator)
 
 
 def test_no_output_showed_a_secret(play: Play) -> None:
-    assert len(play.outputs) >= 6
+    assert len(play.outputs) >= 5
     for output in play.outputs:
         assert SECRET not in output
         assert TOKEN not in output

@@ -84,11 +84,7 @@ def made(aws: Simulator) -> str:
     issuer = eks.describe_cluster(name="pods")["cluster"]["identity"]["oidc"]["issuer"]
     provider = iam.create_open_id_connect_provider(Url=issuer, ClientIDList=["sts.amazonaws.com"])
     name = issuer.removeprefix("https://")
-    of_agent = {
-        "Effect": "Allow",
-        "Principal": {"Service": "pods.eks.amazonaws.com"},
-        "Action": ["sts:AssumeRole", "sts:TagSession"],
-    }
+    of_agent = {"Effect": "Allow", "Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": ["sts:AssumeRole", "sts:TagSession"]}
     of_token = {
         "Effect": "Allow",
         "Principal": {"Federated": provider["OpenIDConnectProviderArn"]},
@@ -164,11 +160,7 @@ def test_a_simulated_node_has_gpus_once_the_device_plugin_runs_on_it(ground: Gro
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": "plugin",
-            "namespace": "kube-system",
-            "labels": {"app.kubernetes.io/name": "nvidia-device-plugin"},
-        },
+        "metadata": {"name": "plugin", "namespace": "kube-system", "labels": {"app.kubernetes.io/name": "nvidia-device-plugin"}},
         "spec": {"nodeName": "gpu-0"},
         "status": {"phase": "Pending"},
     }
@@ -179,9 +171,5 @@ def test_a_simulated_node_has_gpus_once_the_device_plugin_runs_on_it(ground: Gro
     assert client.report_gpus(1) == ["gpu-0"]
     assert client.report_gpus(1) == []
     nodes = {one["metadata"]["name"]: one["status"]["allocatable"] for one in client.ask("GET", "/api/v1/nodes")["items"]}
-    assert {name: one.get("nvidia.com/gpu") for name, one in nodes.items()} == {
-        "gpu-0": "1",
-        "gpu-1": None,
-        "real": None,
-    }
+    assert {name: one.get("nvidia.com/gpu") for name, one in nodes.items()} == {"gpu-0": "1", "gpu-1": None, "real": None}
     assert nodes["gpu-0"]["cpu"] == "4"

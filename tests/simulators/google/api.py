@@ -50,12 +50,7 @@ class Refused(Exception):
 
 
 def error_info(reason: str, domain: str, **metadata: str) -> Body:
-    return {
-        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": reason,
-        "domain": domain,
-        "metadata": metadata,
-    }
+    return {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": domain, "metadata": metadata}
 
 
 @dataclass

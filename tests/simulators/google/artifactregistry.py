@@ -101,17 +101,11 @@ def _create(asked: Asked) -> Body:
     }  # fmt: skip
     thing = Thing(body, extra={"policy": {"etag": "ACAB"}})
     operation = f"projects/{found.id}/locations/{location}/operations/{digest(key, number(), length=32)}"
-    answer: Body = {
-        "name": operation,
-        "metadata": {"@type": "type.googleapis.com/google.devtools.artifactregistry.v1.OperationMetadata"},
-    }
+    answer: Body = {"name": operation, "metadata": {"@type": "type.googleapis.com/google.devtools.artifactregistry.v1.OperationMetadata"}}
 
     def finish() -> None:
         found.shelf("repositories")[key] = thing
-        answer["response"] = {
-            "@type": "type.googleapis.com/google.devtools.artifactregistry.v1.Repository",
-            **_shown(body),
-        }
+        answer["response"] = {"@type": "type.googleapis.com/google.devtools.artifactregistry.v1.Repository", **_shown(body)}
 
     begin(asked, operation, answer, key, _ends, finish)
     return answer

@@ -16,11 +16,7 @@ from simulators.google.reader import COMPUTE, REGION, Reader
 from simulators.modules import Result, Run, runner, thrice
 
 # For options of modules that no role has.
-MODULES_ONLY = [
-    "compute.networks.switchToCustomMode",
-    "compute.instances.setScheduling",
-    "compute.instances.setServiceAccount",
-]
+MODULES_ONLY = ["compute.networks.switchToCustomMode", "compute.instances.setScheduling", "compute.instances.setServiceAccount"]
 
 
 @pytest.fixture(scope="module")

@@ -55,11 +55,7 @@ class Gate:
             if found is None:
                 JOURNAL.note("unknown", host, path, verb != "GET", 404)
                 text = f"The requested URL {path} was not found on this server."
-                return Raw(
-                    f"<!DOCTYPE html><title>Error 404 (Not Found)!!1</title><p>{text}".encode(),
-                    404,
-                    {"Content-Type": "text/html"},
-                )
+                return Raw(f"<!DOCTYPE html><title>Error 404 (Not Found)!!1</title><p>{text}".encode(), 404, {"Content-Type": "text/html"})
             method, params = found
             asked = Asked(method, host, path, params, {}, raw, headers)
             try:

@@ -188,9 +188,5 @@ def _test(asked: Asked) -> Body:
 def _keys(asked: Asked) -> Body:
     """Only the key that Google keeps itself: the collection makes no key files, and so the simulator makes none."""
     thing = _wanted(asked)[1]
-    key = {
-        "name": f"{thing.body['name']}/keys/{thing.body['uniqueId']}",
-        "keyAlgorithm": "KEY_ALG_RSA_2048",
-        "keyType": "SYSTEM_MANAGED",
-    }
+    key = {"name": f"{thing.body['name']}/keys/{thing.body['uniqueId']}", "keyAlgorithm": "KEY_ALG_RSA_2048", "keyType": "SYSTEM_MANAGED"}
     return {"keys": [key]}

@@ -18,11 +18,7 @@ OWNER = "user:owner@example.com"
 
 
 def start(found: Project) -> None:
-    found.policy = {
-        "version": 1,
-        "etag": policies.new_etag(),
-        "bindings": [{"role": "roles/owner", "members": [OWNER]}],
-    }
+    found.policy = {"version": 1, "etag": policies.new_etag(), "bindings": [{"role": "roles/owner", "members": [OWNER]}]}
 
 
 def grant(found: Project, role: str, member: str) -> None:

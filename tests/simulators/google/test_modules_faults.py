@@ -117,7 +117,7 @@ def test_what_somebody_else_has_is_refused_and_stays(google: Simulator, run: Run
     assert not run(module, **options).get("failed")
     google.clear()
     refused = run(module, **options, owner="m")
-    assert "somebody else created it" in refused.get("msg", "")
+    assert "another owner created it" in refused.get("msg", "")
     assert "does not have the mark" in run(module, **options, owner="m", state="absent")["kept"]
     assert google.attempts() == []
 

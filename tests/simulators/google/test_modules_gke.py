@@ -54,11 +54,7 @@ def test_a_network_has_a_life_of_its_own(changes: Run, run: Run, reader: Reader)
     assert made["network"]["description"] == "(muster-owner=t)"
     changes("gcp_network", **{**network, "routing_mode": "GLOBAL"}, mtu=8896)
     found = reader.get(f"{COMPUTE}/global/networks/life")
-    assert (found["routingConfig"]["routingMode"], found["mtu"], found["autoCreateSubnetworks"]) == (
-        "GLOBAL",
-        8896,
-        False,
-    )
+    assert (found["routingConfig"]["routingMode"], found["mtu"], found["autoCreateSubnetworks"]) == ("GLOBAL", 8896, False)
     assert "Google cannot change it" in run("gcp_network", **network, description="new")["msg"]
     assert "does not have the mark" in run("gcp_network", name="life", owner="other", state="absent")["kept"]
 
@@ -92,13 +88,8 @@ def window(cluster: Body) -> Any:
     return cluster["maintenancePolicy"]["window"]
 
 
-XMAS = {"startTime": "2026-12-20T00:00:00Z", "endTime": "2026-12-27T00:00:00Z"}
 SYSTEM = ["SYSTEM_COMPONENTS"]
-WEEKEND = {
-    "start_time": "2026-01-03T01:00:00Z",
-    "end_time": "2026-01-03T13:00:00Z",
-    "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
-}
+WEEKEND = {"start_time": "2026-01-03T01:00:00Z", "end_time": "2026-01-03T13:00:00Z", "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}
 
 
 @pytest.mark.parametrize(
@@ -120,9 +111,6 @@ WEEKEND = {
         ({"monitoring_components": [*SYSTEM, "DCGM"]}, lambda c: components(c, "monitoringConfig"), [*SYSTEM, "DCGM"]),
         ({"maintenance_window": {"daily_start_time": "03:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "03:00"),
         ({"maintenance_window": WEEKEND}, lambda c: window(c)["recurringWindow"]["recurrence"], WEEKEND["recurrence"]),
-        ({"maintenance_window": {"exclusions": {"xmas": XMAS}}}, window, {"maintenanceExclusions": {"xmas": XMAS}}),
-        ({"maintenance_window": {"daily_start_time": "04:00"}}, lambda c: window(c)["maintenanceExclusions"], {"xmas": XMAS}),
-        ({"maintenance_window": {"exclusions": {}}}, lambda c: c["maintenancePolicy"].get("window", {}), {}),
         ({"maintenance_window": {"daily_start_time": "04:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "04:00"),
         ({"maintenance_window": {}}, lambda c: c["maintenancePolicy"].get("window", {}), {}),
         ({"node_locations": [*ZONES, f"{REGION}-c"]}, lambda c: c["locations"], [*ZONES, f"{REGION}-c"]),
@@ -196,11 +184,7 @@ def pool_url(name: str = "gpu") -> str:
 
 def management(**more: Any) -> Body:
     """Like the roles make it, from a version that can be upgraded."""
-    asked = {
-        "config": {"machine_type": "e2-standard-4"},
-        "autoscaling": {"min_node_count": 1, "max_node_count": 3},
-        "version": OLDER,
-    }
+    asked = {"config": {"machine_type": "e2-standard-4"}, "autoscaling": {"min_node_count": 1, "max_node_count": 3}, "version": OLDER}
     return pool("management", **{**asked, **more})
 
 
@@ -283,10 +267,7 @@ def test_a_pool_is_changed(changes: Run, reader: Reader, change: Body, read: Cal
 def test_the_number_of_nodes_is_set_and_read_back_from_their_groups(changes: Run, reader: Reader) -> None:
     fixed: Body = {"config": {}, "autoscaling": None, "version": None}
     done = changes("gke_node_pool", **management(**fixed, node_count=2))
-    assert [action.split(".")[-1] for action in done["actions"]] == [
-        "setAutoscaling (autoscaling)",
-        "setSize (nodeCount)",
-    ]
+    assert [action.split(".")[-1] for action in done["actions"]] == ["setAutoscaling (autoscaling)", "setSize (nodeCount)"]
     groups = reader.get(pool_url("management"))["instanceGroupUrls"]
     assert [reader.get(group)["targetSize"] for group in groups] == [2]
     changes("gke_node_pool", **management(**fixed, node_count=1))
@@ -333,10 +314,7 @@ def test_a_zone_without_machines_fails_and_the_next_run_tries_again(google: Simu
     told = run("gke_node_pool", **{**asked, "owner": None})
     assert "is in ERROR" in told["msg"]
     done = changes("gke_node_pool", **asked)
-    assert [action.split(".")[-1] for action in done["actions"]] == [
-        "delete (delete, it is in ERROR)",
-        "create (create)",
-    ]
+    assert [action.split(".")[-1] for action in done["actions"]] == ["delete (delete, it is in ERROR)", "create (create)"]
     changes("gke_node_pool", **asked, state="absent")
 
 
@@ -425,25 +403,12 @@ def test_a_cluster_whose_creation_failed_is_made_again(google: Simulator, run: R
 @pytest.mark.parametrize(
     ("fault", "method", "detail", "words"),
     [
-        (
-            "operation_error",
-            "nodePools.delete",
-            {"code": 13, "message": "An internal error has occurred"},
-            "failed: INTERNAL",
-        ),
+        ("operation_error", "nodePools.delete", {"code": 13, "message": "An internal error has occurred"}, "failed: INTERNAL"),
         ("quota", "create", {"metric": "CPUS"}, "QUOTA_EXCEEDED"),
     ],
 )
 def test_a_cluster_whose_creation_was_disturbed_is_finished_by_the_next_run(
-    google: Simulator,
-    run: Run,
-    changes: Run,
-    reader: Reader,
-    ground: dict[str, str],
-    fault: str,
-    method: str,
-    detail: Body,
-    words: str,
+    google: Simulator, run: Run, changes: Run, reader: Reader, ground: dict[str, str], fault: str, method: str, detail: Body, words: str
 ) -> None:
     asked = other_cluster(ground, "disturbed")
     google.fault(fault, f"{CLUSTERS}.{method}", **detail)
@@ -458,13 +423,7 @@ def test_a_cluster_whose_creation_was_disturbed_is_finished_by_the_next_run(
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_run_that_was_killed_is_continued_by_the_next(
-    google: Simulator,
-    run: Run,
-    changes: Run,
-    ground: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    at: int,
-    answered: bool,
+    google: Simulator, run: Run, changes: Run, ground: dict[str, str], monkeypatch: pytest.MonkeyPatch, at: int, answered: bool
 ) -> None:
     asked = other_cluster(ground, "killed")
     with monkeypatch.context() as patch:
@@ -579,13 +538,10 @@ def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(run: Run, cha
     url = f"{GKE}/{REGION}/clusters/theirs"
     reader.write("POST", f"{GKE}/{REGION}/clusters", {"cluster": cluster})
     asked = {"name": "theirs", "location": REGION, "owner": "theirs"}
-    assert "does not carry the label muster-owner=theirs: somebody else created it" in run("gke_cluster", **asked)["msg"]
+    assert "does not carry the label muster-owner=theirs: another owner created it" in run("gke_cluster", **asked)["msg"]
     assert "does not have the mark" in run("gke_cluster", **asked, state="absent")["kept"]
     done = changes("gke_cluster", **asked, adopt=True)
-    assert [action.split(".")[-1] for action in done["actions"]] == [
-        "setResourceLabels (labels)",
-        "update (workload identity)",
-    ]
+    assert [action.split(".")[-1] for action in done["actions"]] == ["setResourceLabels (labels)", "update (workload identity)"]
     assert [one["name"] for one in reader.get(url)["nodePools"]] == ["default-pool"]
     assert "has node pools of others (default-pool)" in run("gke_cluster", **asked, state="absent")["kept"]
     changes("gke_cluster", **{**asked, "owner": None}, state="absent")
@@ -593,11 +549,11 @@ def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(run: Run, cha
 
 def test_a_cluster_is_made_with_a_window_and_loses_it(changes: Run, reader: Reader, ground: dict[str, str]) -> None:
     asked = other_cluster(ground, "window")
-    daily = {"daily_start_time": "03:00", "exclusions": {"xmas": XMAS}}
+    daily = {"daily_start_time": "03:00"}
     assert len(changes("gke_cluster", **asked, maintenance_window=daily)["actions"]) == 2
     url = f"{GKE}/{REGION}/clusters/window"
     assert window(reader.get(url))["dailyMaintenanceWindow"]["startTime"] == "03:00"
-    changes("gke_cluster", **asked, maintenance_window={"exclusions": {}})
+    changes("gke_cluster", **asked, maintenance_window={})
     assert not reader.get(url)["maintenancePolicy"].get("window")
     changes("gke_cluster", **asked, state="absent")
 
@@ -629,7 +585,7 @@ def test_what_has_no_owner_is_refused_kept_and_taken_over_when_asked_for(run: Ru
     theirs = pool("theirs", owner=None, config={"machine_type": "e2-standard-4"}, autoscaling=None, node_count=0)
     changes("gke_node_pool", **theirs)
     ours = {**theirs, **OWNER}
-    assert "does not carry the label muster-owner=ground: somebody else created it" in run("gke_node_pool", **ours)["msg"]
+    assert "does not carry the label muster-owner=ground: another owner created it" in run("gke_node_pool", **ours)["msg"]
     assert "does not have the mark of this owner" in run("gke_node_pool", **ours, state="absent")["kept"]
     kept = run("gke_cluster", **GROUND, state="absent", deletion_protection=False)["kept"]
     assert "has node pools of others (theirs), which would go with it" in kept

@@ -23,8 +23,6 @@ CLUSTER = f"{GKE}/{REGION}/clusters/maps"
 IMAGES = f"https://artifactregistry.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/repositories/maps"
 ZONE = f"{REGION}-b"
 IMAGE = "projects/debian-cloud/global/images/family/debian-12"
-EXCLUSION = {"startTime": "2026-12-20T00:00:00Z", "endTime": "2026-12-27T00:00:00Z"}
-SCOPED = {**EXCLUSION, "maintenanceExclusionOptions": {"scope": "NO_MINOR_UPGRADES"}}
 KEEP = {"action": "KEEP", "mostRecentVersions": {"keepCount": 10}}
 OLD = {"action": "DELETE", "condition": {"olderThan": "2592000s", "tagState": "UNTAGGED"}}
 COMMON: dict[str, Body] = {
@@ -57,8 +55,6 @@ def same(live: Body) -> Body:
 Row = tuple[str, str, str, tuple[Any, Any], Callable[[Body], Body]]
 FREE: list[Row] = [
     ("gke_cluster", "labels", "resourceLabels", TEXT, labels),
-    ("gke_cluster", "maintenance_window.exclusions", "maintenancePolicy.window.maintenanceExclusions", (EXCLUSION, SCOPED), same),
-    ("gke_cluster", "maintenance_window.exclusions", "maintenancePolicy.window.maintenanceExclusions", (SCOPED, EXCLUSION), same),
     ("gke_node_pool", "config.labels", "config.labels", TEXT, labels),
     ("gke_node_pool", "config.resource_labels", "config.resourceLabels", TEXT, labels),
     ("gke_node_pool", "config.other.linuxNodeConfig.sysctls", "config.linuxNodeConfig.sysctls", (4096, 8192), same),
@@ -138,12 +134,7 @@ def test_every_key_of_a_map_counts(
     """Two keys; one more, and another value; one less; none. Each is planned, sent and found as it is afterwards."""
     make(module)
     one, other = values
-    for wanted in (
-        {"xmas": one, "launch": one},
-        {"xmas": other, "launch": one, "more": one},
-        {"xmas": other, "more": one},
-        {},
-    ):
+    for wanted in ({"xmas": one, "launch": one}, {"xmas": other, "launch": one, "more": one}, {"xmas": other, "more": one}, {}):
         done = changes(module, **options(module, option, wanted))
         assert read(look(reader.get(URLS[module]), field)) == {key: shown(value) for key, value in wanted.items()}
         assert len(done["actions"]) == 1, done["actions"]
@@ -154,13 +145,6 @@ def test_what_a_request_replaces_beside_a_map_stays(make: Callable[[str], None],
     run("gke_node_pool", **options("gke_node_pool", "config.other.linuxNodeConfig.sysctls", {"vm.overcommit_memory": 1}))
     run("gke_node_pool", **options("gke_node_pool", "config.other.linuxNodeConfig.sysctls", {}))
     assert reader.get(URLS["gke_node_pool"])["config"]["linuxNodeConfig"] == {"cgroupMode": "CGROUP_MODE_V2"}
-
-
-def test_a_scope_that_google_does_not_show_is_no_difference(make: Callable[[str], None], changes: Run) -> None:
-    make("gke_cluster")
-    whole = {**EXCLUSION, "maintenanceExclusionOptions": {"scope": "NO_UPGRADES"}}
-    changes("gke_cluster", **options("gke_cluster", "maintenance_window.exclusions", {"xmas": whole}))
-    changes("gke_cluster", **options("gke_cluster", "maintenance_window.exclusions", {}))
 
 
 def test_metadata_of_nodes_cannot_be_changed_not_even_by_leaving_a_key_out(
@@ -225,11 +209,7 @@ def test_numbers_and_booleans_are_text(make: Callable[[str], None], changes: Run
     international = {"größe": "l"} if (module, option) in LABELS else {}
     changes(module, **options(module, option, {"cost-center": 1234, "prod": True, "old": False, **international}))
     found = read(look(reader.get(URLS[module]), path))
-    assert {key: found[key] for key in ("cost-center", "prod", "old")} == {
-        "cost-center": "1234",
-        "prod": "true",
-        "old": "false",
-    }
+    assert {key: found[key] for key in ("cost-center", "prod", "old")} == {"cost-center": "1234", "prod": "true", "old": "false"}
     changes(module, **options(module, option, {}))
 
 

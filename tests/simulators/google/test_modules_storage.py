@@ -202,10 +202,7 @@ CREATE = "storage:projects.hmacKeys.create (create)"
 
 
 def removal(access_id: str) -> list[str]:
-    return [
-        f"storage:projects.hmacKeys.update (deactivate {access_id})",
-        f"storage:projects.hmacKeys.delete (delete {access_id})",
-    ]
+    return [f"storage:projects.hmacKeys.update (deactivate {access_id})", f"storage:projects.hmacKeys.delete (delete {access_id})"]
 
 
 @pytest.fixture

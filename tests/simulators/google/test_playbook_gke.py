@@ -28,18 +28,7 @@ from support import canary, released
 
 from simulators.google import clients
 from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
-from simulators.google.play import (
-    DATA_TOO,
-    MANAGEMENT,
-    NO_MACHINE,
-    ROOT,
-    TOKEN,
-    Play,
-    failure,
-    hold,
-    left,
-    playground,
-)
+from simulators.google.play import DATA_TOO, MANAGEMENT, NO_MACHINE, ROOT, TOKEN, Play, failure, hold, left, playground
 from simulators.google.reader import COMPUTE, GKE, IAM, PROJECTS, REGION, STORAGE, ZONE, Reader
 from simulators.processes import recap
 
@@ -410,23 +399,12 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
     assert reader.get(f"{COMPUTE}/global/firewalls/muster-guests") is None
     broker = reader.get(f"{COMPUTE}/global/firewalls/muster-broker")
     assert sorted(broker["sourceRanges"]) == ["10.40.0.0/18", "10.40.80.0/25", "203.0.113.0/25"]
-    assert (reader.get(DISK)["id"], reader.get(MACHINE)["disks"][0]["source"].rpartition("/")[2]) == (
-        disk,
-        "muster-broker",
-    )
+    assert (reader.get(DISK)["id"], reader.get(MACHINE)["disks"][0]["source"].rpartition("/")[2]) == (disk, "muster-broker")
     bucket = reader.get(f"{STORAGE}/b/{STORE}")
     assert bucket["lifecycle"]["rule"] == [{"action": {"type": "Delete"}, "condition": {"age": 30}}]
     assert (bucket["versioning"], bucket["labels"]) == ({"enabled": True}, {**OURS, "team": "ml"})
     if shutil.which("gcloud"):
-        words = (
-            "container",
-            "node-pools",
-            "describe",
-            "gpu",
-            "--cluster=muster",
-            f"--region={REGION}",
-            "--format=json",
-        )
+        words = ("container", "node-pools", "describe", "gpu", "--cluster=muster", f"--region={REGION}", "--format=json")
         status, out, errors = clients.gcloud(google, *words)
         assert status == 0, errors
         assert sorted(row["key"] for row in json.loads(out)["config"]["taints"]) == ["nvidia.com/gpu", "team"]

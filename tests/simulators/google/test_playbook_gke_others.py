@@ -12,17 +12,7 @@ import pytest
 import yaml
 
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.play import (
-    DATA_TOO,
-    MANAGEMENT,
-    NO_MACHINE,
-    SETTINGS,
-    Play,
-    failure,
-    hold,
-    left,
-    playground,
-)
+from simulators.google.play import DATA_TOO, MANAGEMENT, NO_MACHINE, SETTINGS, Play, failure, hold, left, playground
 from simulators.google.reader import COMPUTE, GKE, IAM, REGION, Reader
 from simulators.processes import recap
 
@@ -39,10 +29,7 @@ def google(play: Play) -> Simulator:
     return play.google
 
 
-TAINTED = {
-    **MANAGEMENT,
-    "config": {"machine_type": "e2-standard-4", "taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]},
-}
+TAINTED = {**MANAGEMENT, "config": {"machine_type": "e2-standard-4", "taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]}}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "project": ({"muster_gcp_project": ""}, "Nothing is not the ID of a Google Cloud project. Set muster_gcp_project"),
     "region": ({"muster_gcp_region": ""}, "Nothing is not a region. Set muster_gcp_region, such as us-central1"),
@@ -55,7 +42,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             "gke_cluster_private_only": True,
             "gke_cluster_master_authorized_networks": [{"cidr_block": "10.0.0.0/8"}, {"cidr_block": "8.0.0.0/8"}],
         },
-        "nobody reaches the API server from 8.0.0.0/8, and GKE refuses such ranges",
+        "no client reaches the API server from 8.0.0.0/8, and GKE refuses such ranges",
     ),
     "cidr": ({"gke_network_cidr": "10.40.0.0/20"}, "The smallest range that fits is a /16, such as 10.40.0.0/16."),
     "nodes": ({"muster_gke_nodes": 3}, "may have 4 nodes together, with those that upgrades add, and the network has addresses for 3"),
@@ -104,7 +91,7 @@ def test_what_is_not_ours_is_refused_and_stays(play: Play, google: Simulator, re
     before = hold(google)
     done = play("gke", *NO_MACHINE)
     assert recap(done)["failed"] == 1, failure(done)
-    assert "somebody else created it" in play.said()
+    assert "another owner created it" in play.said()
     assert left(before, hold(google))
     gone = play("gke_teardown", **DATA_TOO)
     assert gone.returncode == 0, failure(gone)

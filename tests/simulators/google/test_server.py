@@ -62,31 +62,19 @@ def test_a_wrong_token_is_refused(google: Simulator, reader: Any) -> None:
 
 def test_other_hosts_are_refused_and_noted(google: Simulator) -> None:
     google.clear()
-    for url in (
-        "https://example.com/",
-        "https://pubsub.googleapis.com/v1/x",
-        "https://storage.googleapis.com.evil.example/",
-    ):
+    for url in ("https://example.com/", "https://pubsub.googleapis.com/v1/x", "https://storage.googleapis.com.evil.example/"):
         with pytest.raises(requests.exceptions.ProxyError, match="403 Forbidden"):
             requests.get(url, proxies={"https": google.url}, verify=str(google.ca), timeout=30)
     plain = requests.get("http://metadata.google.internal/", proxies={"http": google.url}, timeout=30)
     assert (plain.status_code, "does not stand for metadata.google.internal" in plain.text) == (403, True)
-    assert google.strangers() == [
-        "example.com",
-        "pubsub.googleapis.com",
-        "storage.googleapis.com.evil.example",
-        "metadata.google.internal",
-    ]
+    assert google.strangers() == ["example.com", "pubsub.googleapis.com", "storage.googleapis.com.evil.example", "metadata.google.internal"]
     assert google.attempts() == []
 
 
 def test_its_certificates_are_good_for_who_has_the_authority_only(google: Simulator) -> None:
     for host in ("compute", "container", "storage", "oauth2"):
         url = f"https://{host}.googleapis.com/"
-        assert requests.get(url, proxies={"https": google.url}, verify=str(google.ca), timeout=30).status_code in (
-            400,
-            404,
-        )
+        assert requests.get(url, proxies={"https": google.url}, verify=str(google.ca), timeout=30).status_code in (400, 404)
     with requests.Session() as stranger:
         stranger.trust_env, stranger.proxies = False, {"https": google.url}
         with pytest.raises(requests.exceptions.SSLError):

@@ -186,12 +186,7 @@ def test_firewall_rules_make_sense(reader: Reader, ground: dict[str, str], rule:
 
 def test_ranges_narrow_both_ends_and_tags_only_what_comes_in(reader: Reader, ground: dict[str, str]) -> None:
     url, allowed = f"{COMPUTE}/global/firewalls", [{"IPProtocol": "tcp"}]
-    both = {
-        "network": NETWORK,
-        "allowed": allowed,
-        "sourceRanges": ["10.0.0.0/8"],
-        "destinationRanges": ["10.1.0.0/16"],
-    }
+    both = {"network": NETWORK, "allowed": allowed, "sourceRanges": ["10.0.0.0/8"], "destinationRanges": ["10.1.0.0/16"]}
     for direction in ("INGRESS", "EGRESS"):
         reader.write("POST", url, {"name": direction.lower(), "direction": direction, **both})
         found = reader.get(f"{url}/{direction.lower()}")

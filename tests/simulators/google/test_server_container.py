@@ -34,10 +34,7 @@ def cluster(name: str, **fields: Any) -> dict[str, Any]:
 def other(name: str, **fields: Any) -> dict[str, Any]:
     """One that can be beside it: a range for Services belongs to one cluster."""
     made = cluster(name, **fields)
-    return {
-        **made,
-        "ipAllocationPolicy": {**made["ipAllocationPolicy"], "servicesSecondaryRangeName": "other-services"},
-    }
+    return {**made, "ipAllocationPolicy": {**made["ipAllocationPolicy"], "servicesSecondaryRangeName": "other-services"}}
 
 
 @pytest.fixture
@@ -111,12 +108,7 @@ def test_a_disk_is_large_enough(gke: ClusterManagerClient, old: str, reader: Rea
 
 
 def private(**networks: Any) -> dict[str, Any]:
-    return {
-        "ipEndpointsConfig": {
-            "enablePublicEndpoint": False,
-            **({"authorizedNetworksConfig": networks} if networks else {}),
-        }
-    }
+    return {"ipEndpointsConfig": {"enablePublicEndpoint": False, **({"authorizedNetworksConfig": networks} if networks else {})}}
 
 
 SHUT = {"enabled": True, "gcpPublicCidrsAccessEnabled": False}

@@ -85,10 +85,7 @@ def test_preconditions_of_a_bucket(google: Simulator) -> None:
     bucket.storage_class = "NEARLINE"
     bucket.patch()
     answer = clients.session(google).patch(f"{STORAGE}/b/muster-pre", json={"location": "EU"})
-    assert (answer.status_code, answer.json()["error"]["message"]) == (
-        400,
-        "The location of a bucket cannot be changed.",
-    )
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, "The location of a bucket cannot be changed.")
 
 
 def test_a_bucket_policy_with_a_stale_etag(google: Simulator) -> None:

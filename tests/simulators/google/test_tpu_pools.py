@@ -18,13 +18,7 @@ from simulators.modules import Run
 
 Body = dict[str, Any]
 # Of each generation a zone that has it, in two regions.
-ZONES = {
-    "v4": "us-central2-b",
-    "v5e": "us-central1-a",
-    "v5p": "us-central1-a",
-    "v6e": "us-central1-b",
-    "tpu7x": "us-central1-c",
-}
+ZONES = {"v4": "us-central2-b", "v5e": "us-central1-a", "v5p": "us-central1-a", "v6e": "us-central1-b", "tpu7x": "us-central1-c"}
 KINDS = {generation.accelerator: name for name, generation in GENERATIONS.items()}
 ROWS = [(KINDS[tpu.accelerator], topology, machine) for machine, tpu in TPUS.items() for topology in (*tpu.one_host, *tpu.hosts)]
 
@@ -57,10 +51,7 @@ def regions(reader: Reader) -> list[str]:
 def policies(reader: Reader) -> None:
     """Workload policies, as gcloud makes them, by the names of their topologies."""
     for topology in next(tpu.hosts for tpu in TPUS.values() if tpu.workload_policy):
-        policy = {
-            "name": f"of-{topology}",
-            "workloadPolicy": {"type": "HIGH_THROUGHPUT", "acceleratorTopology": topology},
-        }
+        policy = {"name": f"of-{topology}", "workloadPolicy": {"type": "HIGH_THROUGHPUT", "acceleratorTopology": topology}}
         reader.write("POST", f"{COMPUTE}/regions/us-central1/resourcePolicies", policy)
 
 
@@ -71,12 +62,7 @@ def pool(row: Body) -> Body:
 
 
 def row_of(kind: str, topology: str, **config: Any) -> Body:
-    return {
-        "name": "tpu",
-        "tpu": {"type": kind, "topology": topology},
-        "config": config,
-        "node_locations": [ZONES[kind]],
-    }
+    return {"name": "tpu", "tpu": {"type": kind, "topology": topology}, "config": config, "node_locations": [ZONES[kind]]}
 
 
 def test_the_table_has_all_sorts() -> None:
@@ -156,11 +142,7 @@ def test_a_compact_placement_of_tpu7x_is_refused() -> None:
 
 def test_a_pool_may_be_spot_reserved_or_queued(regions: list[str], changes: Run, reader: Reader, google: Simulator) -> None:
     """What the inventory offers besides type and topology; queued provisioning and a reservation exclude each other."""
-    reserved = {
-        "consume_reservation_type": "SPECIFIC_RESERVATION",
-        "key": "compute.googleapis.com/reservation-name",
-        "values": ["mine"],
-    }
+    reserved = {"consume_reservation_type": "SPECIFIC_RESERVATION", "key": "compute.googleapis.com/reservation-name", "values": ["mine"]}
     for config, queued in (
         ({"spot": True}, None),
         ({"reservation_affinity": reserved}, None),

@@ -30,18 +30,10 @@ def make(found: Project, cluster: str, location: str, fades: int = 0) -> list[st
     body: Body = found.shelf("clusters")[path].body
     region, mark = catalogue.region_of(location), digest(cluster, number(), length=32)
     disk_path, disk = new_disk(
-        found,
-        body["locations"][0],
-        f"pvc-{mark[:8]}-0000-4000-8000-{mark[8:20]}",
-        {"diskType": "pd-balanced", "sizeGb": "10"},
-        "disk",
+        found, body["locations"][0], f"pvc-{mark[:8]}-0000-4000-8000-{mark[8:20]}", {"diskType": "pd-balanced", "sizeGb": "10"}, "disk"
     )
     disk["description"] = '{"kubernetes.io/created-for/pvc/name":"data","kubernetes.io/created-for/pvc/namespace":"default"}'
-    disk["labels"] = {
-        "goog-k8s-cluster-name": cluster,
-        "goog-k8s-cluster-location": location,
-        "goog-k8s-node-pool-name": "",
-    }
+    disk["labels"] = {"goog-k8s-cluster-name": cluster, "goog-k8s-cluster-location": location, "goog-k8s-node-pool-name": ""}
     found.shelf("disks")[disk_path] = Thing(disk)
     where = f"projects/{found.id}/regions/{region}"
     rule, pool, wall = (
@@ -49,11 +41,7 @@ def make(found: Project, cluster: str, location: str, fades: int = 0) -> list[st
         f"{where}/targetPools/a{mark}",
         f"projects/{found.id}/global/firewalls/k8s-fw-a{mark}",
     )
-    common = {
-        "id": long_id(),
-        "creationTimestamp": now(),
-        "description": '{"kubernetes.io/service-name":"default/web"}',
-    }
+    common = {"id": long_id(), "creationTimestamp": now(), "description": '{"kubernetes.io/service-name":"default/web"}'}
     net = link(body["networkConfig"]["network"])
     found.shelf("targetPools")[pool] = Thing(
         {"kind": "compute#targetPool", **common, "name": f"a{mark}", "region": link(where), "selfLink": link(pool)}

@@ -8,17 +8,7 @@ from .operations import OPERATIONS
 from .serviceusage import enable
 from .state import BUCKETS, NUMBER, PROJECT, PROJECTS, Project
 
-__all__ = [
-    "artifactregistry",
-    "compute",
-    "container",
-    "enable",
-    "iam",
-    "reset",
-    "resourcemanager",
-    "serviceusage",
-    "storage",
-]
+__all__ = ["artifactregistry", "compute", "container", "enable", "iam", "reset", "resourcemanager", "serviceusage", "storage"]
 
 
 def reset() -> None:

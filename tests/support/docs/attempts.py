@@ -41,6 +41,17 @@ class Attempt:
     how: str
     why: str = ""
     argv: tuple[str, ...] = ()
+    inventory: str = ""
+    """The folder of the repository that the command's inventory is, or is a copy of."""
+
+    @property
+    def does(self) -> tuple[str, ...]:
+        """Equal for commands that do the same: names of copied inventories and of kubeconfigs make no difference."""
+        words = list(self.argv)
+        if self.inventory:
+            words[words.index("-i") + 1] = self.inventory
+        named = {at for at, word in enumerate(words) if word.startswith("muster_kubeconfig=")}
+        return tuple(word for at, word in enumerate(words) if not named & {at, at + 1})
 
 
 def attempts(page: Page) -> Iterator[Attempt]:
@@ -73,12 +84,18 @@ def _attempt(line: str, words: list[str], copies: Mapping[str, str]) -> Attempt:
         raise LookupError(f"{line}: nothing says how {program} is tried")
     (playbook,) = (Path(word.removeprefix("muster.ml.")).stem for word in rest if re.search(r"^[^=@]*\.yml$|^muster\.ml\.", word))
     inventory = rest[rest.index("-i") + 1]
-    if copies.get(inventory, inventory) in ("inventories/eks", "inventories/gke"):
-        return Attempt(line, "listed", NO_ACCOUNT, (*words, "--list-tasks"))
-    if any(word.startswith("persia_job_file=") for word in rest):
-        return Attempt(line, "listed", NO_FILE, (*words, "--list-tasks"))
-    if playbook in LISTED:
-        return Attempt(line, "listed", LISTED[playbook], (*words, "--list-tasks"))
+    inventory = copies.get(inventory, inventory)
+    in_clouds = inventory in ("inventories/eks", "inventories/gke")
+    of_the_reader = any(word.startswith("persia_job_file=") for word in rest)
+    why = NO_ACCOUNT if in_clouds else NO_FILE if of_the_reader else LISTED.get(playbook, "")
+    if why:
+        return Attempt(line, "listed", why, (*_without_settings(words), "--list-tasks"), inventory)
     if playbook in READS or "--check" in words:
-        return Attempt(line, "as it is", argv=tuple(words))
-    return Attempt(line, "planned", PLAN, (*words, "--check"))
+        return Attempt(line, "as it is", "", tuple(words), inventory)
+    return Attempt(line, "planned", PLAN, (*words, "--check", "--diff"), inventory)
+
+
+def _without_settings(words: list[str]) -> list[str]:
+    """Only what decides which tasks are listed; the unit tests read variables and their values."""
+    settings = {at for at, word in enumerate(words) if word == "-e" or words[at - 1] == "-e"}
+    return [word for at, word in enumerate(words) if at not in settings and word not in ("--check", "--diff")]

@@ -214,12 +214,7 @@ def checks() -> frozenset[str]:
     from support import cluster, static
 
     return frozenset(
-        check.name
-        for check in [
-            *static.CHECKS,
-            *cluster.machine_checks(),
-            *(check for lane in cluster.checks() for check in lane),
-        ]
+        check.name for check in [*static.CHECKS, *cluster.machine_checks(), *(check for lane in cluster.checks() for check in lane)]
     )
 
 

@@ -13,18 +13,7 @@ from support.docs import collection
 from support.docs.collection import NAMESPACE, Options
 from support.reading import Loader
 
-ROLE_KEYWORDS = {
-    "role",
-    "name",
-    "when",
-    "tags",
-    "vars",
-    "become",
-    "become_user",
-    "delegate_to",
-    "environment",
-    "tasks_from",
-}
+ROLE_KEYWORDS = {"role", "name", "when", "tags", "vars", "become", "become_user", "delegate_to", "environment", "tasks_from"}
 GROUP_PARTS = {"hosts", "children", "vars"}
 ROLE_ACTIONS = {"ansible.builtin.include_role", "ansible.builtin.import_role"}
 IMPORT_PLAYBOOK = {"import_playbook", "ansible.builtin.import_playbook"}

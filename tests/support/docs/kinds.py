@@ -80,10 +80,7 @@ def texts(root: Path = ROOT) -> dict[str, str]:
         kinds="\n".join(f'    "{name}": {system}.KIND,' for system, name in names.items()),
     )
     fragment = FRAGMENT.format(names=", ".join(sorted(names.values())))
-    return {
-        f"{UTILS}/_edge/systems.py": HEADER + index,
-        "plugins/doc_fragments/training.py": HEADER + fragment,
-    }
+    return {f"{UTILS}/_edge/systems.py": HEADER + index, "plugins/doc_fragments/training.py": HEADER + fragment}
 
 
 if __name__ == "__main__":

@@ -27,14 +27,7 @@ class Figures:
 
     def row(self) -> list[str]:
         middle = [str(round(median(numbers))) if numbers else "" for numbers in (self.lines, self.functions)]
-        return [
-            str(self.files),
-            str(len(self.lines)),
-            middle[0],
-            str(len(self.functions)),
-            middle[1],
-            ", ".join(sorted(self.error_roots)),
-        ]
+        return [str(self.files), str(len(self.lines)), middle[0], str(len(self.functions)), middle[1], ", ".join(sorted(self.error_roots))]
 
 
 def code_lines(text: str) -> set[int]:
@@ -83,11 +76,7 @@ def _count_python(figures: Figures, text: str) -> None:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             figures.functions.append(len(numbers & _span(node)))
-        elif isinstance(node, ast.ClassDef) and {ast.unparse(base) for base in node.bases} & {
-            "Exception",
-            "ValueError",
-            "RuntimeError",
-        }:
+        elif isinstance(node, ast.ClassDef) and {ast.unparse(base) for base in node.bases} & {"Exception", "ValueError", "RuntimeError"}:
             figures.error_roots.add(node.name)
 
 

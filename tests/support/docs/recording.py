@@ -15,14 +15,7 @@ PICTURE = ROOT / "docs" / "recording.svg"
 COLUMNS = 124
 CHARACTER, LINE, MARGIN = 7.3, 17, 14
 STATUS = re.compile(r"^(ok|changed|fatal|failed|skipping): \[")
-COLOURS = {
-    "$": "#7ee787",
-    "PLAY": "#ffffff",
-    "changed": "#e3b341",
-    "ok": "#7d8590",
-    "muster": "#7ee787",
-    "localhost": "#7ee787",
-}
+COLOURS = {"$": "#7ee787", "PLAY": "#ffffff", "changed": "#e3b341", "ok": "#7d8590", "muster": "#7ee787", "localhost": "#7ee787"}
 NAME = "make run"
 INDENT = " " * 11
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pages of docs/reference: every module, role, playbook and claim, as the code has them."""
+"""The pages of docs/reference: the names of every module, role, playbook and claim, as the code has them."""
 
 from __future__ import annotations
 
@@ -12,84 +12,40 @@ from typing import Any
 import yaml
 
 from support.docs import collection
-from support.docs.collection import NAMESPACE, Module, Options, Role
 from support.places import ROOT
 
 HEAD = """<!-- SPDX-License-Identifier: GPL-3.0-or-later -->
 <!-- Written by scripts/docs; do not edit. -->
 """
 MARKUP = re.compile(r"\b(?:[OVCEFIBMP]|RV)\(((?:[^()\\]|\\.|\([^()]*\))*)\)")
-LONG = 60
 
 
 def reference() -> dict[str, str]:
     """The text of each page, by its path in the repository."""
-    pages = {
-        "README.md": contents(),
-        "modules.md": modules(),
-        "roles.md": roles(),
-        "playbooks.md": playbooks(),
-        "claims.md": claims(),
-    }
+    pages = {"README.md": contents(), "playbooks.md": playbooks(), "claims.md": claims()}
     return {f"docs/reference/{name}": f"{HEAD}\n{text.rstrip()}\n" for name, text in pages.items()}
 
 
 def contents() -> str:
-    rows = [
-        ("[modules.md](modules.md)", f"{len(collection.modules())} modules, with every option; and the other plugins"),
-        ("[roles.md](roles.md)", f"{len(collection.roles())} roles, with every variable and its default"),
-        ("[playbooks.md](playbooks.md)", "every playbook, inventory and make target"),
-        ("[claims.md](claims.md)", "what the acceptance suite proves on a running cluster"),
+    """Modules and roles by name. Their options stand where ansible-doc reads them, and there is no copy here."""
+    modules = [(f"[`{name}`](../../plugins/modules/{name}.py)", module.summary) for name, module in collection.modules().items()]
+    roles = [
+        (f"[`{name}`](../../roles/{name}/README.md)", role.summary, f"[variables](../../roles/{name}/meta/argument_specs.yml)")
+        for name, role in collection.roles().items()
     ]
-    return "# Reference\n\nThe reference by name. Written from the code by `scripts/docs`.\n\n" + table(("page", "has"), rows)
-
-
-def modules() -> str:
-    found = collection.modules()
-    shared = sorted({name for module in found.values() for name in module.fragments if collection.fragment(name)})
-    own = [name for name in shared if name.startswith(NAMESPACE)]
-    parts = [
-        "# Modules and plugins\n\nThe modules and their options. `ansible-doc muster.ml.NAME` has examples and results, too.",
-        table(("module", "does"), [(link(name), module.summary) for name, module in found.items()]),
-        table(("other plugin", "for"), [(f"`{name}`", text) for name, text in collection.other_plugins().items()]),
-        *(module_part(module) for module in found.values()),
-        "## Options that several modules share",
-        *(f"### {name}\n\n{options_table(collection.fragment(name))}" for name in own),
-    ]
-    return "\n\n".join(parts)
-
-
-def module_part(module: Module) -> str:
-    used = [name for name in module.fragments if collection.fragment(name)]
-    shared = ", ".join(link(name) if name.startswith(NAMESPACE) else f"`{name}`" for name in used)
-    parts = [f"## {module.name}\n\n{plain(module.summary)}."]
-    parts += [options_table(module.own)] if module.own else []
-    parts += [f"Shared options: {shared}."] if shared else []
-    return "\n\n".join(parts)
-
-
-def roles() -> str:
-    found = collection.roles()
     return "\n\n".join(
         [
-            "# Roles\n\nThe roles and their variables. `ansible-doc -t role muster.ml.NAME` says the same in a terminal.",
-            table(("role", "does"), [(link(name), role.summary) for name, role in found.items()]),
-            *(role_part(role) for role in found.values()),
+            "# Reference\n\nModules, other plugins and roles by name. `ansible-doc muster.ml.NAME` has the options, examples and\n"
+            "results of a module, `ansible-doc -t role muster.ml.NAME` the variables of a role with their defaults.",
+            "See also [every playbook, inventory and make target](playbooks.md), and [what the acceptance suite proves](claims.md).",
+            "## Modules",
+            table(("module", "does"), modules),
+            "## Other plugins",
+            table(("plugin", "for"), [(f"`{name}`", text) for name, text in collection.other_plugins().items()]),
+            "## Roles",
+            table(("role", "does", "has"), roles),
         ]
     )
-
-
-def role_part(role: Role) -> str:
-    others = [(f"`{name}`", text) for name, text in role.entries.items() if name != "main"]
-    parts = [f"## {role.name}\n\n{plain(role.summary)}. [More](../../roles/{role.name}/README.md)."]
-    parts += [table(("`tasks_from`", "does"), others)] if others else []
-    return "\n\n".join([*parts, options_table(role.options, whole=True)])
-
-
-def options_table(options: Options, *, whole: bool = False) -> str:
-    """``whole`` shows all of each description; roles have no other place for it."""
-    rows = [(f"`{name}`", type_of(option), default_of(option), described(option, whole=whole)) for name, option in options.items()]
-    return table(("name", "type", "default", "for"), rows)
 
 
 def type_of(option: Any) -> str:
@@ -99,26 +55,10 @@ def type_of(option: Any) -> str:
     return f"{kind}: {', '.join(f'`{shown(c)}`' for c in choices)}" if choices else kind
 
 
-def default_of(option: Any) -> str:
-    if option.get("required"):
-        return "required"
-    value = option.get("default")
-    if value is None:
-        return ""
-    text = shown(value)
-    return f"`{text}`" if text and len(text) <= LONG else "empty" if not text else "long"
-
-
 def shown(value: Any) -> str:
     if isinstance(value, str):
         return " ".join(value.split())
     return yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n").removesuffix("\n...").strip()
-
-
-def described(option: Any, *, whole: bool) -> str:
-    text = option.get("description", "")
-    paragraphs = [text] if isinstance(text, str) else text
-    return plain(" ".join(paragraphs) if whole else re.split(r"(?<=[.])\s+(?=[A-Z])", paragraphs[0])[0])
 
 
 def plain(text: str) -> str:
@@ -129,7 +69,7 @@ def plain(text: str) -> str:
 
 def playbooks() -> str:
     rows = [(f"`{name}`", comment_of(path)) for name, path in collection.playbooks().items()]
-    inventories = [(f"`inventories/{name}`", comment_of(main_variables(ROOT / "inventories" / name))) for name in collection.inventories()]
+    inventories = [(f"`inventories/{name}`", comment_of(ROOT / "inventories" / name / "hosts.yml")) for name in collection.inventories()]
     targets = [(f"`make {name}`", text) for name, text in collection.make_targets().items()]
     settings = importlib.import_module("ansible_collections.muster.ml.plugins.plugin_utils._specs").options("")
     return "\n\n".join(
@@ -139,30 +79,22 @@ def playbooks() -> str:
             "`ansible-playbook -i INVENTORY muster.ml.PLAYBOOK`.",
             table(("playbook", "does"), rows),
             table(("inventory", "for"), inventories),
-            "Variables of the playbooks, for an inventory or `-e`. Those of roles are in [roles.md](roles.md).",
-            table(
-                ("name", "type", "for"),
-                [(f"`{name}`", type_of(row), row["description"]) for name, row in settings.items()],
-            ),
+            "Variables of the playbooks, for an inventory or `-e`. Those of roles are [beside each role](README.md#roles).",
+            table(("name", "type", "for"), [(f"`{name}`", type_of(row), row["description"]) for name, row in settings.items()]),
             table(("command in a clone", "does"), targets),
         ]
     )
 
 
-def main_variables(inventory: Path) -> Path:
-    """The file of an inventory that says what it is for."""
-    return min(inventory.glob("group_vars/**/*.yml"), key=lambda path: (path.stem not in ("all", "main"), path))
-
-
 def comment_of(path: Path) -> str:
-    """The first paragraph of the comment after the licence."""
+    """The first paragraph of the comment at the beginning of the document, without what only leads to the command below it."""
     lines: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines()[3:]:
+    for line in path.read_text(encoding="utf-8").partition("\n---\n")[2].splitlines():
         text = line.lstrip("# ").strip() if line.startswith("#") else ""
         if lines and not text:
             break
         lines += [text] if text else []
-    return " ".join(lines)
+    return re.sub(r"(?<=\.) [^.]*:$", "", " ".join(lines)).removesuffix(":")
 
 
 def claims() -> str:
@@ -177,15 +109,8 @@ def claims() -> str:
             )
             for c in found
         ]
-        parts += [
-            f"## {system}",
-            table(("claim", "says", "limit of the event", "breaks things", "only on the local cluster"), rows),
-        ]
+        parts += [f"## {system}", table(("claim", "says", "limit of the event", "breaks things", "only on the local cluster"), rows)]
     return "\n\n".join(parts)
-
-
-def link(name: str) -> str:
-    return f"[`{name.removeprefix(NAMESPACE)}`](#{name.lower().replace('.', '')})"
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -115,25 +115,14 @@ class Account:
 
     def _eks_create(self, key: tuple[str, ...], arn: str, body: Body) -> Body:
         unique = self.new_id("u")
-        made = {
-            **body,
-            arn: self.arn("eks", "/".join((*key, unique) if key[0] != "cluster" else key)),
-            "createdAt": unique,
-        }
+        made = {**body, arn: self.arn("eks", "/".join((*key, unique) if key[0] != "cluster" else key)), "createdAt": unique}
         return self.make(key, {"tags": {}, **made})
 
     def eks_create_cluster(self, name: str, **body: t.Any) -> Body:
         config = {"endpointPublicAccess": True, "endpointPrivateAccess": False, "securityGroupIds": [], "publicAccessCidrs": ["0.0.0.0/0"],
                   **body.pop("resourcesVpcConfig")}  # fmt: skip
         access = {"authenticationMode": "CONFIG_MAP", **body.pop("accessConfig", {})}
-        made = {
-            "name": name,
-            "version": "1.34",
-            **body,
-            "resourcesVpcConfig": config,
-            "accessConfig": access,
-            "status": "CREATING",
-        }
+        made = {"name": name, "version": "1.34", **body, "resourcesVpcConfig": config, "accessConfig": access, "status": "CREATING"}
         return {"cluster": self._eks_create(("cluster", name), "arn", made)}
 
     def eks_describe_cluster(self, name: str) -> Body:
@@ -336,9 +325,7 @@ class Account:
         made = {**body, "FileSystemId": FileSystemId, "ClientToken": ClientToken, "Tags": Tags, "AccessPointId": identity,
                 "AccessPointArn": self.arn("elasticfilesystem", f"access-point/{identity}"), "LifeCycleState": "creating"}  # fmt: skip
         return self.make(
-            ("access point", ClientToken, *(tag["Value"] for tag in Tags if tag["Key"] == "Name")),
-            made,
-            "AccessPointAlreadyExists",
+            ("access point", ClientToken, *(tag["Value"] for tag in Tags if tag["Key"] == "Name")), made, "AccessPointAlreadyExists"
         )
 
     def efs_describe_access_points(self, FileSystemId: str) -> Body:
@@ -369,13 +356,7 @@ class Account:
 
     def iam_create_open_id_connect_provider(self, Url: str, ClientIDList: list[str], Tags: list[Body]) -> Body:
         arn = f"arn:{self.partition}:iam::{ACCOUNT}:oidc-provider/{Url.removeprefix('https://')}"
-        made = {
-            "Url": Url,
-            "ClientIDList": list(ClientIDList),
-            "ThumbprintList": ["made"],
-            "Tags": Tags,
-            "CreateDate": self.new_id("u"),
-        }
+        made = {"Url": Url, "ClientIDList": list(ClientIDList), "ThumbprintList": ["made"], "Tags": Tags, "CreateDate": self.new_id("u")}
         self.make(("provider", arn), made, "EntityAlreadyExists")
         return {"OpenIDConnectProviderArn": arn}
 

@@ -284,13 +284,7 @@ class FakeCluster:
         found = self.objects.get(ref.identity)
         return redact.seal_secrets(copied(found)) if found else None
 
-    def list(
-        self,
-        api_version: str,
-        kind: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-    ) -> Listing:
+    def list(self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None) -> Listing:
         self._note("list", Ref(api_version, kind, "", namespace))
         found = [
             redact.seal_secrets(copied(manifest))
@@ -300,13 +294,7 @@ class FakeCluster:
         return Listing(found, str(self._version))
 
     def list_metadata(
-        self,
-        api_version: str,
-        kind: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        *,
-        limit: int | None = None,
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None, *, limit: int | None = None
     ) -> Listing:
         full = self.list(api_version, kind, namespace, label_selector)
         return Listing(
@@ -417,15 +405,7 @@ class FakeCluster:
                 yield Event(event.type, redact.seal_secrets(copied(event.object)))
         self.clock.sleep(timeout)
 
-    def logs(
-        self,
-        namespace: str,
-        pod: str,
-        *,
-        container: str | None = None,
-        tail_lines: int | None = None,
-        previous: bool = False,
-    ) -> str:
+    def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, previous: bool = False) -> str:
         self._note("logs", Ref("v1", "Pod", pod, namespace))
         if (namespace, pod) not in self.log_lines:
             raise NotFound(f"Pod {namespace}/{pod} does not exist", ref=Ref("v1", "Pod", pod, namespace))

@@ -42,10 +42,7 @@ class Things:
         return {"name": name, "image": "x", **({"resources": resources} if resources else {})}
 
     def template(self, *containers: Manifest, labels: Manifest | None = None, **spec: t.Any) -> Manifest:
-        return {
-            "metadata": {"labels": labels or {"app": "a"}},
-            "spec": {"containers": list(containers or [self.container()]), **spec},
-        }
+        return {"metadata": {"labels": labels or {"app": "a"}}, "spec": {"containers": list(containers or [self.container()]), **spec}}
 
     def group(self, replicas: int, *containers: Manifest, name: str = "worker", **more: t.Any) -> Manifest:
         return {"name": name, "replicas": replicas, "template": self.template(*containers, **more)}

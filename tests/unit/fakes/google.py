@@ -96,8 +96,5 @@ class Google:
         if where != "global":
             started[parts[2].removesuffix("s")] = f"https://www.googleapis.com/compute/v1/projects/{PROJECT}/{where}"
         end = self.ends.pop(0) if self.ends else {}
-        self.operations[f"projects/{PROJECT}/{where}/operations/{name}"] = [
-            started,
-            {**started, "status": "DONE", "progress": 100, **end},
-        ]
+        self.operations[f"projects/{PROJECT}/{where}/operations/{name}"] = [started, {**started, "status": "DONE", "progress": 100, **end}]
         return started

@@ -63,12 +63,7 @@ class FakeBroker(http.server.ThreadingHTTPServer):
         return [request for request in self.requests if not request.startswith("GET ")]
 
     def login(self, user: str = "admin", password: str = PASSWORD) -> dict[str, t.Any]:
-        where = {
-            "login_host": "127.0.0.1",
-            "login_port": self.server_port,
-            "login_protocol": "http",
-            "startup_timeout": 0,
-        }
+        where = {"login_host": "127.0.0.1", "login_port": self.server_port, "login_protocol": "http", "startup_timeout": 0}
         return {**where, "login_user": user, "login_password": password}
 
     def is_user(self, name: str, password: str) -> bool:
@@ -95,11 +90,7 @@ def _user(body: dict[str, t.Any]) -> dict[str, t.Any]:
     """Without a password and without a hash the user has none any more."""
     hashed = _hashed(body["password"]) if "password" in body else body.get("password_hash", "")
     algorithm = body.get("hashing_algorithm", "rabbit_password_hashing_sha256")
-    return {
-        "password_hash": hashed,
-        "hashing_algorithm": algorithm,
-        "tags": [tag for tag in body["tags"].split(",") if tag],
-    }
+    return {"password_hash": hashed, "hashing_algorithm": algorithm, "tags": [tag for tag in body["tags"].split(",") if tag]}
 
 
 def _hashed(password: str) -> str:
@@ -206,12 +197,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             facts = {"running": True, "mem_used": 8, "mem_limit": 7, "partitions": []}
             return 200, [{"name": name, **facts} for name in self.server.nodes]
         listener = {"node": "n", "protocol": "amqp/ssl", "ip_address": "::", "port": 5671}
-        return 200, {
-            "rabbitmq_version": self.server.version,
-            "erlang_version": "25.2.3",
-            "cluster_name": "c",
-            "listeners": [listener],
-        }
+        return 200, {"rabbitmq_version": self.server.version, "erlang_version": "25.2.3", "cluster_name": "c", "listeners": [listener]}
 
     def put(self, path: tuple[str, ...], body: t.Any, _query: dict[str, str]) -> tuple[int, t.Any]:
         broker = self.server

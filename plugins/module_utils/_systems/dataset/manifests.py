@@ -111,7 +111,7 @@ def _check_url(url: str) -> None:
         raise InvalidInput(f"url: '{url}' is no address.", f"It begins with one of {', '.join(_SCHEMES)}, and ://.")
     if _SIGNED.search(url) or "@" in rest.partition("/")[0]:
         raise InvalidInput(
-            "url: it holds a signature or password, which everybody who may read the Job would see.",
+            "url: it holds a signature or password, which every user who may read the Job would see.",
             "Put it into a Secret and name that in url_secret.",
         )
 

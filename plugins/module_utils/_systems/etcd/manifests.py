@@ -14,15 +14,7 @@ from collections.abc import Sequence
 from ..._core.errors import InvalidInput
 from ..._manifests import servers
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import (
-    ANNOTATION_CONFIG_HASH,
-    STATEFULSET_NAME_MAX,
-    Manifest,
-    check_name,
-    pinned_tag,
-    quantity,
-    spec_hash,
-)
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity, spec_hash
 from ..._manifests.pods import PodSettings, field_env, pod_template
 
 CLIENT_PORT = 2379
@@ -54,7 +46,6 @@ class EtcdCluster(servers.ServerGroup):
     module, title, app, peers_end = "etcd_cluster", "etcd", "etcd", "peers"
 
     enable_v2: bool = False
-    peer_tls: bool = True
     client_tls: bool = True
     storage_size: str | None = "1Gi"
 
@@ -103,21 +94,19 @@ def _check_image(cluster: EtcdCluster) -> None:
 
 def initial_cluster(cluster: EtcdCluster) -> str:
     """Names and addresses of all members, which etcd reads only at its first start."""
-    scheme = "https" if cluster.peer_tls else "http"
-    return ",".join(f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{cluster.domain}:{PEER_PORT}" for i in range(cluster.size))
+    return ",".join(f"{cluster.name}-{i}=https://{cluster.name}-{i}.{cluster.domain}:{PEER_PORT}" for i in range(cluster.size))
 
 
 def arguments(cluster: EtcdCluster) -> list[str]:
     """The arguments, the same for every member, which takes its own name from the environment."""
-    peer = "https" if cluster.peer_tls else "http"
     own = f"$(POD_NAME).{cluster.domain}"
     args = [
         "--name=$(POD_NAME)",
         f"--data-dir={_DATA}/data",
         f"--listen-client-urls={cluster.client_scheme}://0.0.0.0:{CLIENT_PORT}",
         f"--advertise-client-urls={cluster.client_scheme}://{own}:{CLIENT_PORT}",
-        f"--listen-peer-urls={peer}://0.0.0.0:{PEER_PORT}",
-        f"--initial-advertise-peer-urls={peer}://{own}:{PEER_PORT}",
+        f"--listen-peer-urls=https://0.0.0.0:{PEER_PORT}",
+        f"--initial-advertise-peer-urls=https://{own}:{PEER_PORT}",
         # Health and metrics need no certificate, because the kubelet and the API server's proxy have none.
         f"--listen-metrics-urls=http://0.0.0.0:{METRICS_PORT}",
         f"--initial-cluster={initial_cluster(cluster)}",
@@ -131,18 +120,16 @@ def arguments(cluster: EtcdCluster) -> list[str]:
 
 
 def _tls_arguments(cluster: EtcdCluster) -> list[str]:
-    args = []
-    if cluster.peer_tls:
-        args += [
-            f"--peer-cert-file={_TLS}/peer/tls.crt",
-            f"--peer-key-file={_TLS}/peer/tls.key",
-            f"--peer-trusted-ca-file={_TLS}/peer/ca.crt",
-            "--peer-client-cert-auth=true",
-            # Client certificates come from the same authority, and must not be accepted from members.
-            f"--peer-cert-allowed-cn={cluster.peers}",
-            # A pod's address changes, and its reverse lookup may lag behind; only the name above is checked.
-            "--experimental-peer-skip-client-san-verification=true",
-        ]
+    args = [
+        f"--peer-cert-file={_TLS}/peer/tls.crt",
+        f"--peer-key-file={_TLS}/peer/tls.key",
+        f"--peer-trusted-ca-file={_TLS}/peer/ca.crt",
+        "--peer-client-cert-auth=true",
+        # Client certificates come from the same authority, and must not be accepted from members.
+        f"--peer-cert-allowed-cn={cluster.peers}",
+        # A pod's address changes, and its reverse lookup may lag behind; only the name above is checked.
+        "--experimental-peer-skip-client-san-verification=true",
+    ]
     if cluster.client_tls:
         args += [
             f"--cert-file={_TLS}/server/tls.crt",
@@ -157,7 +144,7 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
     alive = {"httpGet": {"path": "/health?serializable=true", "port": METRICS_PORT}}
     # Without a leader a member serves no client, but a restart would not elect one.
     serves = {"httpGet": {"path": "/health", "port": METRICS_PORT}}
-    secured = [name for name, on in (("peer", cluster.peer_tls), ("server", cluster.client_tls)) if on]
+    secured = ["peer", *(["server"] if cluster.client_tls else [])]
     volumes = [{"name": f"{n}-tls", "secret": {"secretName": f"{cluster.name}-{n}-tls"}} for n in secured]
     if cluster.storage_size is None:
         volumes.append({"name": "data", "emptyDir": {}})
@@ -198,19 +185,13 @@ def _argument(live: Manifest, name: str) -> str | None:
     return next((arg.partition("=")[2] for arg in args if arg.startswith(f"{name}=")), None)
 
 
-def tls_of(live: Manifest) -> dict[str, bool]:
-    """Return which connections of live members use TLS. It must not change, or members and clients could not connect."""
-    urls = {"peer_tls": "--initial-advertise-peer-urls", "client_tls": "--advertise-client-urls"}
-    return {name: (_argument(live, flag) or "https:").startswith("https:") for name, flag in urls.items()}
-
-
 def check_live(cluster: EtcdCluster, live: Manifest) -> None:
     """Refuse another number of members, or other addresses, which etcd only reads at its first start."""
     was, desired = _argument(live, "--initial-cluster"), initial_cluster(cluster)
     if was is not None and was != desired:
         raise InvalidInput(
             f"{cluster} was made with the members {was} and cannot be changed to {desired}.",
-            "Keep size and peer_tls as they were, or remove it with state: absent and delete_data: true and create it again.",
+            "Keep the size, or remove it with state: absent and delete_data: true and create it again.",
         )
 
 

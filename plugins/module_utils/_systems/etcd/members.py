@@ -33,14 +33,10 @@ _LOST = "has already been bootstrapped"
 
 def certificates(once: MadeOnce, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
     """Secrets for the connections with TLS, created once. ``in_use``: members run with them."""
-    leaves = []
-    if etcd.peer_tls:
-        leaves.append(Leaf(f"{etcd.name}-peer-tls", etcd.peers, etcd.hosts))
+    leaves = [Leaf(f"{etcd.name}-peer-tls", etcd.peers, etcd.hosts)]
     if etcd.client_tls:
         leaves.append(Leaf(f"{etcd.name}-server-tls", etcd.name, etcd.hosts))
         leaves.append(Leaf(f"{etcd.name}-client-tls", f"{etcd.name}-client"))
-    if not leaves:
-        return []
     return secrets(once, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels, in_use=in_use)
 
 

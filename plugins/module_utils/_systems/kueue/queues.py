@@ -94,7 +94,7 @@ def _cluster_queue(row: Mapping[str, t.Any]) -> Manifest:
             "Give each of its flavors a nominal_quota of cpu and memory, such as all that its nodes have.",
         )
     if not row.get("cohort_name") and any(flavor.get("borrowing_limit") for flavor in flavors):
-        raise InvalidInput(f"cluster_queues: {name} has a borrowing_limit and no cohort_name, so nobody to borrow from.")
+        raise InvalidInput(f"cluster_queues: {name} has a borrowing_limit and no cohort_name, so no queue to borrow from.")
     checks = [{"name": check} for check in row.get("admission_checks") or ()]
     group = {"coveredResources": resources, "flavors": [_quotas(name, flavor, resources) for flavor in flavors]}
     spec = {

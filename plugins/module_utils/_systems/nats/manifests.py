@@ -19,15 +19,7 @@ from ..._core.errors import InvalidInput
 from ..._core.quantity import parse
 from ..._manifests import servers, shared
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import (
-    ANNOTATION_CONFIG_HASH,
-    STATEFULSET_NAME_MAX,
-    Manifest,
-    check_count,
-    check_name,
-    compact,
-    spec_hash,
-)
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_count, check_name, compact, spec_hash
 from ..._manifests.pods import PodSettings, field_env, pod_template, resources
 
 CLIENT_PORT = 4222
@@ -61,10 +53,7 @@ class NatsCluster(servers.ServerGroup):
     size: int = 3
     backend: t.Literal["operator", "statefulset"] = "statefulset"
     max_payload: int = 1024 * 1024
-    max_connections: int | None = None
-    write_deadline: str | None = None
     debug: bool = False
-    anti_affinity: bool = False
     pod_disruption_budget: bool = True
 
     @property
@@ -104,8 +93,6 @@ def check(cluster: NatsCluster) -> None:
             f"max_payload: {cluster.max_payload} bytes is over {MAX_PENDING} (64 MiB), the server's max_pending.",
             "nats-server would not start: choose 67108864 or less.",
         )
-    if cluster.max_connections is not None:
-        check_count(cluster.max_connections, "max_connections", minimum=1)
     if cluster.backend == "operator":
         _check_operator_can_say(cluster)
     else:
@@ -184,9 +171,6 @@ def nats_cluster_resource(cluster: NatsCluster) -> Manifest:
             "natsConfig": compact(
                 {
                     "maxPayload": cluster.max_payload,
-                    "maxConnections": cluster.max_connections,
-                    # The only key of this resource that is not in camelCase.
-                    "write_deadline": cluster.write_deadline,
                     "debug": cluster.debug or None,
                 }
             ),
@@ -196,7 +180,6 @@ def nats_cluster_resource(cluster: NatsCluster) -> Manifest:
                     "resources": resources(cluster.pod.resources, "resources"),
                     "nodeSelector": cluster.pod.node_selector,
                     "tolerations": [dict(entry) for entry in cluster.pod.tolerations],
-                    "antiAffinity": cluster.anti_affinity or None,
                     "natsEnv": [dict(entry) for entry in cluster.pod.env],
                 }
             ),
@@ -243,10 +226,6 @@ def _settings(cluster: NatsCluster) -> list[str]:
         f"http_port: {MONITOR_PORT}",
         f"max_payload: {cluster.max_payload}",
     ]
-    if cluster.max_connections is not None:
-        lines.append(f"max_connections: {cluster.max_connections}")
-    if cluster.write_deadline is not None:
-        lines.append(f'write_deadline: "{cluster.write_deadline}"')
     if cluster.debug:
         lines.append("debug: true")
     return lines
@@ -277,13 +256,12 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
         readiness_probe={**health, "periodSeconds": 5, "failureThreshold": 3},
         liveness_probe={**health, "periodSeconds": 30, "failureThreshold": 10},
         topology_spread_constraints=cluster.pod.topology_spread_constraints or _spread(cluster),
-        affinity=cluster.pod.affinity or (servers.require_own_nodes(cluster.labels) if cluster.anti_affinity else None),
     )
 
 
 def _spread(cluster: NatsCluster) -> tuple[Manifest, ...]:
-    """Spread the servers over nodes as evenly as possible; anti_affinity makes it a hard rule."""
-    if cluster.anti_affinity or cluster.size == 1:
+    """Spread the servers over nodes as evenly as possible."""
+    if cluster.size == 1:
         return ()
     return ({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"},)
 

@@ -86,7 +86,7 @@ def login_of(once: MadeOnce, store: ObjectStore, *, runs: bool) -> Login:
     if runs or once.get(claim):
         there = f"the object store {store.namespace}/{store.name} does" if runs else f"{claim} with its objects does"
         raise Failed(
-            f"Secret {store.namespace}/{store.login} does not exist, but {there}: clients have a login that is known to nobody here.",
+            f"Secret {store.namespace}/{store.login} does not exist, but {there}: clients have a login of which no copy is known here.",
             hint=f"Put back a copy of it. If there is none, create it with new values of {ACCESS_KEY} and {SECRET_KEY}, "
             f"delete pod {store.pod_name}, and give them to the clients.",
         )

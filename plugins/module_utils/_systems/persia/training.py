@@ -49,7 +49,6 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
         parts=job.parts,
         precondition=functools.partial(_require, job),
         unwanted=_unwanted(job),
-        keep_pods=params.get("clean_pod_policy") == "None",
         results_pattern=pattern_of(params.get("results_pattern")),
     )
 

@@ -22,16 +22,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 
 from ..._core.clock import SYSTEM_CLOCK, Clock
-from ..._core.errors import (
-    Forbidden,
-    InvalidInput,
-    MusterError,
-    NotFound,
-    Rejected,
-    ServerError,
-    Unauthorized,
-    Unreachable,
-)
+from ..._core.errors import Forbidden, InvalidInput, MusterError, NotFound, Rejected, ServerError, Unauthorized, Unreachable
 from ..._core.pace import Backoff
 from ..._core.sensitive import Sensitive
 from ..._core.trust import authorities, authorities_in, refusal, trusting

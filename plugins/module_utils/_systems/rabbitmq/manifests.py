@@ -14,15 +14,7 @@ from ..._core.errors import InvalidInput
 from ..._core.quantity import parse
 from ..._manifests import servers, shared
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import (
-    ANNOTATION_CONFIG_HASH,
-    STATEFULSET_NAME_MAX,
-    Manifest,
-    check_name,
-    pinned_tag,
-    quantity,
-    spec_hash,
-)
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity, spec_hash
 from ..._manifests.pods import PodSettings, field_env, pod_template, resources
 from .upgrade import release_of
 

@@ -74,7 +74,7 @@ def login_of(once: MadeOnce, broker: RabbitmqCluster, user: str, password: Sensi
         return have, have
     if have is None and in_use and password is None:
         raise Failed(
-            f"Secret {broker.namespace}/{broker.admin} does not exist, but the broker does: its password is known to nobody.",
+            f"Secret {broker.namespace}/{broker.admin} does not exist, but the broker does: no copy of its password is known.",
             hint="Put back a copy of it, or set admin_password to the password that the broker has.",
         )
     if have and have.user != user:

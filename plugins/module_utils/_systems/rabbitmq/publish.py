@@ -28,15 +28,16 @@ _COUNTS = ("messages", "messages_unacknowledged", "consumers")
 
 @dataclasses.dataclass(frozen=True)
 class TopicQueue:
-    """A queue that gets messages by its routing key."""
+    """A queue that gets messages by its routing key. ``bind``: whether exchange and binding may be created."""
 
     api: ManagementApi
     vhost: str
     queue: str
     exchange: str
     routing_key: str
+    bind: bool
 
-    def prepare(self, *, bind: bool, check: bool) -> list[str]:
+    def prepare(self, *, check: bool) -> list[str]:
         """Create exchange and binding if they are missing and may be created. Return the actions, or those of a real run."""
         if self.api.get("queues", self.vhost, self.queue, columns="name") is None:
             raise NotFound(
@@ -44,7 +45,7 @@ class TopicQueue:
                 "Create it first, with muster.ml.rabbitmq_definitions. Runners take experiments from queues whose name they match.",
             )
         rows = self.api.get("queues", self.vhost, self.queue, "bindings") or []
-        if not bind or any(row["source"] == self.exchange and row["routing_key"] == self.routing_key for row in rows):
+        if not self.bind or any(row["source"] == self.exchange and row["routing_key"] == self.routing_key for row in rows):
             return []
         steps = [] if self.api.get("exchanges", self.vhost, self.exchange) else [f"create exchange {self.exchange}"]
         if not check:
@@ -68,7 +69,7 @@ class TopicQueue:
             raise
         if not answer["routed"]:
             raise Failed(
-                f"No queue is bound to {self.exchange} in vhost {self.vhost} with routing key {self.routing_key}: nobody got {name}.",
+                f"No queue is bound to {self.exchange} in vhost {self.vhost} with routing key {self.routing_key}: no queue got {name}.",
                 f"Bind queue {self.queue}: bind: true does so, as StudioML's client does.",
             )
 

@@ -121,7 +121,7 @@ def merged(live: Settings, desired: Settings, record: Record, *, overwrite: bool
     foreign = [] if overwrite else sorted(dotted(path) for path in wanted if _is_foreign(live, path, wanted[path], record))
     if foreign:
         raise Conflict(
-            f"{where} has other values for {', '.join(foreign)}, which somebody else has set.",
+            f"{where} has other values for {', '.join(foreign)}, which another owner has set.",
             "Correct the file or the options, or set overwrite to true.",
             fields=foreign,
         )

@@ -65,7 +65,9 @@ class Depth:
 class Channel(t.Protocol):
     """The broker's side of one queue."""
 
-    queue: str
+    @property
+    def queue(self) -> str:
+        """The name of the queue."""
 
     def prepare(self, *, check: bool) -> list[str]:
         """Bind the queue, if it is not bound. Return the actions, or those of a real run."""

@@ -11,13 +11,13 @@ import dataclasses
 import http.client
 import json
 import re
+import ssl
 import typing as t
 from urllib.parse import SplitResult, urlsplit
 
 from ..._core.clock import SYSTEM_CLOCK
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from ..._core.trust import trusting
-from ..._pod_programs.http_requests import HttpServer
 from .inference import Inference, flat, hint_of
 
 READY = "READY"
@@ -55,6 +55,18 @@ def parts_of(url: str) -> SplitResult:
     return parts
 
 
+class _Https(http.client.HTTPSConnection):
+    """A connection to a server that has to prove that it is NAME, wherever it is reached."""
+
+    def __init__(self, host: str, port: int | None, name: str, context: ssl.SSLContext, timeout: float) -> None:
+        super().__init__(host, port, timeout=timeout, context=context)
+        self._name, self._trusted = name, context
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._trusted.wrap_socket(self.sock, server_hostname=self._name)
+
+
 class Client:
     """A client of the server at URL. WHO names it in messages; HOSTNAME replaces the host of the URL in requests.
 
@@ -63,14 +75,21 @@ class Client:
 
     def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None) -> None:
         self.who = who
-        parts_of(url)
+        parts = parts_of(url)
         if not re.fullmatch("[!-~]*", hostname or ""):
             raise InvalidInput("hostname: it has other characters than those of a DNS name.")
-        self._place = HttpServer(url, hostname, timeout, lambda: trusting(authorities))
+        host = str(parts.hostname)
+        self._prefix = parts.path.rstrip("/")
+        self._headers = {"Host": hostname} if hostname else {}
+        self._connection = (
+            _Https(host, parts.port, hostname or host, trusting(authorities), timeout)
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(host, parts.port, timeout=timeout)
+        )
 
     def close(self) -> None:
-        """Close the connection."""
-        self._place.close()
+        """Close the connection. The next request opens another one."""
+        self._connection.close()
 
     def __enter__(self) -> Client:
         return self
@@ -87,6 +106,7 @@ class Client:
         try:
             status, text = self._answer(method, path, None if body is None else json.dumps(body))
         except (OSError, http.client.HTTPException) as exc:
+            self.close()
             raise Unreachable(f"{self.who} gives no answer: {exc or type(exc).__name__}.") from exc
         found: t.Any = {}
         with contextlib.suppress(ValueError):
@@ -94,7 +114,10 @@ class Client:
         return status, found
 
     def _answer(self, method: str, path: str, body: str | None) -> tuple[int, str]:
-        return self._place.ask(method, path, body)
+        headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
+        self._connection.request(method, f"{self._prefix}{path}", body, headers)
+        answer = self._connection.getresponse()
+        return answer.status, answer.read().decode(errors="replace")
 
     def is_ready(self, inference: Inference) -> bool:
         """Whether the server reports that the model is ready."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Alerts and a dashboard from the metrics of a Triton server.
+"""Alerts from the metrics of a Triton server.
 
 Seen with 2.51.0: each loaded version of a model has its counters, which go when it is unloaded. So a model that one replica has and
 another lacks is a difference of counts. The queue's time is a sum of microseconds over all requests that succeeded.
@@ -13,8 +13,6 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests.meta import Manifest
@@ -84,47 +82,3 @@ def alert_groups(name: str, namespace: str, alerts: Alerts) -> list[Manifest]:
 def _alert(name: str, expr: str, after: str, severity: str, summary: str, description: str) -> Manifest:
     return {"alert": name, "expr": expr, "for": after, "labels": {"severity": severity},
             "annotations": {"summary": summary, "description": description}}  # fmt: skip
-
-
-def dashboard_text(name: str, namespace: str) -> str:
-    """The dashboard, as Grafana reads it."""
-    of = _of(name, namespace)
-    latency = f"{_rate('nv_inference_request_duration_us', of)} / ({_rate('nv_inference_request_success', of)} > 0) / 1000"
-    panels: Sequence[tuple[str, str, str]] = (
-        ("Requests a second", _rate("nv_inference_request_success", of), "reqps"),
-        ("Share of requests that fail", failure_ratio(of), "percentunit"),
-        ("Mean time in the queue", queue_time_ms(of), "ms"),
-        ("Mean time of a request", latency, "ms"),
-        ("Requests that wait", f"sum by ({_BY}) (nv_inference_pending_request_count{{{of}}})", "short"),
-        (
-            "Mean size of a batch",
-            f"{_rate('nv_inference_count', of)} / ({_rate('nv_inference_exec_count', of)} > 0)",
-            "short",
-        ),
-        ("Use of GPUs", f"avg by (gpu_uuid) (nv_gpu_utilization{{{of}}})", "percentunit"),
-        ("Memory of GPUs", f"sum by (gpu_uuid) (nv_gpu_memory_used_bytes{{{of}}})", "bytes"),
-    )
-    found = [_panel(number, *panel) for number, panel in enumerate(panels)]
-    source = {"name": "datasource", "type": "datasource", "query": "prometheus"}
-    page = {
-        "title": f"Triton {namespace}/{name}",
-        "uid": f"triton-{namespace}-{name}"[:40],
-        "schemaVersion": 39,
-        "panels": found,
-        "templating": {"list": [source]},
-        "time": {"from": "now-1h", "to": "now"},
-        "refresh": "30s",
-        "tags": ["triton"],
-    }
-    return json.dumps(page, indent=1) + "\n"
-
-
-def _panel(number: int, title: str, expr: str, unit: str) -> Manifest:
-    legend = "{{gpu_uuid}}" if "gpu" in expr else "{{model}}"
-    return {
-        "id": number + 1, "type": "timeseries", "title": title,
-        "gridPos": {"h": 8, "w": 12, "x": 12 * (number % 2), "y": 8 * (number // 2)},
-        "datasource": {"type": "prometheus", "uid": "${datasource}"},
-        "fieldConfig": {"defaults": {"unit": unit}, "overrides": []},
-        "targets": [{"refId": "A", "expr": expr, "legendFormat": legend}],
-    }  # fmt: skip

@@ -16,15 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..._core import s3
-from ..._core.errors import (
-    Failed,
-    Forbidden,
-    MusterError,
-    NotFound,
-    ServerError,
-    Unauthorized,
-    Unreachable,
-)
+from ..._core.errors import Failed, Forbidden, MusterError, NotFound, ServerError, Unauthorized, Unreachable
 from ..._core.sensitive import Sensitive
 from ..._kube import forward
 from ..._kube.objects import Ref, selector_of

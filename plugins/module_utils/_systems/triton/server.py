@@ -66,7 +66,6 @@ class TritonServer(servers.Server):
     monitor: str | None = None
     """A kind of monitoring.MONITORS, or None."""
     alerts: Alerts | None = None
-    dashboard: bool = False
 
     @property
     def endpoints(self) -> dict[str, str]:
@@ -94,16 +93,13 @@ def manifests(server: TritonServer) -> list[Manifest]:
 
 
 def _monitoring(server: TritonServer, meta: Manifest) -> list[Manifest]:
-    """The monitor for the metrics, the alert rules, and the dashboard."""
+    """The monitor for the metrics, and the alert rules."""
     found = []
     if server.monitor:
         found.append(monitoring.monitor(server.monitor, meta, server.labels, interval="15s"))
         if server.alerts:
             groups = metrics.alert_groups(server.name, server.namespace, server.alerts)
             found.append(monitoring.rules(server.monitor, meta, groups))
-    if server.dashboard:
-        text = metrics.dashboard_text(server.name, server.namespace)
-        found.append(monitoring.dashboard({**meta, "name": f"{server.name}-dashboard"}, f"triton-{server.name}", text))
     return found
 
 

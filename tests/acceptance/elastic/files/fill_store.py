@@ -27,12 +27,7 @@ if subprocess.run([*admin, "create-user", *user], capture_output=True, check=Fal
 keys = {"aws_access_key_id": OWNER, "aws_secret_access_key": os.environ["ROOT_SECRET_KEY"]}
 s3 = boto3.client("s3", endpoint_url=URL, region_name="us-east-1", **keys)
 s3.create_bucket(Bucket=BUCKET)
-reads = {
-    "Effect": "Allow",
-    "Principal": {"AWS": [READER]},
-    "Action": ["s3:GetObject"],
-    "Resource": [f"arn:aws:s3:::{BUCKET}/*"],
-}
+reads = {"Effect": "Allow", "Principal": {"AWS": [READER]}, "Action": ["s3:GetObject"], "Resource": [f"arn:aws:s3:::{BUCKET}/*"]}
 s3.put_bucket_policy(Bucket=BUCKET, Policy=json.dumps({"Version": "2012-10-17", "Statement": [reads]}))
 made, rows = io.BytesIO(), (FILES / "digits.csv.gz").read_bytes()
 with tarfile.open(fileobj=made, mode="w") as archive:

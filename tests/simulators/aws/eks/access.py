@@ -116,29 +116,16 @@ def associate_policy(account: Account, params: Body) -> Body:
         raise Refused("InvalidParameterException", f"The policyArn parameter format is not valid: {arn}")
     if (scope.get("type") == "namespace") != bool(scope.get("namespaces")):
         raise Refused("InvalidParameterException", "Namespaces go with the scope type namespace and with no other")
-    association = {
-        "policyArn": arn,
-        "accessScope": {"namespaces": [], **scope},
-        "associatedAt": now(),
-        "modifiedAt": now(),
-    }
+    association = {"policyArn": arn, "accessScope": {"namespaces": [], **scope}, "associatedAt": now(), "modifiedAt": now()}
     cluster.policies.setdefault(params["principalArn"], {})[arn] = association
-    return {
-        "clusterName": params["clusterName"],
-        "principalArn": params["principalArn"],
-        "associatedAccessPolicy": association,
-    }
+    return {"clusterName": params["clusterName"], "principalArn": params["principalArn"], "associatedAccessPolicy": association}
 
 
 def associated_policies(account: Account, params: Body) -> Body:
     cluster = account.cluster(params["clusterName"])
     _entry(cluster, params["principalArn"])
     found = list(cluster.policies.get(params["principalArn"], {}).values())
-    return {
-        "clusterName": params["clusterName"],
-        "principalArn": params["principalArn"],
-        "associatedAccessPolicies": found,
-    }
+    return {"clusterName": params["clusterName"], "principalArn": params["principalArn"], "associatedAccessPolicies": found}
 
 
 def disassociate_policy(account: Account, params: Body) -> Body:

@@ -75,13 +75,7 @@ def show(item: Item | Body) -> Body:
 
 
 def update(
-    cluster: Cluster,
-    item: Item,
-    kind: str,
-    change: Callable[[], None],
-    busy: str = "UPDATING",
-    params: Any = None,
-    broken: str = "",
+    cluster: Cluster, item: Item, kind: str, change: Callable[[], None], busy: str = "UPDATING", params: Any = None, broken: str = ""
 ) -> Body:
     """A change that takes its time: the resource is busy, the change is seen when the update is over.
 

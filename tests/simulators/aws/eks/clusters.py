@@ -83,11 +83,7 @@ def _body(account: Account, params: Body, version: str) -> Body:
         "version": version,
         "endpoint": SETTINGS.endpoint,
         "roleArn": params["roleArn"],
-        "kubernetesNetworkConfig": {
-            **params.get("kubernetesNetworkConfig", {}),
-            "serviceIpv4Cidr": services,
-            "ipFamily": "ipv4",
-        },
+        "kubernetesNetworkConfig": {**params.get("kubernetesNetworkConfig", {}), "serviceIpv4Cidr": services, "ipFamily": "ipv4"},
         **{key: params[key] for key in ("computeConfig", "storageConfig") if key in params},
         "logging": {"clusterLogging": logging(params.get("logging", {}))},
         "identity": {"oidc": {"issuer": issuer}},
@@ -168,11 +164,7 @@ def _endpoint(desired: Body, before: Body) -> Body:
     if not public and not private:
         raise Refused("InvalidParameterException", "Private and public endpoint access cannot be false")
     cidrs = doors.public_ranges(asked.get("publicAccessCidrs") or ["0.0.0.0/0"])
-    return {
-        "endpointPublicAccess": public,
-        "endpointPrivateAccess": private,
-        "publicAccessCidrs": cidrs if public else [],
-    }
+    return {"endpointPublicAccess": public, "endpointPrivateAccess": private, "publicAccessCidrs": cidrs if public else []}
 
 
 def _security_group(account: Account, cluster: Cluster, vpc: str) -> str:
@@ -413,10 +405,7 @@ ARNS = ("arn", "nodegroupArn", "addonArn", "accessEntryArn", "associationArn")
 
 def bodies(cluster: Cluster) -> list[Body]:
     """Everything of a cluster that has tags."""
-    found = [
-        cluster.body,
-        *(item.body for table in (cluster.nodegroups, cluster.addons) for item in table.items.values()),
-    ]
+    found = [cluster.body, *(item.body for table in (cluster.nodegroups, cluster.addons) for item in table.items.values())]
     return [*found, *cluster.entries.values(), *cluster.associations.values()]
 
 

@@ -30,10 +30,7 @@ def chosen(version: str, desired: str | None) -> str:
     """A release that exists for the version ("The AMI version of the Amazon EKS optimized AMI", CreateNodegroupRequest.releaseVersion)."""
     release = desired or newest(version)
     if not re.match(rf"^{re.escape(version)}[.][0-9]+-[0-9]{{8}}$", release):
-        raise Refused(
-            "InvalidParameterException",
-            f"Requested release version {release} is not valid for kubernetes version {version}.",
-        )
+        raise Refused("InvalidParameterException", f"Requested release version {release} is not valid for kubernetes version {version}.")
     return release
 
 

@@ -51,11 +51,7 @@ def _ready(cluster: Cluster, name: str) -> Item:
 def create(account: Account, params: Body) -> Body:
     cluster, name = account.active(params["clusterName"]), params["nodegroupName"]
     if name in cluster.nodegroups.items:
-        raise Refused(
-            "ResourceInUseException",
-            f"NodeGroup already exists with name {name} and cluster name {cluster.body['name']}",
-            409,
-        )
+        raise Refused("ResourceInUseException", f"NodeGroup already exists with name {name} and cluster name {cluster.body['name']}", 409)
     if params.get("version", cluster.body["version"]) != cluster.body["version"]:
         raise Refused("InvalidParameterException", f"Requested Nodegroup version {params['version']} is not that of the cluster")
     pending_reason = "Following required service principals [ec2.amazonaws.com] were not found in the trust relationships of nodeRole {arn}"
@@ -101,11 +97,7 @@ def _beyond_quota(body: Body) -> Body:
             "http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit"
         )
     name = body["resources"]["autoScalingGroups"][0]["name"]
-    return {
-        "code": "AsgInstanceLaunchFailures",
-        "message": f"{reason}. Launching EC2 instance failed.",
-        "resourceIds": [name],
-    }
+    return {"code": "AsgInstanceLaunchFailures", "message": f"{reason}. Launching EC2 instance failed.", "resourceIds": [name]}
 
 
 def _replace_nodes(account: Account, item: Item) -> None:
@@ -160,15 +152,9 @@ def _refuse_versions(params: Body, data: Body) -> None:
     if params.get("amiType", "CUSTOM") != "CUSTOM":
         text = f"You cannot specify an AMI Type other than CUSTOM, {beside} in your Launch template"
         raise Refused("InvalidParameterException", text)
-    for name, words in (
-        ("version", "a kubernetes version"),
-        ("releaseVersion", "a release version"),
-    ):  # assumed: the second
+    for name, words in (("version", "a kubernetes version"), ("releaseVersion", "a release version")):  # assumed: the second
         if name in params:
-            raise Refused(
-                "InvalidParameterException",
-                f"You cannot specify {words} to use {beside} to use within the launch template.",
-            )
+            raise Refused("InvalidParameterException", f"You cannot specify {words} to use {beside} to use within the launch template.")
 
 
 def _body(account: Account, cluster: Cluster, params: Body, chosen: Body, data: Body) -> Body:
@@ -267,10 +253,7 @@ def update_version(account: Account, params: Body) -> Body:
         _refuse_versions_of_image(params)
     desired = params.get("version", cluster.body["version"])
     if VERSIONS.index(desired) > VERSIONS.index(cluster.body["version"]):
-        raise Refused(
-            "InvalidParameterException",
-            f"Nodegroup version {desired} is newer than the cluster's {cluster.body['version']}",
-        )
+        raise Refused("InvalidParameterException", f"Nodegroup version {desired} is newer than the cluster's {cluster.body['version']}")
     if VERSIONS.index(desired) < VERSIONS.index(item.body["version"]):
         raise Refused("InvalidParameterException", "Nodegroup version cannot be rolled back")
     release = image or images.chosen(desired, params.get("releaseVersion"))
@@ -298,8 +281,7 @@ def _templated(account: Account, item: Item, desired: Body) -> Body:
     before: Body | None = item.body.get("launchTemplate")
     if not before:
         raise Refused(
-            "InvalidParameterException",
-            "You cannot specify a launch template for a nodegroup that was not created with a launch template",
+            "InvalidParameterException", "You cannot specify a launch template for a nodegroup that was not created with a launch template"
         )
     chosen, data = nodes.template(account.region, desired)
     if chosen["id"] != before["id"]:

@@ -51,10 +51,7 @@ def start(region: str, body: Body, data: Body, subnet: str) -> list[str]:
     count = body["scalingConfig"].get("desiredSize", 0)
     if not count:
         return []
-    device = {
-        "DeviceName": "/dev/xvda",
-        "Ebs": {"VolumeSize": body.get("diskSize", 20), "VolumeType": "gp2", "DeleteOnTermination": True},
-    }
+    device = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": body.get("diskSize", 20), "VolumeType": "gp2", "DeleteOnTermination": True}}
     tags: dict[str, list[Body]] = {spec["ResourceType"]: spec["Tags"] for spec in data.get("TagSpecifications", [])}
     own = {"eks:cluster-name": body["clusterName"], "eks:nodegroup-name": body["nodegroupName"]}
     instance = [*tags.get("instance", []), *({"Key": key, "Value": value} for key, value in own.items())]

@@ -21,9 +21,7 @@ def _insert(asked: Asked) -> Body:
     if asked.body.get("labels"):
         # assumed: that it is refused and not ignored, and the wording; either way the labels are not there afterwards.
         raise Refused(
-            400,
-            "Invalid value for field 'resource.labels': ''. Labels can only be set by the setLabels method.",
-            reason="invalid",
+            400, "Invalid value for field 'resource.labels': ''. Labels can only be set by the setLabels method.", reason="invalid"
         )
     found = project(str(asked.params["project"]))
     kind = asked.body.get("addressType") or "EXTERNAL"

@@ -30,10 +30,7 @@ def _family(asked: Asked) -> Body:
     for row in _rows(str(asked.params["project"])):
         if row["family"] == asked.params["family"]:
             return row
-    raise Refused(
-        404,
-        f"The resource 'projects/{asked.params['project']}/global/images/family/{asked.params['family']}' was not found",
-    )
+    raise Refused(404, f"The resource 'projects/{asked.params['project']}/global/images/family/{asked.params['family']}' was not found")
 
 
 @handles("compute.images.get")

@@ -82,11 +82,7 @@ def _marks(body: Body) -> None:
     keys = [row.get("key") for row in items]
     if len(keys) != len(set(keys)):
         raise machines.invalid("metadata", "", "Duplicate metadata keys are not allowed.")  # assumed: the wording
-    body["metadata"] = {
-        "kind": "compute#metadata",
-        "fingerprint": fingerprint(items),
-        **({"items": items} if items else {}),
-    }
+    body["metadata"] = {"kind": "compute#metadata", "fingerprint": fingerprint(items), **({"items": items} if items else {})}
     body["fingerprint"] = fingerprint([body["tags"], body["metadata"], body.get("labels")])
 
 
@@ -106,11 +102,7 @@ def _metadata(asked: Asked) -> Body:
 @handles("compute.instances.setTags")
 def _tags(asked: Asked) -> Body:
     thing = find(asked)
-    same(
-        asked.body.get("fingerprint"),
-        thing.body["tags"]["fingerprint"],
-        "Supplied fingerprint does not match current tags fingerprint.",
-    )
+    same(asked.body.get("fingerprint"), thing.body["tags"]["fingerprint"], "Supplied fingerprint does not match current tags fingerprint.")
     after = {"tags": {"items": asked.body.get("items") or []}}
     _marks(after)
     return change(asked, thing, {"tags": after["tags"]})

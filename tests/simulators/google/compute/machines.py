@@ -61,9 +61,7 @@ def scheduling(given: Body, has_gpus: bool) -> Body:
     spot = given.get("provisioningModel") == "SPOT" or bool(given.get("preemptible"))
     if spot and (given.get("automaticRestart") or given.get("onHostMaintenance") == "MIGRATE"):
         raise invalid(
-            "scheduling",
-            "",
-            "Scheduling must have automaticRestart be false and onHostMaintenance TERMINATE when preemptible is true.",
+            "scheduling", "", "Scheduling must have automaticRestart be false and onHostMaintenance TERMINATE when preemptible is true."
         )
     if has_gpus and given.get("onHostMaintenance", "MIGRATE" if not spot else "TERMINATE") == "MIGRATE":
         raise Refused(400, "Instances with guest accelerators do not support live migration.", reason="badRequest")
@@ -119,11 +117,7 @@ def new_disk(found: Project, zone: str, name: str, params: Body, field: str) -> 
         if resolved is None:
             raise Refused(404, f"The resource '{bare(str(source))}' was not found")
         if size and size < resolved[1]:
-            raise invalid(
-                f"{field}.diskSizeGb",
-                size,
-                f"Requested disk size cannot be smaller than the image size ({resolved[1]} GB)",
-            )
+            raise invalid(f"{field}.diskSizeGb", size, f"Requested disk size cannot be smaller than the image size ({resolved[1]} GB)")
         size, image = size or resolved[1], {"sourceImage": resolved[0]}
     size = size or 500
     if size < catalogue.DISK_TYPES[kind]:
@@ -177,12 +171,7 @@ def _subnet(asked: Asked, found: Project, row: Body, field: str, region: str) ->
 
 def access(found: Project, config: Body, user: str, region: str) -> None:
     """An external address: a reserved one of the region that nobody has, or one that Google chooses."""
-    for name, value in (
-        ("kind", "compute#accessConfig"),
-        ("type", "ONE_TO_ONE_NAT"),
-        ("name", "External NAT"),
-        ("networkTier", "PREMIUM"),
-    ):
+    for name, value in (("kind", "compute#accessConfig"), ("type", "ONE_TO_ONE_NAT"), ("name", "External NAT"), ("networkTier", "PREMIUM")):
         config.setdefault(name, value)
     wanted = config.get("natIP")
     if not wanted:
@@ -196,9 +185,7 @@ def access(found: Project, config: Body, user: str, region: str) -> None:
             thing.body |= {"status": "IN_USE", "users": [user]}
             return
     raise invalid(
-        "networkInterfaces[0].accessConfigs[0].natIP",
-        wanted,
-        "The specified external IP address is not reserved in this region.",
+        "networkInterfaces[0].accessConfigs[0].natIP", wanted, "The specified external IP address is not reserved in this region."
     )
 
 
@@ -220,10 +207,7 @@ def run_as(asked: Asked, found: Project, rows: list[Body]) -> None:
         if email in ("", "default"):
             email = row["email"] = f"{found.number}-compute@developer.gserviceaccount.com"
         if not see(found.shelf("serviceAccounts").get(email), "compute"):
-            raise Refused(
-                404,
-                f"The resource 'projects/{found.id}/serviceAccounts/{email}' of type 'serviceAccount' was not found.",
-            )
+            raise Refused(404, f"The resource 'projects/{found.id}/serviceAccounts/{email}' of type 'serviceAccount' was not found.")
         try:
             need(asked, "iam.serviceAccounts.actAs")
         except Refused as refused:

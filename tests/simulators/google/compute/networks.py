@@ -41,11 +41,7 @@ def _insert(asked: Asked) -> Body:
         asked, given,
         {"mtu": 1460, "networkFirewallPolicyEnforcementOrder": "AFTER_CLASSIC_FIREWALL", "subnetworks": []},
     )  # fmt: skip
-    body["routingConfig"] = {
-        "routingMode": "REGIONAL",
-        "bgpBestPathSelectionMode": "LEGACY",
-        **(given.get("routingConfig") or {}),
-    }
+    body["routingConfig"] = {"routingMode": "REGIONAL", "bgpBestPathSelectionMode": "LEGACY", **(given.get("routingConfig") or {})}
     body["selfLinkWithId"] = link(f"projects/{found.id}/global/networks/{body['id']}")
     del body["subnetworks"]
 

@@ -24,12 +24,7 @@ def _ends(body: Body, failed: Failed | None) -> None:
 
 
 def start(
-    asked: Asked,
-    kind: str,
-    thing: Thing,
-    finish: Callable[[], None],
-    fail: Callable[[Failed], None],
-    failed: Failed | None = None,
+    asked: Asked, kind: str, thing: Thing, finish: Callable[[], None], fail: Callable[[Failed], None], failed: Failed | None = None
 ) -> Operation:
     target = str(thing.body["selfLink"])
     owner, place = target.removeprefix(ROOT).split("/")[1:3]
@@ -44,16 +39,7 @@ def start(
     if scope != "global":
         one, _slash, where = scope.partition("/")
         body[one[:-1]] = f"{ROOT}projects/{owner}/{one}/{where}"
-    return begin(
-        asked,
-        f"projects/{owner}/{scope}/operations/{name}",
-        body,
-        target.removeprefix(ROOT),
-        _ends,
-        finish,
-        fail,
-        failed,
-    )
+    return begin(asked, f"projects/{owner}/{scope}/operations/{name}", body, target.removeprefix(ROOT), _ends, finish, fail, failed)
 
 
 def _key(asked: Asked) -> str:

@@ -63,18 +63,14 @@ def _cidr(field: str, text: str, longest: int) -> ipaddress.IPv4Network:
         found = ipaddress.IPv4Network(text, strict=False)
     except ValueError as error:
         raise Refused(
-            400,
-            f"Invalid value for field '{field}': '{text}'. Must be a valid IPV4 CIDR address range.",
-            reason="invalid",
+            400, f"Invalid value for field '{field}': '{text}'. Must be a valid IPV4 CIDR address range.", reason="invalid"
         ) from error
     if str(found) != text:
         text_ = f"Invalid value for field '{field}': '{text}'. {text} is not a valid network: the host part is not zero, {found} would be"
         raise Refused(400, f"{text_}.", reason="invalid")  # assumed: the wording
     if not 4 <= found.prefixlen <= longest:
         raise Refused(
-            400,
-            f"Invalid value for field '{field}': '{text}'. The prefix length must be between 4 and {longest}.",
-            reason="invalid",
+            400, f"Invalid value for field '{field}': '{text}'. The prefix length must be between 4 and {longest}.", reason="invalid"
         )
     return found
 
@@ -202,11 +198,7 @@ def _expand(asked: Asked) -> Body:
         raise Refused(400, text, reason="invalid")  # assumed: the wording
     after = {**thing.body, "ipCidrRange": wanted}
     _fit(found, after)
-    return change(
-        asked,
-        thing,
-        {"ipCidrRange": wanted, "gatewayAddress": _gateway(wanted), "fingerprint": mark(after)["fingerprint"]},
-    )
+    return change(asked, thing, {"ipCidrRange": wanted, "gatewayAddress": _gateway(wanted), "fingerprint": mark(after)["fingerprint"]})
 
 
 @handles("compute.subnetworks.delete")

@@ -247,10 +247,7 @@ def _network(found: Project, body: Body, given: Body, network: Thing, subnet: Th
         text = "Alias IP addresses are required for private cluster, please make sure you enable alias IPs when creating a cluster."
         raise Refused(400, text)
     body["ipAllocationPolicy"] = policy
-    body["clusterIpv4Cidr"], body["servicesIpv4Cidr"] = (
-        policy.get("clusterIpv4CidrBlock", ""),
-        policy.get("servicesIpv4CidrBlock", ""),
-    )
+    body["clusterIpv4Cidr"], body["servicesIpv4Cidr"] = (policy.get("clusterIpv4CidrBlock", ""), policy.get("servicesIpv4CidrBlock", ""))
     body["networkConfig"] = {
         "defaultSnatStatus": {}, "serviceExternalIpsConfig": {}, "defaultEnablePrivateNodes": nodes_private,
         **(given.get("networkConfig") or {}),

@@ -80,11 +80,7 @@ def allocate(found: Project, body: Body, subnet: Thing) -> Body:
         same = policy["clusterSecondaryRangeName"]
         raise Refused(400, f"Pod secondary range name ({same}) should not be the same as service secondary range name.")
     _own_services(found, policy, subnet)
-    policy |= {
-        "clusterIpv4Cidr": policy["clusterIpv4CidrBlock"],
-        "servicesIpv4Cidr": policy["servicesIpv4CidrBlock"],
-        "stackType": "IPV4",
-    }
+    policy |= {"clusterIpv4Cidr": policy["clusterIpv4CidrBlock"], "servicesIpv4Cidr": policy["servicesIpv4CidrBlock"], "stackType": "IPV4"}
     policy["podCidrOverprovisionConfig"] = {}
     policy["defaultPodIpv4RangeUtilization"] = 0.0
     return policy
@@ -172,13 +168,7 @@ def furnish(found: Project, body: Body) -> None:
         })  # fmt: skip
     region = catalogue.region_of(body["location"])
     where, subnet = f"projects/{found.id}/regions/{region}", link(body["networkConfig"]["subnetwork"])
-    common = {
-        "id": long_id(),
-        "creationTimestamp": now(),
-        "name": f"{start}-pe",
-        "region": link(where),
-        "subnetwork": subnet,
-    }
+    common = {"id": long_id(), "creationTimestamp": now(), "name": f"{start}-pe", "region": link(where), "subnetwork": subnet}
     rule, address = f"{where}/forwardingRules/{start}-pe", f"{where}/addresses/{start}-pe"
     found.shelf("forwardingRules")[rule] = Thing({"kind": "compute#forwardingRule", **common, "network": net, "selfLink": link(rule)})
     found.shelf("addresses")[address] = Thing({

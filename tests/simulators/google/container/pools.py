@@ -22,14 +22,7 @@ from . import ground, shown, versions
 
 SCOPES = [
     f"https://www.googleapis.com/auth/{name}"
-    for name in (
-        "devstorage.read_only",
-        "logging.write",
-        "monitoring",
-        "service.management.readonly",
-        "servicecontrol",
-        "trace.append",
-    )
+    for name in ("devstorage.read_only", "logging.write", "monitoring", "service.management.readonly", "servicecontrol", "trace.append")
 ]
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
 TPU_TAINT = {"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}
@@ -306,9 +299,7 @@ def afford(asked: Asked, found: Project, made: list[Thing]) -> None:
         count, config = int(pool.extra["per_zone"]) * len(pool.body["locations"]), pool.body["config"]
         region = catalogue.region_of(pool.body["locations"][0])
         one = quotas.needs(
-            catalogue.machine(pool.body["locations"][0], config["machineType"]),
-            pool.extra["gpus"],
-            bool(config.get("spot")),
+            catalogue.machine(pool.body["locations"][0], config["machineType"]), pool.extra["gpus"], bool(config.get("spot"))
         )
         solid = "DISKS_TOTAL_GB" if config["diskType"] == "pd-standard" else "SSD_TOTAL_GB"
         one[solid] = float(config["diskSizeGb"])

@@ -84,12 +84,7 @@ def _plain(name: str) -> Change:
     """A field of the config, replaced."""
 
     def change(_found: Project, _cluster: Thing, thing: Thing, after: Body, value: object) -> None:
-        if name in thing.body or name in (
-            "upgradeSettings",
-            "queuedProvisioning",
-            "maintenancePolicy",
-            "nodeDrainConfig",
-        ):
+        if name in thing.body or name in ("upgradeSettings", "queuedProvisioning", "maintenancePolicy", "nodeDrainConfig"):
             after[name] = value
         else:
             after["config"][name] = value

@@ -152,10 +152,7 @@ def _private_endpoint(_asked: Asked, _found: Project, thing: Thing, value: Any) 
 
 def _doors(thing: Thing, public: bool | None = None, networks: Body | None = None) -> Apply:
     """The public endpoint and the authorised networks; what is not given stays, and both have to fit."""
-    ip, before = (
-        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"],
-        thing.body["masterAuthorizedNetworksConfig"],
-    )
+    ip, before = (thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"], thing.body["masterAuthorizedNetworksConfig"])
     wanted = ip["enablePublicEndpoint"] if public is None else public
     kept = {"gcpPublicCidrsAccessEnabled": before.get("gcpPublicCidrsAccessEnabled", True)}
     after = before if networks is None else {**kept, **networks}

@@ -26,13 +26,7 @@ from ..state import BUCKETS, SETTINGS, Project, Thing, now, number, project
 
 NAME = re.compile(r"^[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]$")
 TAKEN = ("data", "models", "muster", "test-bucket", "training-data")
-LOCATIONS = {
-    "US": "multi-region",
-    "EU": "multi-region",
-    "ASIA": "multi-region",
-    "NAM4": "dual-region",
-    "EUR4": "dual-region",
-}
+LOCATIONS = {"US": "multi-region", "EU": "multi-region", "ASIA": "multi-region", "NAM4": "dual-region", "EUR4": "dual-region"}
 CLASSES = ("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY")
 SOFT_DELETE_S, LEAST_SOFT_DELETE_S, MOST_SOFT_DELETE_S = 604800, 604800, 7776000
 OUTPUT = (
@@ -122,10 +116,7 @@ def _completed(body: Body) -> Body:
     }  # fmt: skip
     soft = body.get("softDeletePolicy")
     seconds = str(int((soft or {}).get("retentionDurationSeconds", SOFT_DELETE_S)))
-    body["softDeletePolicy"] = {
-        "retentionDurationSeconds": seconds,
-        **({"effectiveTime": now()} if int(seconds) else {}),
-    }
+    body["softDeletePolicy"] = {"retentionDurationSeconds": seconds, **({"effectiveTime": now()} if int(seconds) else {})}
     for name in ("lifecycle", "labels", "versioning", "cors", "encryption", "logging", "website"):
         if body.get(name) in (None, {}, []) or (name == "lifecycle" and not body[name].get("rule")):
             body.pop(name, None)
@@ -146,11 +137,7 @@ def _insert(asked: Asked) -> Body:
         raise invalid(f"Invalid bucket name: '{name}'")
     if name in BUCKETS and not BUCKETS[name].extra.get("deleted"):
         if mine(BUCKETS[name]):
-            raise Refused(
-                409,
-                "Your previous request to create the named bucket succeeded and you already own it.",
-                reason="conflict",
-            )
+            raise Refused(409, "Your previous request to create the named bucket succeeded and you already own it.", reason="conflict")
         text = "The requested bucket name is not available. The bucket namespace is shared by all users of the system."
         raise Refused(409, f"{text} Please select a different name and try again.", reason="conflict")
     from .. import catalogue

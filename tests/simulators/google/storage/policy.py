@@ -36,11 +36,7 @@ def _set(asked: Asked) -> Body:
         # googleapis/python-storage issue 52, a PreconditionFailed; assumed: the wording
         raise Refused(412, "Conditions need uniform bucket-level access.", reason="conditionNotMet")
     thing.extra["policy"] = policies.write(asked, current, asked.body, "bucket")
-    return {
-        "kind": "storage#policy",
-        "resourceId": f"projects/_/buckets/{asked.params['bucket']}",
-        **thing.extra["policy"],
-    }
+    return {"kind": "storage#policy", "resourceId": f"projects/_/buckets/{asked.params['bucket']}", **thing.extra["policy"]}
 
 
 @handles("storage.buckets.testIamPermissions")

@@ -77,8 +77,7 @@ def piece(session: str, headers: dict[str, str], raw: bytes) -> Answer:
     if upload["done"] is not None:
         return dict(upload["done"])
     match = re.fullmatch(
-        r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)",
-        headers.get("content-range", f"bytes 0-{len(raw) - 1}/{len(raw)}" if raw else "bytes */0"),
+        r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)", headers.get("content-range", f"bytes 0-{len(raw) - 1}/{len(raw)}" if raw else "bytes */0")
     )
     if not match:
         raise Refused(400, f"Invalid Content-Range: {headers.get('content-range')}", reason="badRequest")  # assumed: the wording

@@ -74,7 +74,37 @@ def test_a_run_prints_what_it_changes_and_says(tmp_path: Path) -> None:
 def test_a_failure_has_its_play_and_its_task(tmp_path: Path) -> None:
     lines = printed(tmp_path, {"Only checks": TASKS["Only checks"], "Work": [LOOK, FAIL]})
     assert lines[:3] == ["PLAY [Work]", "ok: 1 task with nothing to change", "TASK [Fail at something]"]
-    assert any("because of this" in line for line in lines)
+    assert [line for line in lines if "because of this" in line] == ["    msg: because of this"]
+    assert any(line.startswith("task path: ") and line.endswith("book.yml:1") for line in lines)
+
+
+def test_differences_follow_the_table_of_a_plan(tmp_path: Path) -> None:
+    copy = {"name": "Write a file", "ansible.builtin.copy": {"content": "two\n", "dest": str(tmp_path / "file")}}
+    lines = printed(tmp_path, {"Work": [copy, SAY]}, "--check", "--diff")
+    assert lines.index("+two") > lines.index("    export A=b")
+    assert "+two" not in printed(tmp_path, {"Work": [copy]}, "--check")
+    real = printed(tmp_path, {"Work": [copy, SAY]}, "--diff")
+    assert real.index("+two") < real.index("    export A=b")
+
+
+def test_the_table_of_a_plan_marks_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin, lines = brief.CallbackModule(), list[str]()
+    display = SimpleNamespace(verbosity=0, display=lambda line, **_: lines.append(line), banner=lines.append)
+    monkeypatch.setattr(plugin, "_display", display)
+    objects = [
+        {"kind": "ConfigMap", "namespace": "ml", "name": "a", "action": "created"},
+        {"kind": "Namespace", "namespace": None, "name": "ml", "action": "unchanged"},
+        {"kind": "PersistentVolumeClaim", "namespace": "ml", "name": "b", "action": "deleted"},
+    ]
+    found = {"changed": True, "objects": objects, "actions": ["create VPC"]}
+    plugin._note_plan(SimpleNamespace(_host=SimpleNamespace(get_name=lambda: "localhost"), _result=found))
+    plugin._print_plan()
+    assert lines == [
+        "PLAN: 1 to create, 1 to delete, 1 in the cloud",
+        "    create    ConfigMap ml/a",
+        "    delete    PersistentVolumeClaim ml/b (its data, too)",
+        "    in the cloud create VPC",
+    ]
 
 
 def test_verbose_is_the_default_callback(tmp_path: Path) -> None:
@@ -103,3 +133,20 @@ def test_a_missing_permission_is_followed_by_the_line_that_gives_it(tmp_path: Pa
     named = [line for line in lines if "(statement " in line]
     assert len(named) == 1
     assert named[0].startswith(f"    ec2:CreateVpc: {ROOT}/playbooks/files/eks-policies/apply.json, line ")
+
+
+@pytest.mark.parametrize(("playbook", "told"), [("site.yml", 1), ("playbooks/teardown.yml", 1), ("/elsewhere/site.yml", 0)])
+def test_an_interrupted_run_tells_what_goes_on(monkeypatch: pytest.MonkeyPatch, playbook: str, told: int) -> None:
+    plugin, lines, at_exit = brief.CallbackModule(), list[str](), list[t.Callable[[], None]]()
+    monkeypatch.setattr(plugin, "_display", SimpleNamespace(verbosity=0, display=lambda line, **_: lines.append(line)))
+    monkeypatch.setattr(brief.atexit, "register", at_exit.append)
+    monkeypatch.setattr(brief.context, "CLIARGS", {"inventory": ("/my/inventory",), "check": False})
+    plugin.v2_playbook_on_start(SimpleNamespace(_file_name=str(ROOT / playbook)))
+    assert len(at_exit) == told
+    for tell in at_exit:
+        tell()
+    assert ["-i /my/inventory muster.ml.status" in line for line in lines] == [True] * told
+    plugin._process = os.getpid() + 1  # a process of a task
+    for tell in at_exit:
+        tell()
+    assert len(lines) == told

@@ -118,7 +118,7 @@ def test_why_a_claim_is_not_bound() -> None:
     assert storage.why_unbound(cluster, claim) == "PersistentVolumeClaim default/c does not exist"
     spec = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
     cluster.add({**spec, "status": {"phase": "Pending"}})
-    assert storage.why_unbound(cluster, claim).endswith("nobody says why")
+    assert storage.why_unbound(cluster, claim).endswith("no event says why")
     cluster.say(claim, "ProvisioningFailed", "no access point", type="Warning")
     assert storage.why_unbound(cluster, claim).endswith("is not bound: ProvisioningFailed: no access point")
     cluster.set_status(claim, {"phase": "Bound"})

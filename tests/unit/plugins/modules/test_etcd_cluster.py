@@ -74,14 +74,14 @@ def test_nonsense_is_refused_before_anybody_is_asked(params: dict[str, t.Any], t
         run(cluster, **params)
 
 
-PLAIN = {"peer_tls": False, "client_tls": False}
+PLAIN = {"client_tls": False}
 
 
-def test_without_tls_there_is_no_certificate_and_v2_is_off() -> None:
+def test_without_client_tls_clients_need_no_certificate_and_v2_is_off() -> None:
     cluster = FakeCluster()
-    made = actions(run(cluster, network_policy=False, **PLAIN))
-    assert made == {"Service/etcd": "created", "Service/etcd-peers": "created", "StatefulSet/etcd": "created"}
-    assert not [arg for arg in args(cluster) if "v2" in arg or "cert" in arg]
+    made = set(actions(run(cluster, network_policy=False, **PLAIN)))
+    assert made == {"Secret/etcd-ca", "Secret/etcd-peer-tls", "Service/etcd", "Service/etcd-peers", "StatefulSet/etcd"}
+    assert not [arg for arg in args(cluster) if "v2" in arg or arg.startswith("--client-cert")]
     assert "v2" in " ".join(args_of_v2(cluster))
 
 
@@ -98,17 +98,6 @@ def test_members_and_clients_talk_tls_without_a_word(size: int) -> None:
     assert {"--peer-client-cert-auth=true", "--client-cert-auth=true"} <= set(args(cluster))
     assert not [arg for arg in args(cluster) if "http://" in arg and "metrics" not in arg]
     assert secret(cluster, "etcd-client-tls")["ca.crt"] == secret(cluster, "etcd-ca")["tls.crt"]
-
-
-@pytest.mark.parametrize("was", [PLAIN, {"peer_tls": True, "client_tls": False}, {"peer_tls": False, "client_tls": True}])
-def test_members_that_were_made_without_tls_stay_so_and_that_is_told(was: dict[str, bool]) -> None:
-    cluster = FakeCluster()
-    first = run(cluster, **was)
-    again = run(cluster)
-    assert set(actions(again).values()) == {"unchanged"}
-    assert again["url"] == first["url"]
-    assert bool([told for told in again["_warned"] if "was made without TLS for its clients" in told]) is not was["client_tls"]
-    assert run(cluster, **was)["_warned"] == []
 
 
 def test_client_tls_is_turned_on_where_it_is_asked_for_and_members_keep_their_claims() -> None:
@@ -191,8 +180,6 @@ def test_members_are_taken_once() -> None:
     run(cluster, size=3)
     with pytest.raises(InvalidInput, match="was made with the members"):
         run(cluster, size=5)
-    with pytest.raises(InvalidInput, match="was made with the members"):
-        run(cluster, size=3, peer_tls=False)
 
 
 def test_a_connection_counts_that_one_end_knows() -> None:

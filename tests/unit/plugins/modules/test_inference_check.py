@@ -37,7 +37,7 @@ SUM = {"model": "add", "inputs": INPUTS, "expected": [{"name": "SUM", "data": [2
 def run(cluster: FakeCluster | None = None, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
     found = cluster or FakeCluster()
     result = tasks.run(inference_check, found, {"namespace": "default", **params}, check=check)
-    assert not found.writes or params.get("from_pod")
+    assert not found.writes
     return result
 
 

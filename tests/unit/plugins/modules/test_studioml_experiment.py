@@ -292,7 +292,7 @@ def test_an_answer_that_is_lost_says_that_nobody_knows(world: World) -> None:
 
 
 def test_what_the_broker_refused_leaves_no_note(world: World) -> None:
-    with pytest.raises(Failed, match=r"No queue is bound to StudioML.topic.*StudioML.rmq_test: nobody got one.*bind: true"):
+    with pytest.raises(Failed, match=r"No queue is bound to StudioML.topic.*StudioML.rmq_test: no queue got one.*bind: true"):
         world(bind=False)
     assert NOTE not in world.bucket.objects
     with pytest.raises(NotFound, match=r"no queue rmq_none in vhost /.*rabbitmq_definitions"):

@@ -198,12 +198,6 @@ def test_results_are_what_the_trainers_logged_last(cluster: FakeCluster) -> None
     assert (summary["ok"], summary["loss"], summary["epochs"]) == (False, None, 0)
 
 
-def test_clean_pod_policy_none_leaves_them(cluster: FakeCluster) -> None:
-    run(persia_job, cluster, JOB)
-    finish(cluster)
-    assert not run(persia_job, cluster, {**JOB, "clean_pod_policy": "None"})["changed"]
-
-
 def test_other_options_are_refused_until_they_are_meant(cluster: FakeCluster) -> None:
     run(persia_job, cluster, JOB)
     other = {**JOB, "embedding_config": {"slots_config": {"age": {"dim": 16}}}}
@@ -372,17 +366,6 @@ def test_a_foreign_budget_of_the_same_name_stays(cluster: FakeCluster) -> None:
     cluster.add(foreign)
     run(training_statefulset, cluster, GROUP)
     assert cluster.stored("PodDisruptionBudget", "w", "default") is not None
-
-
-def test_the_claims_of_a_group_go_only_on_request(cluster: FakeCluster) -> None:
-    run(training_statefulset, cluster, GROUP)
-    claim = {"name": "own-w-0", "namespace": "default", "labels": {"muster.ml/group": "w"}}
-    cluster.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": claim})
-    gone = {"name": "w", "namespace": "default", "state": "absent"}
-    run(training_statefulset, cluster, gone)
-    assert cluster.stored("PersistentVolumeClaim", "own-w-0", "default") is not None
-    run(training_statefulset, cluster, {**gone, "delete_data": True})
-    assert cluster.stored("PersistentVolumeClaim", "own-w-0", "default") is None
 
 
 # nats_cluster

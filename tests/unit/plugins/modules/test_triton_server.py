@@ -90,13 +90,12 @@ def test_metrics_are_collected_by_what_the_cluster_has(served: list[str], asked:
     for kind in served:
         for name in (kind, RULES[kind]):
             cluster.kinds_served[MONITORS[kind], name] = ServedKind(f"{name.lower()}s", True)
-    result = run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20}, dashboard=True)
+    result = run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20})
     assert {name.partition("/")[0] for name in actions(result)} & KINDS == made
-    assert actions(result)["ConfigMap/triton-dashboard"] == "created"
-    assert set(actions(run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20}, dashboard=True)).values()) == {"unchanged"}
+    assert set(actions(run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20})).values()) == {"unchanged"}
     gone = actions(run(cluster, **BUCKET, monitoring="none"))
     deleted = {name.partition("/")[0] for name, action in gone.items() if action == "deleted"}
-    assert deleted == {"ConfigMap", *made}
+    assert deleted == made
 
 
 def test_without_alerts_there_are_no_rules() -> None:

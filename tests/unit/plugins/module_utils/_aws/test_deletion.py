@@ -160,7 +160,7 @@ def test_a_cluster_that_somebody_made_anew_while_ours_was_being_deleted_stays() 
     """Lifting the protection takes EKS minutes; after it the name may mean another cluster, even with our tag."""
     account = account_with(CLUSTER)
     account.before["describe_update"] = replaced(account, createdAt="later")
-    with pytest.raises(Failed, match="EKS cluster x was created again by somebody else while it was being deleted"):
+    with pytest.raises(Failed, match="EKS cluster x was created again by another client while it was being deleted"):
         run(account, UNLOCKED, absent=True)
     assert [operation for operation, _request in account.writes] == ["update_cluster_config"]
 
@@ -232,7 +232,7 @@ def test_a_mark_that_a_user_took_away_makes_it_somebody_elses() -> None:
     account = account_with(NODEGROUP)
     account.things["nodegroup", "c", "x"]["tags"] = {"team": "ml"}
     assert "does not have the mark" in kept(account, NODEGROUP)
-    with pytest.raises(InvalidInput, match="somebody else created it"):
+    with pytest.raises(InvalidInput, match="another owner created it"):
         run(account, NODEGROUP)
 
 

@@ -181,7 +181,7 @@ def test_what_has_no_owner_is_refused_and_kept_and_taken_over_only_when_asked_fo
     before = account.snapshot()
     with pytest.raises(
         InvalidInput,
-        match=r"exists and does not carry the tag muster.ml/owner=m: somebody else created it.*adopt: true",
+        match=r"exists and does not carry the tag muster.ml/owner=m: another owner created it.*adopt: true",
     ):
         run(account, resource)
     for adopt in (False, True):

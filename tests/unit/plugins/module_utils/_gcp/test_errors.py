@@ -118,7 +118,7 @@ def test_gke_tells_of_a_range_that_is_used_up_in_a_sentence() -> None:
 def test_gke_tells_of_a_stale_fingerprint_in_a_sentence() -> None:
     message = 'Labels could not be set due to fingerprint mismatch; try again with the proper fingerprint: supplied was "1"'
     refused = refusal("x", "container", *error(400, "failedPrecondition", message, status="FAILED_PRECONDITION"))
-    assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Somebody else changed it at the same time: run again")
+    assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Another client changed it at the same time: run again")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_policy_of_the_organization_is_no_condition_that_may_be_met_later(http
 
 def test_a_condition_that_is_not_met_is_anothers_change() -> None:
     refused = refusal("x", "storage", *error(412, "conditionNotMet", "At least one of the pre-conditions did not hold."))
-    assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Somebody else changed it at the same time: run again")
+    assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Another client changed it at the same time: run again")
 
 
 def test_the_most_telling_word_comes_first() -> None:

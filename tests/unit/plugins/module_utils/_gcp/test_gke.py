@@ -214,7 +214,7 @@ def test_networks_that_are_there_are_judged_with_the_address(closed: bool) -> No
     ip = {"enablePublicEndpoint": False} if closed else {"enablePublicEndpoint": True, "authorizedNetworksConfig": world}
     live = {**LIVE, "controlPlaneEndpointsConfig": {"ipEndpointsConfig": ip}}
     asked = {"master_authorized_networks": [{"cidr_block": "8.8.8.0/24"}]} if closed else {"private_endpoint": True}
-    with pytest.raises(InvalidInput, match=r"nobody reaches it from 8\.8\.8\.0/24"):
+    with pytest.raises(InvalidInput, match=r"no client reaches it from 8\.8\.8\.0/24"):
         dataclasses.replace(CLUSTER, **asked).plan(live)
     dataclasses.replace(CLUSTER, **asked, **({"private_endpoint": False} if closed else {"master_authorized_networks": []})).plan(live)
 
@@ -244,7 +244,7 @@ def test_a_control_plane_does_not_leave_its_nodes_behind() -> None:
                 "private_endpoint": True,
                 "master_authorized_networks": [{"cidr_block": f"{ip}/8"} for ip in ("10.0.0.0", "8.0.0.0")],
             },
-            "no public address, and nobody reaches it from 8.0.0.0/8. Give master_authorized_networks ranges of networks",
+            "no public address, and no client reaches it from 8.0.0.0/8. Give master_authorized_networks ranges of networks",
         ),
         (
             {"master_authorized_networks": [{"cidr_block": "office"}]},

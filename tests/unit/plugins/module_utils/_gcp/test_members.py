@@ -111,7 +111,7 @@ def test_every_word_for_a_stale_etag_is_known(conflict: t.Any) -> None:
 def test_what_never_ends_is_told() -> None:
     google = Policies(ROWS)
     google.refuse = [error(409, "aborted", "There were concurrent policy changes")] * 999
-    with pytest.raises(Refused, match=r"concurrent policy changes\. Somebody else changed it"):
+    with pytest.raises(Refused, match=r"concurrent policy changes\. Another client changed it"):
         run(google)
 
 

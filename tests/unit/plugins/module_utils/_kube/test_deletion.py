@@ -424,7 +424,7 @@ def test_an_object_that_was_made_again_meanwhile_is_not_deleted_and_not_called_d
     monkeypatch.setattr(cluster, "delete", late)
     report = delete(cluster, [config()])
     assert actions(report) == {"ConfigMap a": "kept"}
-    assert "was created again by somebody" in report.warnings[0]
+    assert "was created again by another client" in report.warnings[0]
 
 
 # Recreate
@@ -463,7 +463,7 @@ def test_recreate_deletes_nothing_that_could_not_be_made_again(cluster: FakeClus
     right = {**BINDING, "roleRef": {"kind": "Role", "name": "other"}}
     monkeypatch.setattr(cluster, "delete", lambda *_args, **_options: False)
     if not check:
-        with pytest.raises(Conflict, match=r"was changed by somebody before it could be recreated"):
+        with pytest.raises(Conflict, match=r"was changed by another client before it could be recreated"):
             apply(cluster, right, recreate=True)
 
 
@@ -531,7 +531,7 @@ def test_what_somebody_made_since_we_looked_is_given_back(cluster: FakeCluster, 
     if word:
         assert apply(cluster, config(x="ours"), adopt=True).changed
         return
-    with pytest.raises(Conflict, match=r"was made by somebody else \(kubectl\) at the same moment, and is left as it was"):
+    with pytest.raises(Conflict, match=r"was made by another client \(kubectl\) at the same moment, and is left as it was"):
         apply(cluster, config(x="ours"))
     stored = cluster.stored("ConfigMap", "a", "default") or {}
     assert stored["data"] == {"y": "theirs"}

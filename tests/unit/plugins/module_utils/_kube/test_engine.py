@@ -239,7 +239,7 @@ def test_a_field_that_somebody_changed_is_a_conflict(cluster: FakeCluster) -> No
 def test_an_object_that_was_there_and_is_as_desired_is_used_and_stays_somebody_elses(cluster: FakeCluster) -> None:
     cluster.add(config(), manager="kubectl")
     report = apply(cluster, config(), prune=True, wait=True)
-    assert report.changes[0].reason == "existed already with all desired fields; it stays somebody else's"
+    assert report.changes[0].reason == "existed already with all desired fields; it keeps its owner"
     assert "muster.ml/owner" not in (cluster.stored("ConfigMap", "a", "default") or {})["metadata"].get("labels", {})
     delete_objects(cluster, None, OWNER, check=False, delete_data=True)
     assert cluster.writes == []

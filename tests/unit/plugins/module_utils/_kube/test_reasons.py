@@ -164,7 +164,7 @@ def test_the_api_service_that_keeps_a_namespace_is_named(cluster: FakeCluster) -
     assert "All content" not in said
     assert said.endswith(
         "APIService v1beta1.metrics.k8s.io (Service monitoring/m) does not answer (MissingEndpoints: endpoints for service/m in "
-        '"monitoring" have no addresses): repair what serves it, or delete the APIService where nobody needs it'
+        '"monitoring" have no addresses): repair what serves it, or delete the APIService where no client needs it'
     )
 
 

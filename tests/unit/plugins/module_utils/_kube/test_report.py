@@ -21,7 +21,14 @@ def test_a_long_text_is_cut_and_a_changed_one_still_differs() -> None:
 
 
 def test_a_text_within_the_limit_is_shown_whole() -> None:
-    text = "x" * LONGEST
-    (shown,) = Report([Change(REF, "created", after={"spec": {"args": [text]}})]).diff()
-    assert shown["after"] == {"spec": {"args": [text]}}
+    before, after = ({"spec": {"args": [letter * LONGEST]}} for letter in "xy")
+    (shown,) = Report([Change(REF, "updated", before=before, after=after)]).diff()
+    assert (shown["before"], shown["after"]) == (before, after)
+
+
+def test_a_program_of_an_object_that_is_created_is_not_listed() -> None:
+    text = "print()\n" * 100
+    (shown,) = Report([Change(REF, "created", after={"data": {"train.py": text}})]).diff()
     assert shown["before"] == ""
+    assert len(shown["after"]["data"]["train.py"]) < 300
+    assert f"({len(text)} characters" in shown["after"]["data"]["train.py"]

@@ -20,7 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forb
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Token
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import token_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 
 PORT = 15671
@@ -181,7 +181,7 @@ def test_a_token_goes_with_the_request_and_tls_is_that_of_the_cluster(tmp_path: 
         node.receive()
 
     node = Node(act, context=context)
-    options = {"ca": (tmp_path / "ca.crt").read_text(), "credentials": Token(Sensitive("canary"), "a test")}
+    options = {"ca": (tmp_path / "ca.crt").read_text(), "credentials": token_of(Sensitive("canary"), "a test")}
     tunnel = forward(node, **options)
     assert len(read(tunnel, size)) == size
     assert "Authorization: Bearer canary" in node.asked

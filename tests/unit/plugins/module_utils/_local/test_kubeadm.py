@@ -24,13 +24,14 @@ HOST = node_files.HostTraits(
 )
 BOUND = dataclasses.replace(HOST, may_raise_limits=False)
 SETTINGS = node_files.NodeSettings(pause_image="muster.local/kubernetes/pause:1")
-RELEASE = kubeadm.Release(kubernetes="v1.36.3", etcd="3.6.8", coredns="v1.14.2")
-RATES = kubeadm.Rates(api_qps=200, concurrent_syncs=7)
-AUDIT = kubeadm.AuditSettings(log_path="/var/log/muster/audit.log", policy_path="/etc/kubernetes/policy.json")
+OPTIONS = {
+    "kubernetes_version": "v1.36.3", "etcd_version": "3.6.8", "coredns_version": "v1.14.2", "image_repository": "muster.local/kubernetes",
+    "audit_log": "/var/log/muster/audit.log", "api_qps": 200, "concurrent_syncs": 7,
+}  # fmt: skip
 
 
 def documents(host: node_files.HostTraits = HOST) -> dict[str, dict[str, object]]:
-    return {one["kind"]: one for one in kubeadm.init_documents(SPEC, host, RELEASE, AUDIT, RATES)}
+    return {one["kind"]: one for one in kubeadm.init_documents(SPEC, host, OPTIONS)}
 
 
 def test_the_first_node_runs_pods_too() -> None:
@@ -44,7 +45,7 @@ def test_the_audit_log_is_bounded_and_reaches_the_host() -> None:
     flags = {one["name"]: one["value"] for one in server["extraArgs"]}  # type: ignore[index]
     assert flags["audit-log-path"] == "/var/log/muster/audit.log"
     assert (flags["audit-log-maxsize"], flags["audit-log-maxbackup"]) == ("100", "2")
-    assert {one["hostPath"] for one in server["extraVolumes"]} == {"/var/log/muster", "/etc/kubernetes/policy.json"}  # type: ignore[index]
+    assert {one["hostPath"] for one in server["extraVolumes"]} == {"/var/log/muster", kubeadm.AUDIT_POLICY}  # type: ignore[index]
 
 
 def test_controllers_are_as_fast_as_they_are_told() -> None:

@@ -47,7 +47,6 @@ def test_everything_that_can_be_said(golden: Golden) -> None:
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
         "volume_mounts": [
             {"name": "data", "mountPath": "/data", "readOnly": True},
-            {"name": "own", "mountPath": "/own"},
         ],
         "shm_size": "16Gi",
         "init_containers": [{"name": "fetch", "image": "example/fetch:1"}],
@@ -63,14 +62,12 @@ def test_everything_that_can_be_said(golden: Golden) -> None:
         "termination_grace_period_seconds": 120,
         "pod_security_context": {},
     }
-    claim = {"metadata": {"name": "own"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     objects = manifests(
         group(
             pod,
             replicas=8,
             nproc_per_node=8,
             labels={"team": "ads"},
-            volume_claim_templates=[claim],
             pod_disruption_budget={"min_available": "90%", "max_unavailable": None},
             overrides={"spec": {"minReadySeconds": 5, "template": {"spec": {"dnsPolicy": "ClusterFirstWithHostNet"}}}},
         )
@@ -140,7 +137,6 @@ def test_resources_that_cannot_be(desired: dict[str, t.Any], said: str) -> None:
         ({"shm_size": "1 GB"}, {}, "shm_size"),
         ({}, {"pod_disruption_budget": {"min_available": 1, "max_unavailable": 1}}, "either"),
         ({}, {"pod_disruption_budget": {"min_available": "most"}}, "neither a number"),
-        ({}, {"volume_claim_templates": [{"metadata": {}}]}, r"metadata\.name"),
     ],
 )
 def test_bad_input_is_refused_by_name(pod: dict[str, t.Any], fields: dict[str, t.Any], said: str) -> None:

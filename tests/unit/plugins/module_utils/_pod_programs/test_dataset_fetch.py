@@ -426,28 +426,6 @@ def test_power_that_goes_between_any_two_steps(server: Server, tmp_path: Path, m
     assert steps > 10
 
 
-@pytest.mark.parametrize("unpack", ["auto", "none", "zip"])
-def test_the_marker_of_an_older_muster(server: Server, tmp_path: Path, unpack: str) -> None:
-    """It does not say what was put there: what is wanted still is there, or nothing is changed."""
-    server.content = archive("f")
-    old = {"key": "0" * 16, "url": address(server), "sha256": sha(server.content), "bytes": 1, "files": 1}
-    (tmp_path / "x/f").mkdir(parents=True)
-    (tmp_path / "x" / program.MARKER).write_text(json.dumps(old))
-    if unpack == "auto":
-        assert program.fetch(tmp_path, address(server), sha(server.content), "x", unpack) == old
-    elif unpack == "none":
-        with pytest.raises(program.Permanent, match="older Muster"):
-            program.fetch(tmp_path, address(server), sha(server.content), "x", unpack)
-        (tmp_path / "x/data.tar.gz").write_bytes(server.content)
-        assert program.fetch(tmp_path, address(server), sha(server.content), "x", unpack) == old
-        with pytest.raises(program.Permanent, match="older Muster"):
-            program.fetch(tmp_path, address(server, "other.bin"), sha(server.content), "x", unpack)
-    with pytest.raises(program.Permanent, match="older Muster, which did not write down"):
-        program.fetch(tmp_path, address(server), "1" * 64, "x", unpack)
-    assert (tmp_path / "x/f").is_dir()
-    assert server.asked == []
-
-
 def test_a_marker_that_cannot_be_read_is_no_leave_to_replace(server: Server, tmp_path: Path) -> None:
     data(server, tmp_path, "a")
     (tmp_path / "vision" / program.MARKER).write_text('{"key": ')

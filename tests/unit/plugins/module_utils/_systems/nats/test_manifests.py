@@ -39,7 +39,7 @@ def test_our_own_statefulset(golden: Golden) -> None:
 
 def test_the_operators_resource(golden: Golden) -> None:
     pod = {"resources": {"requests": {"cpu": 4, "memory": "32Gi"}, "limits": {"cpu": 4, "memory": "32Gi"}}}
-    golden("nats_cluster_operator", manifests(nats(pod, backend="operator", size=60, anti_affinity=True)))
+    golden("nats_cluster_operator", manifests(nats(pod, backend="operator", size=60)))
 
 
 def test_resources_go_where_the_operator_looks() -> None:

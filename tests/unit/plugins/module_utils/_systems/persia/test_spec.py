@@ -191,7 +191,7 @@ def test_what_changed_is_named() -> None:
     assert changed(metrics={"image": "other:1"}) == []
     assert changed(nn_worker={"replicas": 3}) == ["nn_worker.replicas"]
     assert changed(env=[{"name": "EPOCHS", "value": "4"}]) == ["env"]
-    assert changed(image_pull_policy="IfNotPresent", clean_pod_policy="None") == []
+    assert changed(image_pull_policy="IfNotPresent") == []
     assert changed(embedding_config={"slots_config": {"age": {"dim": 16}}}, files={"train.py": "other"}) == [
         "embedding_config",
         "files",

@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Alerts and the dashboard of a Triton server. docs/systems/triton.md tells what a real Prometheus made of them."""
+"""Alerts of a Triton server. docs/systems/triton.md tells what a real Prometheus made of them."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import (
-    Alerts,
-    alert_groups,
-    dashboard_text,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts, alert_groups
 
 
 def test_every_alert_is_about_this_server_and_has_the_thresholds() -> None:
@@ -31,10 +25,3 @@ def test_every_alert_is_about_this_server_and_has_the_thresholds() -> None:
 def test_a_threshold_that_is_always_or_never_reached_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidInput, match=f"alerts.{next(iter(wrong))}"):
         Alerts(**wrong)  # type: ignore[arg-type]
-
-
-def test_the_dashboard_is_one_that_grafana_reads() -> None:
-    page = json.loads(dashboard_text("triton", "ml"))
-    assert len({panel["id"] for panel in page["panels"]}) == len(page["panels"]) == 8
-    assert all('namespace="ml",job="triton"' in target["expr"] for panel in page["panels"] for target in panel["targets"])
-    assert len(page["uid"]) <= 40
