@@ -87,10 +87,6 @@ options:
         description: Run kwok in the first node, for Node objects with the label C(type=kwok).
         type: bool
         default: false
-      network_policies:
-        description: Enforce NetworkPolicies.
-        type: bool
-        default: true
       kubeconfigs:
         description:
           - Paths for copies of the cluster's kubeconfig. A file that belongs to another cluster is not replaced, and the task fails.

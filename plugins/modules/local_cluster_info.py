@@ -232,7 +232,6 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     purposes = {
         "storage": params["storage"],
         "simulated_nodes": cluster.options["simulated_nodes"],
-        "network_policies": cluster.options["network_policies"],
         "kubectl": params["kubectl"],
     }
     if any(not isinstance(row.get(key), str) for row in params["programs"] for key in ("name", "module", "package")):

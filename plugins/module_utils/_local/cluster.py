@@ -50,7 +50,6 @@ CLUSTER_OPTION: dict[str, t.Any] = {
         "api_qps": {"type": "int", "default": 200},
         "concurrent_syncs": {"type": "int", "default": 5},
         "simulated_nodes": {"type": "bool", "default": False},
-        "network_policies": {"type": "bool", "default": True},
         "kubeconfigs": {"type": "list", "elements": "path", "default": []},
     },
 }

@@ -246,12 +246,12 @@ def gather_facts(cluster: LocalCluster, cache_dir: Path, architecture: str, *, t
         routes=_routes() if has_ip else {},
         interfaces=frozenset(read_links()) if has_ip else frozenset(),
         packages_missing=packages,
-        kernel_missing=tuple(kernel_gaps(cluster.options)) if ready else (),
+        kernel_missing=tuple(kernel_gaps(cluster.options["snapshotter"])) if ready else (),
         inotify_instances=inotify_instances(NEED_INOTIFY) if ready else NEED_INOTIFY,
     )
 
 
-def kernel_gaps(options: t.Mapping[str, t.Any]) -> t.Iterator[str]:
+def kernel_gaps(snapshotter: str) -> t.Iterator[str]:
     """Try what a node does, in namespaces that vanish at once, so that nothing on the host changes."""
     bridge = "ip link add b0 type bridge && ip link add v0 type veth peer name v1 && ip link set v0 master b0"
     table = "add table ip t; add chain ip t c { type nat hook postrouting priority 100; }; add rule ip t c masquerade"
@@ -259,17 +259,15 @@ def kernel_gaps(options: t.Mapping[str, t.Any]) -> t.Iterator[str]:
         "network, mount and pid namespaces": ["unshare", "-n", "-m", "-p", "-f", "true"],
         "a bridge and veth pairs": ["unshare", "-n", "sh", "-c", bridge],
         "nftables with address translation": ["unshare", "-n", "nft", table],
-    }
-    if options["network_policies"]:
         # What files/go/kube-network-policies writes, by the program that writes targets of x_tables into nf_tables.
-        to_queue = ["unshare", "-n", "iptables-nft", "-A", "FORWARD", "-j", "NFQUEUE", "--queue-num", "100"]
-        trials["a queue of packets, which local_cluster_network_policies: false does without"] = to_queue
+        "a queue of packets": ["unshare", "-n", "iptables-nft", "-A", "FORWARD", "-j", "NFQUEUE", "--queue-num", "100"],
+    }
     for what, argv in trials.items():
         try:
             run(argv, timeout=20)
         except CommandFailed as exc:
             yield f"{what} ({exc.message[-160:]})."
-    if options["snapshotter"] == "overlayfs":
+    if snapshotter == "overlayfs":
         yield from _overlay_gap()
 
 
