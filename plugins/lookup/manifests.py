@@ -150,6 +150,12 @@ options:
   storage_image:
     description: Image of the provisioner of the local cluster's volumes. Required for local_cluster.
     type: str
+  network_policy_image:
+    description: Image of the program that enforces NetworkPolicies on the local cluster. Without one they are only stored.
+    type: str
+  pod_subnet:
+    description: Range of the addresses of the local cluster's pods. Derived from O(name) by default.
+    type: str
   simulated_nodes:
     description: Groups of simulated nodes of the local cluster, as the role takes them.
     type: list

@@ -317,6 +317,11 @@ def systems(shell: Shell) -> None:
     shell.run(BIN / "pytest", "tests/systems", "--durations=5", cwd=ROOT, env=environment(ENGINE))
 
 
+def policies(shell: Shell) -> None:
+    """Who may connect to each system, with its NetworkPolicy and without."""
+    shell.run(BIN / "pytest", "tests/policies", "--durations=5", cwd=ROOT, env=environment(ENGINE))
+
+
 def registry(shell: Shell) -> None:
     """playbooks/images.yml at a real registry, and a pod that pulls from it."""
     shell.run(BIN / "pytest", "tests/registry", "--durations=5", cwd=ROOT, env=environment(SHARED))
@@ -351,9 +356,9 @@ def _scenario(name: str, *needs: str) -> Check:
     return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs, reads=reads, names=True)
 
 
-def _on_engine(name: str, body: Callable[[Shell], None]) -> Check:
+def _on_engine(name: str, body: Callable[[Shell], None], *more: str) -> Check:
     """A folder of tests about what is in plugins."""
-    reads = (f"tests/{name}/*", "tests/faults/*", "tests/unit/fakes/*", *PLUGINS)
+    reads = (f"tests/{name}/*", "tests/faults/*", "tests/unit/fakes/*", *PLUGINS, *more)
     return Check(name, body, needs=("engine-up",), reads=reads)
 
 
@@ -368,6 +373,7 @@ def checks() -> list[list[Check]]:
     third = [
         _on_engine("differential", differential),
         _on_engine("systems", systems),
+        _on_engine("policies", policies, "docs/operating/connections.md"),
         *(_scenario(name, "engine-up") for name in ON_ENGINE),
         _on_engine("scheduler", scheduler),
         _on_engine("faults", faults),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The objects that role local_cluster applies to its cluster: the configuration of DNS, a default StorageClass, simulated nodes. No I/O.
+"""The objects that role local_cluster applies to its cluster: DNS, a default StorageClass, NetworkPolicies, simulated nodes. No I/O.
 
 Private to the collection.
 """
@@ -18,7 +18,7 @@ from .._manifests.access import cluster_access, namespace_access, rule, service_
 from .._manifests.meta import Manifest, metadata
 from .._manifests.pods import READ_ONLY_CONTAINER
 from .simulated_nodes import simulated_nodes
-from .spec import STATE_ROOT, VOLUMES
+from .spec import STATE_ROOT, VOLUMES, ClusterSpec
 
 PROVISIONER = "local-path-provisioner"
 NAMESPACE = "local-path-storage"
@@ -116,6 +116,15 @@ OWN_NAMESPACE = [
     rule([""], ["pods/log"], ["get"]),
     rule([""], ["configmaps"], ["get"], CONFIG),
 ]
+ENFORCER = "kube-network-policies"
+ENFORCER_HEALTH = 9879
+ENFORCER_READS = [
+    rule([""], ["pods", "namespaces"], ["list", "watch"]),
+    rule(["networking.k8s.io"], ["networkpolicies"], ["list", "watch"]),
+]
+# kwok acts as the kubelet of these, so no pod of theirs runs.
+NOT_SIMULATED: Manifest = {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["kwok"]}]}
+
 EVERYWHERE = [
     rule([""], ["nodes"], ["get"]),
     # To have a claim placed again whose node is gone.
@@ -134,6 +143,9 @@ class LocalClusterObjects:
     dns_upstream: Sequence[str] = ()
     storage: bool = True
     storage_image: str
+    network_policy_image: str | None = None
+    """Image of the program that enforces NetworkPolicies; without one they are only stored."""
+    pod_subnet: str = ""
     simulated_nodes: Sequence[Mapping[str, t.Any]] = ()
 
 
@@ -142,6 +154,7 @@ def manifests(desired: LocalClusterObjects) -> list[Manifest]:
     return [
         dns(desired.dns_upstream),
         *(storage(desired.name, desired.storage_image) if desired.storage else []),
+        *(network_policies(desired) if desired.network_policy_image else []),
         *simulated_nodes(desired.simulated_nodes),
     ]
 
@@ -181,6 +194,47 @@ def storage(cluster: str, image: str) -> list[Manifest]:
         _provisioner(image),
         storage_class,
     ]
+
+
+def network_policies(desired: LocalClusterObjects) -> list[Manifest]:
+    """The DaemonSet that enforces the NetworkPolicies of all namespaces (files/go/kube-network-policies of the role)."""
+    account = service_account(ENFORCER, "kube-system", {})
+    return [account, *cluster_access(ENFORCER, account, ENFORCER_READS), _enforcer(desired)]
+
+
+def _enforcer(desired: LocalClusterObjects) -> Manifest:
+    pods = ClusterSpec.make(name=desired.name, pod_subnet=desired.pod_subnet).pod_subnet
+    labels = {"app": ENFORCER}
+    container = {
+        "name": ENFORCER,
+        "image": desired.network_policy_image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["--node=$(NODE)", f"--pods={pods}", f"--health=127.0.0.1:{ENFORCER_HEALTH}"],
+        "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+        # It starts when its rules are in the kernel. Nothing asks it again: what ends it takes the container with it.
+        "startupProbe": {
+            "httpGet": {"host": "127.0.0.1", "port": ENFORCER_HEALTH},
+            "periodSeconds": 1,
+            "failureThreshold": 120,
+        },
+        "securityContext": {**READ_ONLY_CONTAINER, "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]}},
+    }
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [NOT_SIMULATED]}}}
+    pod = {
+        "serviceAccountName": ENFORCER,
+        "hostNetwork": True,
+        "priorityClassName": "system-node-critical",
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": affinity,
+        "containers": [container],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata(ENFORCER, "kube-system"),
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+    }
 
 
 def _provisioner(image: str) -> Manifest:

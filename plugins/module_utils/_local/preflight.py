@@ -126,7 +126,7 @@ def _kernel_problems(facts: HostFacts) -> t.Iterator[Problem]:
     for feature in facts.kernel_missing:
         yield Problem(
             what=f"The kernel cannot do this: {feature}",
-            fix="Load the module (modprobe overlay bridge veth nf_tables nft_masq) or use a kernel that has it; "
+            fix="Load the module (modprobe overlay bridge veth nf_tables nft_masq nft_compat xt_NFQUEUE) or use a kernel that has it; "
             "in a container, run it privileged.",
         )
 
@@ -259,6 +259,8 @@ def kernel_gaps(snapshotter: str) -> t.Iterator[str]:
         "network, mount and pid namespaces": ["unshare", "-n", "-m", "-p", "-f", "true"],
         "a bridge and veth pairs": ["unshare", "-n", "sh", "-c", bridge],
         "nftables with address translation": ["unshare", "-n", "nft", table],
+        # What files/go/kube-network-policies writes, by the program that writes targets of x_tables into nf_tables.
+        "a queue of packets": ["unshare", "-n", "iptables-nft", "-A", "FORWARD", "-j", "NFQUEUE", "--queue-num", "100"],
     }
     for what, argv in trials.items():
         try:

@@ -42,14 +42,16 @@ def image_names(cluster: LocalCluster, node: NodeSpec) -> dict[str, tuple[str, .
         names |= {f"{repository}/{name}:{kubernetes}": (name,) for name in CONTROL_PLANE}
     names[f"{repository}/kube-proxy:{kubernetes}"] = ("kube-proxy",)
     names[f"{repository}/coredns:{options['coredns_version']}"] = ("coredns",)
-    names[f"{repository}/local-path-provisioner:{options['kubernetes_version']}"] = ("local-path-provisioner",)
+    names |= {f"{repository}/{name}:{kubernetes}": (name,) for name in ("local-path-provisioner", "kube-network-policies")}
     return names
 
 
 def content_ids(cluster: LocalCluster, node: NodeSpec, programs: Programs) -> dict[str, str]:
-    """Image name -> its key. Folders of programs are named by their content, so paths identify them."""
+    """Image name -> its key, of images whose programs the cluster has. Folders of programs are named by their content: a path is a key."""
     found = {}
     for name, parts in image_names(cluster, node).items():
+        if not programs.keys() >= set(parts):
+            continue
         texts = [file.text for file in TEXTS.get(_short(name), ())]
         made_from = [name, [programs.get(one, "") for one in parts], *texts]
         found[name] = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the generated parts of the documentation anew: docs/reference, the picture of the layers, the table of rights, and the job templates of awx."""
+"""Write the generated parts of the documentation anew: docs/reference, the picture of the layers, the rights, and awx."""
 
 from __future__ import annotations
 

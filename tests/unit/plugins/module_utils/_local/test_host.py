@@ -226,11 +226,17 @@ def test_kube_proxy_knows_protocols_by_name(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_image_with_another_text_is_another_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = system_images.content_ids(CLUSTER, CLUSTER.spec.node(2), {})
+    programs = {"kube-proxy": "/x/kube-proxy", "coredns": "/x/coredns"}
+    before = system_images.content_ids(CLUSTER, CLUSTER.spec.node(2), programs)
     other = archive.ImageFile(dest="/etc/protocols", text="udp 17 UDP\n")
     monkeypatch.setattr(system_images, "TEXTS", {"kube-proxy": (other,)})
-    after = system_images.content_ids(CLUSTER, CLUSTER.spec.node(2), {})
+    after = system_images.content_ids(CLUSTER, CLUSTER.spec.node(2), programs)
     assert [name.rpartition("/")[2] for name in before if before[name] != after[name]] == ["kube-proxy:v1.36.3"]
+
+
+def test_there_are_images_only_of_programs_that_the_cluster_has() -> None:
+    without = system_images.content_ids(CLUSTER, CLUSTER.spec.node(2), {"kube-proxy": "/x/kube-proxy"})
+    assert [name.rpartition("/")[2] for name in without] == ["pause:1", "kube-proxy:v1.36.3"]
 
 
 def test_a_program_comes_with_its_libraries() -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a local cluster is given: DNS, storage, simulated nodes."""
+"""What a local cluster is given: DNS, storage, NetworkPolicies, simulated nodes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ GIVEN: dict[str, t.Any] = {
 }
 
 
-def test_dns_and_storage(golden: Golden) -> None:
-    golden("local_cluster_default", manifests(LocalClusterObjects(**GIVEN)))
+def test_dns_storage_and_policies(golden: Golden) -> None:
+    enforced = LocalClusterObjects(**GIVEN, network_policy_image="muster.local/kubernetes/kube-network-policies:v1.36.3")
+    golden("local_cluster_default", manifests(enforced))
 
 
 def test_name_servers_and_simulated_nodes_without_storage(golden: Golden) -> None:
