@@ -66,10 +66,7 @@ _value:
 
 
 def gcs_mount(
-    bucket: str,
-    mount_path: str,
-    options: t.Sequence[str] = (),
-    pod_security_context: t.Mapping[str, t.Any] | None = None,
+    bucket: str, mount_path: str, options: t.Sequence[str] = (), pod_security_context: t.Mapping[str, t.Any] | None = None
 ) -> dict[str, t.Any]:
     try:
         return mounted(bucket, mount_path, options, pod_security_context)

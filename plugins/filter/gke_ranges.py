@@ -78,11 +78,7 @@ def gke_ranges(cidr: str, nodes: int, max_pods_per_node: int = 110, services: in
     if min(nodes, services) < 1 or others < 0:
         raise AnsibleFilterError(f"A cluster of {nodes} nodes with {services} Services cannot be.")
     block = _power(2 * max_pods_per_node)
-    sizes = {
-        "pods": _power(nodes * block),
-        "services": _power(max(services, SMALLEST_RANGE)),
-        "nodes": _power(nodes + RESERVED + others),
-    }
+    sizes = {"pods": _power(nodes * block), "services": _power(max(services, SMALLEST_RANGE)), "nodes": _power(nodes + RESERVED + others)}
     terms = {
         "pods": f"{nodes} nodes x {block} ({max_pods_per_node} pods a node)",
         "services": f"{services} Services",

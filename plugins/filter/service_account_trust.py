@@ -73,10 +73,7 @@ def _pod_identity() -> Document:
 def _irsa(cluster: t.Mapping[str, t.Any], accounts: list[str]) -> Document:
     # A plan for an empty account has no provider yet.
     provider = cluster["oidc_provider"] or "oidc.planned"
-    desired = {
-        f"{provider}:aud": "sts.amazonaws.com",
-        f"{provider}:sub": accounts if len(accounts) > 1 else accounts[0],
-    }
+    desired = {f"{provider}:aud": "sts.amazonaws.com", f"{provider}:sub": accounts if len(accounts) > 1 else accounts[0]}
     return {
         "Principal": {"Federated": f"arn:{cluster['partition']}:iam::{cluster['account']}:oidc-provider/{provider}"},
         "Action": "sts:AssumeRoleWithWebIdentity",

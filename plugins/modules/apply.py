@@ -213,16 +213,7 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import o
 
 DEFAULT_OWNER = "apply.default"
 _EVERYWHERE = "*"
-_APPLY_OPTIONS = (
-    "namespace",
-    "adopt",
-    "force_conflicts",
-    "recreate",
-    "prune",
-    "delete_data",
-    "wait",
-    "wait_timeout",
-)
+_APPLY_OPTIONS = ("namespace", "adopt", "force_conflicts", "recreate", "prune", "delete_data", "wait", "wait_timeout")
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "definition": {"type": "raw"},

@@ -112,10 +112,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.survey import survey
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "namespace": {"type": "str"},
-    "rules": {"type": "list", "elements": "dict", "default": []},
-}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str"}, "rules": {"type": "list", "elements": "dict", "default": []}}
 
 CONSTRAINTS: dict[str, t.Any] = {}
 

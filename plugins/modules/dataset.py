@@ -173,10 +173,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "url_secret": {
         "type": "dict",
         "no_log": False,  # names, not secrets
-        "options": {
-            "name": {"type": "str", "required": True},
-            "key": {"type": "str", "default": "url", "no_log": False},
-        },
+        "options": {"name": {"type": "str", "required": True}, "key": {"type": "str", "default": "url", "no_log": False}},
     },
     "sha256": {"type": "str"},
     "size": {"type": "int"},

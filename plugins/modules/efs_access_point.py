@@ -138,10 +138,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
             "secondary_gids": {"type": "list", "elements": "int"},
         },
     },
-    "root_directory": {
-        "type": "dict",
-        "options": {"path": {"type": "str", "default": "/"}, "creation_info": CREATION_INFO},
-    },
+    "root_directory": {"type": "dict", "options": {"path": {"type": "str", "default": "/"}, "creation_info": CREATION_INFO}},
 }
 
 

@@ -137,10 +137,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "mount_targets": {
         "type": "list",
         "elements": "dict",
-        "options": {
-            "subnet_id": {"type": "str", "required": True},
-            "security_groups": {"type": "list", "elements": "str"},
-        },
+        "options": {"subnet_id": {"type": "str", "required": True}, "security_groups": {"type": "list", "elements": "str"}},
     },
 }
 

@@ -116,11 +116,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "type": {"type": "str", "choices": TYPES},
     "username": {"type": "str"},
     "kubernetes_groups": {"type": "list", "elements": "str"},
-    "policies": {
-        "type": "list",
-        "elements": "dict",
-        "options": {"policy_arn": {"type": "str", "required": True}, "access_scope": SCOPE},
-    },
+    "policies": {"type": "list", "elements": "dict", "options": {"policy_arn": {"type": "str", "required": True}, "access_scope": SCOPE}},
 }
 
 

@@ -120,10 +120,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "pod_identity_associations": {
         "type": "list",
         "elements": "dict",
-        "options": {
-            "service_account": {"type": "str", "required": True},
-            "role_arn": {"type": "str", "required": True},
-        },
+        "options": {"service_account": {"type": "str", "required": True}, "role_arn": {"type": "str", "required": True}},
     },
     "configuration_values": {"type": "dict"},
     "resolve_conflicts": {"type": "str", "choices": ["NONE", "OVERWRITE", "PRESERVE"]},

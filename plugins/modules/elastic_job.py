@@ -291,10 +291,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND, desired
 
-_ETCD: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "tls": {"type": "bool", "default": True},
-}
+_ETCD: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "tls": {"type": "bool", "default": True}}
 _DATASET: dict[str, dict[str, t.Any]] = {
     "claim_name": {"type": "str", "required": True},
     "path": {"type": "str", "required": True},
@@ -345,10 +342,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 CONSTRAINTS: dict[str, t.Any] = {
-    "required_if": [
-        ("state", "present", ("replicas", "script", "image")),
-        ("rdzv_backend", "etcd-v2", ("rdzv_endpoint", "etcd"), True),
-    ],
+    "required_if": [("state", "present", ("replicas", "script", "image")), ("rdzv_backend", "etcd-v2", ("rdzv_endpoint", "etcd"), True)],
     "mutually_exclusive": [("etcd", "rdzv_endpoint")],
 }
 

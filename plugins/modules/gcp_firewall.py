@@ -107,10 +107,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, 
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_firewall import GcpFirewall
 
-RULE: dict[str, dict[str, t.Any]] = {
-    "ip_protocol": {"type": "str", "required": True},
-    "ports": {"type": "list", "elements": "str"},
-}
+RULE: dict[str, dict[str, t.Any]] = {"ip_protocol": {"type": "str", "required": True}, "ports": {"type": "list", "elements": "str"}}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,

@@ -57,10 +57,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import gcp_mai
 from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_firewall import read_rules
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "network": {"type": "str", "required": True},
-    "owner": {"type": "str"},
-}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"network": {"type": "str", "required": True}, "owner": {"type": "str"}}
 
 
 def survey(api: Api, params: dict[str, t.Any]) -> dict[str, t.Any]:

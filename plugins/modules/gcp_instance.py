@@ -124,10 +124,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, 
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_instance import GcpDisk, GcpInstance, look_up
 
-DISK: dict[str, dict[str, t.Any]] = {
-    "size_gb": {"type": "int"},
-    **{name: {"type": "str"} for name in ("type", "source_image")},
-}
+DISK: dict[str, dict[str, t.Any]] = {"size_gb": {"type": "int"}, **{name: {"type": "str"} for name in ("type", "source_image")}}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,

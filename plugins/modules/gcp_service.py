@@ -57,10 +57,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service import GcpServices
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **wait_options(600),
-    "services": {"type": "list", "elements": "str", "required": True},
-}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**wait_options(600), "services": {"type": "list", "elements": "str", "required": True}}
 
 
 execute = converger(GcpServices, "services")

@@ -103,10 +103,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, 
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_subnetwork import GcpSubnetwork
 
-RANGE: dict[str, dict[str, t.Any]] = {
-    "range_name": {"type": "str", "required": True},
-    "ip_cidr_range": {"type": "str", "required": True},
-}
+RANGE: dict[str, dict[str, t.Any]] = {"range_name": {"type": "str", "required": True}, "ip_cidr_range": {"type": "str", "required": True}}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,

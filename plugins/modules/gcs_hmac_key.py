@@ -87,10 +87,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.hmac import execut
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 
-SECRET: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
-}
+SECRET: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "namespace": {"type": "str"}}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = full_spec(
     {
         **STATE,

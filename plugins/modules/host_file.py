@@ -165,12 +165,7 @@ def present(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]
         result: dict[str, t.Any] = {"changed": live != content, "checksum": created.digest(content)}
         if ctx.diff and live != content and not secret:
             before = (live or b"").decode(errors="replace")
-            result["diff"] = {
-                "before": before,
-                "after": content.decode(),
-                "before_header": str(path),
-                "after_header": str(path),
-            }
+            result["diff"] = {"before": before, "after": content.decode(), "before_header": str(path), "after_header": str(path)}
         if live == content and foreign:
             return result
         attributes = None if ctx.check and live is None else _attributes(ctx, mode)

@@ -170,10 +170,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton import r
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route import KINDS, InferenceRoute, Weights
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route_steps import Limits, Steps
 
-BACKEND: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "weight": {"type": "int", "default": 1},
-}
+BACKEND: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "weight": {"type": "int", "default": 1}}
 APIS = {"gateway-api": route, "istio": route_istio}
 """The APIs of routes, by option kind."""
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -224,10 +221,7 @@ class _Routes:
         """Raise if the cluster does not serve the routes."""
         for ref in self._refs:
             if not self._ctx.check and self._ctx.cluster.resource(ref.api_version, ref.kind) is None:
-                raise MissingKind(
-                    f"This cluster does not serve {ref.kind} ({ref.api_version}).",
-                    hint=self._api.MISSING,
-                )
+                raise MissingKind(f"This cluster does not serve {ref.kind} ({ref.api_version}).", hint=self._api.MISSING)
 
     def live(self) -> tuple[Weights, Weights]:
         """The weights in effect, and those to roll back to; both empty if there is no route."""
@@ -271,13 +265,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         live, before = routes.live()
         if live and route.shares(live) != route.shares(wanted.weights):
             steps = Steps(
-                ctx.cluster,
-                wanted.namespace,
-                limits,
-                before,
-                wanted.weights,
-                timeout=ctx.params["wait_timeout"],
-                progress=ctx.progress,
+                ctx.cluster, wanted.namespace, limits, before, wanted.weights, timeout=ctx.params["wait_timeout"], progress=ctx.progress
             )
             steps.walk(live, lambda weights, back: report.merge(routes.write(weights, back)))
     report.merge(routes.write(wait=params["wait"]))

@@ -240,11 +240,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "pod_annotations": {"type": "dict", "default": {}},
     **with_defaults(JobSet, slices="int", files_path="str", coordinator_port="int", max_restarts="int"),
     "success_operator": {"type": "str", "choices": ["All", "Any"], "default": JobSet.success_operator},
-    "restart_strategy": {
-        "type": "str",
-        "choices": ["BlockingRecreate", "Recreate"],
-        "default": JobSet.restart_strategy,
-    },
+    "restart_strategy": {"type": "str", "choices": ["BlockingRecreate", "Recreate"], "default": JobSet.restart_strategy},
     "suspend": {"type": "bool"},
     "ttl_seconds_after_finished": {"type": "int"},
     "queue_name": {"type": "str"},

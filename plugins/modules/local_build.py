@@ -228,8 +228,7 @@ def write_manifests(ctx: HostContext) -> bool:
     ]
     if any(one.kustomization for one in desired) and not ctx.params["kustomize"]:
         raise InvalidInput(
-            "manifests has a kustomization, and kustomize is missing.",
-            hint="Give the folder with kustomize's go.mod and go.sum.",
+            "manifests has a kustomization, and kustomize is missing.", hint="Give the folder with kustomize's go.mod and go.sum."
         )
     missing = [one for one in desired if not one.is_there()]
     for one in missing:

@@ -215,10 +215,7 @@ def wait_for_api(cluster: LocalCluster, admin: Path, params: dict[str, t.Any]) -
     """Report what is missing, after waiting for it if requested."""
     if params["wait"]:
         host.wait_until(
-            lambda: api_gap(cluster, admin),
-            timeout=params["wait_timeout"],
-            what=f"local cluster {cluster.spec.name}",
-            interval=0.5,
+            lambda: api_gap(cluster, admin), timeout=params["wait_timeout"], what=f"local cluster {cluster.spec.name}", interval=0.5
         )
         return None
     return api_gap(cluster, admin)
@@ -229,11 +226,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     preflight.require_root(cluster)
     # Wait first, so that the state of nodes and processes is the one after the wait.
     gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
-    purposes = {
-        "storage": params["storage"],
-        "simulated_nodes": cluster.options["simulated_nodes"],
-        "kubectl": params["kubectl"],
-    }
+    purposes = {"storage": params["storage"], "simulated_nodes": cluster.options["simulated_nodes"], "kubectl": params["kubectl"]}
     if any(not isinstance(row.get(key), str) for row in params["programs"] for key in ("name", "module", "package")):
         raise InvalidInput("programs: each needs name, module and package.")
     table = [

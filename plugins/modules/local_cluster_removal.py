@@ -77,10 +77,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.leftovers import KINDS
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
-    "cluster": CLUSTER_OPTION,
-    "delete_data": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC: dict[str, t.Any] = {"cluster": CLUSTER_OPTION, "delete_data": {"type": "bool", "default": False}}
 CONSTRAINTS: dict[str, t.Any] = {}
 
 

@@ -291,13 +291,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import ar
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
 from ansible_collections.muster.ml.plugins.module_utils._local.oci_registry import Registry
 
-REGISTRY = {
-    "address": NEEDED,
-    "username": TEXT,
-    "password": {**TEXT, "no_log": True},
-    "ca_path": {"type": "path"},
-    "client": FOLDER,
-}
+REGISTRY = {"address": NEEDED, "username": TEXT, "password": {**TEXT, "no_log": True}, "ca_path": {"type": "path"}, "client": FOLDER}
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": NEEDED,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

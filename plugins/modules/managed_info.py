@@ -144,10 +144,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS
 from ansible_collections.muster.ml.plugins.module_utils._kube import managed
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "namespace": {"type": "str"},
-    "others": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str"}, "others": {"type": "bool", "default": False}}
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("others", True, ["namespace"])]}
 

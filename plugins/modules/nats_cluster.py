@@ -246,12 +246,7 @@ class Life(servers.Life[NatsCluster]):
 
 def _row(view: ServerView) -> dict[str, t.Any]:
     varz = view.varz or {}
-    return {
-        "pod": view.pod,
-        "version": varz.get("version"),
-        "peers": view.peers,
-        "max_payload": varz.get("max_payload"),
-    }
+    return {"pod": view.pod, "version": varz.get("version"), "peers": view.peers, "max_payload": varz.get("max_payload")}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

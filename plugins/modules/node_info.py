@@ -131,10 +131,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
 
-PLUGIN: dict[str, dict[str, t.Any]] = {
-    "namespace": {"type": "str", "required": True},
-    "label_selector": {"type": "str", "required": True},
-}
+PLUGIN: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str", "required": True}, "label_selector": {"type": "str", "required": True}}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "label_selectors": {"type": "list", "elements": "str", "default": []},
     "resource": {"type": "str"},

@@ -451,10 +451,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {
     "required_if": [("state", "present", ("nn_worker", "embedding_worker", "embedding_parameter_server"))],
-    "mutually_exclusive": [
-        ("global_config", "global_config_path"),
-        ("embedding_config", "embedding_config_path"),
-    ],
+    "mutually_exclusive": [("global_config", "global_config_path"), ("embedding_config", "embedding_config_path")],
 }
 
 

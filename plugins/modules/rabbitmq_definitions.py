@@ -369,10 +369,7 @@ def _rows(name: str, kind: document.Kind) -> dict[str, t.Any]:
     fields = {**dict.fromkeys(kind.key, ""), **kind.optional, **kind.new}
     spec: dict[str, t.Any] = {field: {"type": _TYPES[type(value)]} for field, value in fields.items()}
     if any(not field.isidentifier() for field in spec):
-        return {
-            "type": "list",
-            "elements": "dict",
-        }  # RabbitMQ's apply-to can be no option; document.parse checks the fields
+        return {"type": "list", "elements": "dict"}  # RabbitMQ's apply-to can be no option; document.parse checks the fields
     if "routing_key" in spec:
         spec["routing_key"]["no_log"] = False
     for field in {*kind.key, *kind.required} - {"vhost", *kind.optional}:

@@ -80,11 +80,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     params = ctx.params
     desired = Release(
-        name=params["name"],
-        url=params["url"],
-        checksum=params["checksum"],
-        member=params["member"],
-        cache_dir=Path(params["cache_dir"]),
+        name=params["name"], url=params["url"], checksum=params["checksum"], member=params["member"], cache_dir=Path(params["cache_dir"])
     )
     missing = not desired.path.is_file()
     if missing and not ctx.check:

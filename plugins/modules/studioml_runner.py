@@ -283,14 +283,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner
 _STRINGS = ("name", "queue_match", "cache_size", "tmp_size",
             "key_secret", "passphrase_secret", "signing_secret", "response_secret")  # fmt: skip
 _NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "store_ca", "store_endpoint", "queue_mismatch", "max_mem", "max_disk")
-_PLACEMENT = (
-    "node_selector",
-    "tolerations",
-    "affinity",
-    "priority_class_name",
-    "pod_security_context",
-    "security_context",
-)
+_PLACEMENT = ("node_selector", "tolerations", "affinity", "priority_class_name", "pod_security_context", "security_context")
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **with_defaults(Runner, replicas="int", gpus="int", max_cores="int", allow_env_secrets="bool", network_policy="bool"),

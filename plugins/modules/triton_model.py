@@ -273,13 +273,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         ctx.warn(warning)
     namespace = ctx.namespace
     rollout = Rollout(
-        ctx.cluster,
-        params["name"],
-        namespace,
-        params["model"],
-        timeout=params["wait_timeout"],
-        progress=ctx.progress,
-        warn=ctx.warn,
+        ctx.cluster, params["name"], namespace, params["model"], timeout=params["wait_timeout"], progress=ctx.progress, warn=ctx.warn
     )
     owner = owner_of("triton_server", namespace, params["name"])  # the record is deleted with the server
     wanted = Wanted(params["model"], source, params["versions"], purge=params["purge_versions"])
@@ -296,12 +290,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def _result(ctx: Context, found: Outcome) -> dict[str, t.Any]:
-    lists = {
-        "uploaded": found.uploaded,
-        "deleted": found.deleted,
-        "versions": found.versions,
-        "replicas": found.replicas,
-    }
+    lists = {"uploaded": found.uploaded, "deleted": found.deleted, "versions": found.versions, "replicas": found.replicas}
     result = ctx.result(found.report, **lists)
     result["changed"] = bool(result["changed"] or found.changed)
     if ctx.diff and found.difference:

@@ -308,10 +308,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **servers.OPTIONS,
     "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
     **groups.MONITORING,
-    "alerts": {
-        "type": "dict",
-        "options": with_defaults(Alerts, queue_time_ms="float", failure_ratio="float", after="str"),
-    },
+    "alerts": {"type": "dict", "options": with_defaults(Alerts, queue_time_ms="float", failure_ratio="float", after="str")},
     "delete_data": {"type": "bool", "default": False},
 }
 

@@ -54,10 +54,7 @@ class CloudAction(ControllerAction):
         save_garbage_collection()
         warnings: list[str] = []
         context = self._edge.on_controller(
-            params=params,
-            check=bool(self._task.check_mode),
-            diff=bool(self._task.diff),
-            warn=warnings.append,
+            params=params, check=bool(self._task.check_mode), diff=bool(self._task.diff), warn=warnings.append
         )
         return {**self._execute(context), "warnings": warnings}
 

@@ -62,19 +62,9 @@ EXPIRED = answer_with(410, "Expired", "too old resource version")
 RESUMED = "asks again and succeeds"
 CASES = (
     Case(
-        "409-modified",
-        "409, another client changed the object at the same time",
-        "3 writes",
-        sometimes(MODIFIED, "PATCH", ONE, 3),
-        RESUMED,
+        "409-modified", "409, another client changed the object at the same time", "3 writes", sometimes(MODIFIED, "PATCH", ONE, 3), RESUMED
     ),
-    Case(
-        "409-exists",
-        "409, another client made the object at the same time",
-        "a write",
-        sometimes(BOTH_MADE, "PATCH", ONE),
-        RESUMED,
-    ),
+    Case("409-exists", "409, another client made the object at the same time", "a write", sometimes(BOTH_MADE, "PATCH", ONE), RESUMED),
     Case(
         "409-for-ever",
         "409, for as long as we ask",

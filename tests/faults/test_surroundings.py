@@ -166,7 +166,7 @@ def test_clock(row: Row, hours: int, ground: Ground, results: Rows, monkeypatch:
     """The clock of the controller, as Python tells it: no decision depends on it."""
     skew, real_time, real = dt.timedelta(hours=hours), time.time, dt.datetime
 
-    class Skewed(real):
+    class Skewed(dt.datetime):
         @classmethod
         def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
             return real.now(tz) + skew

@@ -88,12 +88,7 @@ def pod(name: str, namespace: str, labels: t.Mapping[str, str], ports: Sequence[
         # Asked by the node itself, on a port that may be closed to all others.
         container["readinessProbe"] = {"tcpSocket": {"port": ports[-1]}, "periodSeconds": 1}
     spec = {"terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False, "containers": [container]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
-        "spec": spec,
-    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)}, "spec": spec}
 
 
 def objects_of(system: str) -> list[dict[str, t.Any]]:

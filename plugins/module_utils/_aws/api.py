@@ -56,10 +56,7 @@ IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "InvalidNetworkInterface.
 BUSY = re.compile("currently in status|not in Active State|in progress")
 # Codes, and what to do. Of expired credentials in turn: EC2, S3, STS and IAM, services with JSON, and botocore for a login by SSO.
 _HINTS = (
-    (
-        "AccessDenied AccessDeniedException UnauthorizedOperation",
-        "The caller lacks this permission; see playbooks/files/eks-policies",
-    ),
+    ("AccessDenied AccessDeniedException UnauthorizedOperation", "The caller lacks this permission; see playbooks/files/eks-policies"),
     ("ResourceLimitExceededException", "Ask for a higher limit in Service Quotas, or remove what is no longer needed"),
     (BUCKET_BUSY, "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later"),
     ("400", "S3 gives no reason to HEAD requests. Most often the credentials have expired: renew them and run again"),
@@ -68,18 +65,9 @@ _HINTS = (
         " TokenRetrievalError CredentialRetrievalError",
         "Renew the credentials and run again; finished steps are not repeated",
     ),
-    (
-        "ParamValidationError",
-        "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter",
-    ),
-    (
-        "AuthFailure InvalidAccessKeyId InvalidClientTokenId UnrecognizedClientException",
-        "Check the access key and the region",
-    ),
-    (
-        "InvalidSignatureException RequestTimeTooSkewed SignatureDoesNotMatch",
-        "Check the secret key, and the clock of this machine",
-    ),
+    ("ParamValidationError", "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter"),
+    ("AuthFailure InvalidAccessKeyId InvalidClientTokenId UnrecognizedClientException", "Check the access key and the region"),
+    ("InvalidSignatureException RequestTimeTooSkewed SignatureDoesNotMatch", "Check the secret key, and the clock of this machine"),
 )
 HINTS = {code: hint for codes, hint in _HINTS for code in codes.split()}
 # The codes with words are about permissions; a HEAD request is answered with only the number.

@@ -141,10 +141,7 @@ def policy_view(row: Body) -> Body:
     """A policy and its scope, without times, in one form."""
     scope = row["accessScope"]
     namespaces = sorted(scope.get("namespaces") or [])
-    return {
-        "policyArn": row["policyArn"],
-        "accessScope": {"type": scope["type"], **({"namespaces": namespaces} if namespaces else {})},
-    }
+    return {"policyArn": row["policyArn"], "accessScope": {"type": scope["type"], **({"namespaces": namespaces} if namespaces else {})}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,10 +174,7 @@ class EksPodIdentityAssociation(Immediate):
         if live is None:
             return creation_plan(Step("create_pod_identity_association", self._create_request(), "create"))
         if needed := self.used_by(live):
-            raise InvalidInput(
-                f"{self.label} {needed}",
-                hint="Set pod_identity_associations of that add-on (module eks_addon)",
-            )
+            raise InvalidInput(f"{self.label} {needed}", hint="Set pod_identity_associations of that add-on (module eks_addon)")
         compare = Comparison()
         desired = self.changes(compare, live, "role_arn")
         named = {"clusterName": self.cluster_name, "associationId": live["associationId"]}

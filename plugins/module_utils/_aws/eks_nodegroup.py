@@ -195,10 +195,7 @@ class EksNodegroup(Updated):
         for key, value in (*labels.items(), *taints):
             refuse_node_label(self.label, key, value)
             if len(key) > LONGEST:
-                raise InvalidInput(
-                    f"{self.label}: the key {key} has {len(key)} characters",
-                    hint=f"EKS takes {LONGEST} with the domain",
-                )
+                raise InvalidInput(f"{self.label}: the key {key} has {len(key)} characters", hint=f"EKS takes {LONGEST} with the domain")
         for key, value in labels.items():
             reserved = _within(key, RESERVED_DOMAINS) and not _within(key, FREE_DOMAINS)
             if reserved or not value:

@@ -14,10 +14,7 @@ import re
 # Parts of an error that must not be printed. The answer to a refused signature contains the signed request, and so the session token;
 # addresses of proxies may contain a password.
 _SECRET = (
-    (
-        re.compile(r"(?i)\b(authorization|x-amz-(?:security-token|credential|signature))(\s*[:=]\s*)[^\n]+"),
-        r"\1\2(not shown)",
-    ),
+    (re.compile(r"(?i)\b(authorization|x-amz-(?:security-token|credential|signature))(\s*[:=]\s*)[^\n]+"), r"\1\2(not shown)"),
     (re.compile(r"(?i)\b(Credential|Signature)=[^\s,'\"]+"), r"\1=(not shown)"),
     (re.compile(r"://[^/@\s'\"]+@"), "://(not shown)@"),
 )

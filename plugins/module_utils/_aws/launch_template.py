@@ -58,11 +58,7 @@ class LaunchTemplate(Immediate):
         tags = tag_list(self.tags or {})
         return {
             "BlockDeviceMappings": [{"DeviceName": self.device_name, "Ebs": disk}],
-            "MetadataOptions": {
-                "HttpEndpoint": "enabled",
-                "HttpTokens": "required",
-                "HttpPutResponseHopLimit": 1,
-            },
+            "MetadataOptions": {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1},
             "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in TAGGED] if tags else None,
         }
 
@@ -80,11 +76,7 @@ class LaunchTemplate(Immediate):
     def plan(self, live: Body | None) -> Plan:
         if live is None:
             tags = [{"ResourceType": "launch-template", "Tags": tag_list(self.tags)}] if self.tags else None
-            request = {
-                "LaunchTemplateName": self.name,
-                "LaunchTemplateData": without_empty(self.data),
-                "TagSpecifications": tags,
-            }
+            request = {"LaunchTemplateName": self.name, "LaunchTemplateData": without_empty(self.data), "TagSpecifications": tags}
             return creation_plan(Step("create_launch_template", without_none(request), "create", "ec2"))
         compare = Comparison()
         named = live["LaunchTemplateId"]

@@ -89,9 +89,7 @@ class Updated(Resource):
         if record.get("status") in ("Failed", "Cancelled"):
             reasons = "; ".join(reason(issue) for issue in record.get("errors", [])) or "AWS gave no reason"
             raise Failed(
-                f"{self.label}: {step.says} ended as {record['status']}: {reasons}",
-                self.advice(reasons),
-                details={"update": update},
+                f"{self.label}: {step.says} ended as {record['status']}: {reasons}", self.advice(reasons), details={"update": update}
             )
         return None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
 

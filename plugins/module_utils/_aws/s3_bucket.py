@@ -148,19 +148,12 @@ class S3Bucket(Immediate):
     def plan(self, live: Body | None) -> Plan:
         if live is not None and (elsewhere := self.used_by(live)):
             raise InvalidInput(
-                f"{self.label} {elsewhere}, and is left as it is",
-                hint=f"Choose another name, or run with region: {live['BucketRegion']}",
+                f"{self.label} {elsewhere}, and is left as it is", hint=f"Choose another name, or run with region: {live['BucketRegion']}"
             )
         if live is not None:
             return self._changes(live)
         create = Step("create_bucket", self._create_request(), "create", "s3")
-        new: Body = {
-            "PublicAccessBlock": {},
-            "Encryption": {},
-            "Versioning": False,
-            "Policy": {},
-            "tags": self.tags or {},
-        }
+        new: Body = {"PublicAccessBlock": {}, "Encryption": {}, "Versioning": False, "Policy": {}, "tags": self.tags or {}}
         changes = self._changes(new)
         return Plan((create, *changes.steps), {}, {**printable_request(create.request), **changes.after})
 

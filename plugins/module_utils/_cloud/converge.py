@@ -144,8 +144,7 @@ def _refuse_others(resource: CloudResource[A], options: ConvergeOptions, live: B
         return
     if unknown := live.get("_unknown"):
         raise InvalidInput(
-            f"{resource.label} exists and is left as it is: {unknown}",
-            hint="Give the caller the permission, or choose another name",
+            f"{resource.label} exists and is left as it is: {unknown}", hint="Give the caller the permission, or choose another name"
         )
     if is_ours(resource, options, live):
         return
@@ -230,9 +229,7 @@ def _wait(resource: CloudResource[A], api: A, step: CloudStep, deadline: Deadlin
         state = resource.state(_until_stable(resource, api, deadline, exists=True))
         if state.failure:
             raise Failed(
-                f"{resource.label}: {step.says} failed: {state.failure}",
-                resource.advice(state.failure),
-                details={"seen": state.seen},
+                f"{resource.label}: {step.says} failed: {state.failure}", resource.advice(state.failure), details={"seen": state.seen}
             )
     if step.wait == "gone":
         _until_stable(resource, api, deadline, leaving=before)

@@ -92,13 +92,7 @@ class Conflict(MusterError):
     """
 
     def __init__(
-        self,
-        message: str,
-        hint: str | None = None,
-        *,
-        managers: t.Sequence[str] = (),
-        fields: t.Sequence[str] = (),
-        ref: t.Any = None,
+        self, message: str, hint: str | None = None, *, managers: t.Sequence[str] = (), fields: t.Sequence[str] = (), ref: t.Any = None
     ) -> None:
         details = {"manager": ", ".join(managers), "fields": list(fields)}
         super().__init__(message, hint, ref=ref, details=details)
@@ -228,13 +222,7 @@ class WaitTimeout(MusterError):
     """
 
     def __init__(
-        self,
-        message: str,
-        hint: str | None = None,
-        *,
-        last_seen: t.Sequence[str] = (),
-        ref: t.Any = None,
-        details: Details | None = None,
+        self, message: str, hint: str | None = None, *, last_seen: t.Sequence[str] = (), ref: t.Any = None, details: Details | None = None
     ) -> None:
         super().__init__(message, hint, ref=ref, details={"last_seen": list(last_seen), **(details or {})})
         self.last_seen = list(last_seen)

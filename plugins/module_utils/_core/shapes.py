@@ -37,10 +37,7 @@ TEXTS, AMOUNTS, NAMED = Each(str), Each(QUANTITY), {"name": str}
 _KEY = {"name": str, "key": str}
 SELECTOR = {"matchLabels": TEXTS, "matchExpressions": [{"key": str, "operator": str, "values": [str]}]}
 _TERM = {"matchExpressions": SELECTOR["matchExpressions"], "matchFields": SELECTOR["matchExpressions"]}
-_REQUIRED, _PREFERRED = (
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "preferredDuringSchedulingIgnoredDuringExecution",
-)
+_REQUIRED, _PREFERRED = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
 _POD_TERM = {"labelSelector": SELECTOR, "namespaceSelector": SELECTOR, "namespaces": [str], "topologyKey": str}
 _POD_AFFINITY = {_REQUIRED: [_POD_TERM], _PREFERRED: [{"weight": int, "podAffinityTerm": _POD_TERM}]}
 _NODE_AFFINITY = {_REQUIRED: {"nodeSelectorTerms": [_TERM]}, _PREFERRED: [{"weight": int, "preference": _TERM}]}
@@ -48,13 +45,7 @@ _META = {"labels": {}, "annotations": {}, "ownerReferences": [{"uid": str}], "fi
 _RESOURCES = {"limits": AMOUNTS, "requests": AMOUNTS, "claims": [NAMED]}
 _CLAIM = {
     "metadata": _META,
-    "spec": {
-        "accessModes": [str],
-        "resources": _RESOURCES,
-        "selector": SELECTOR,
-        "storageClassName": str,
-        "volumeName": str,
-    },
+    "spec": {"accessModes": [str], "resources": _RESOURCES, "selector": SELECTOR, "storageClassName": str, "volumeName": str},
 }
 _PEERS = [{"podSelector": SELECTOR, "namespaceSelector": SELECTOR, "ipBlock": {"cidr": str, "except": [str]}}]
 
@@ -86,15 +77,7 @@ _POD = {"metadata": _META, "spec": {
     "topologySpreadConstraints": OPTIONS["topology_spread_constraints"],
 }}  # fmt: skip
 OPTIONS["template"] = _POD
-_WORKLOAD = {
-    "spec": {
-        "replicas": int,
-        "selector": SELECTOR,
-        "serviceName": str,
-        "template": _POD,
-        "volumeClaimTemplates": [_CLAIM],
-    }
-}
+_WORKLOAD = {"spec": {"replicas": int, "selector": SELECTOR, "serviceName": str, "template": _POD, "volumeClaimTemplates": [_CLAIM]}}
 _JOB = {"metadata": _META, "spec": {"completions": int, "parallelism": int, "template": _POD}}
 _BINDING = {"roleRef": {"kind": str, "name": str}, "subjects": [{"kind": str, "name": str, "namespace": str}]}
 _DEFINITION = {

@@ -37,13 +37,7 @@ _AFTER_TROUBLE = 1.0
 
 
 def wait_for(
-    observe: Observe[T],
-    *,
-    goal: str,
-    deadline: Deadline,
-    pause: Pause,
-    progress: Progress | None = None,
-    hint: str | None = None,
+    observe: Observe[T], *, goal: str, deadline: Deadline, pause: Pause, progress: Progress | None = None, hint: str | None = None
 ) -> T:
     """Return the answer of OBSERVE as soon as nothing is missing; WaitTimeout at the deadline.
 

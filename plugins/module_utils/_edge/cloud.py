@@ -50,8 +50,5 @@ def result_of(outcome: Outcome, key: str, *, diff: bool, words: t.Sequence[str])
     if outcome.kept:
         result["kept"] = outcome.kept
     if diff:
-        result["diff"] = {
-            "before": snake_case_result(plan.before, words),
-            "after": snake_case_result(plan.after, words),
-        }
+        result["diff"] = {"before": snake_case_result(plan.before, words), "after": snake_case_result(plan.after, words)}
     return result

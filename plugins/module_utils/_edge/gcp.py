@@ -17,11 +17,7 @@ import typing as t
 
 from ansible.module_utils.basic import env_fallback
 
-from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import (
-    HAS_GOOGLE_LIBRARIES,
-    HAS_REQUESTS,
-    GcpSession,
-)
+from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import HAS_GOOGLE_LIBRARIES, HAS_REQUESTS, GcpSession
 
 from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from .._cloud.plan import Body, Plan

@@ -63,12 +63,7 @@ IMAGE: Spec = {
     "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"]},
     "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},  # names, not secrets
 }
-POD: Spec = {
-    **IMAGE,
-    "env": {"type": "list", "elements": "dict", "options": ENV},
-    "resources": {"type": "dict"},
-    **PLACEMENT,
-}
+POD: Spec = {**IMAGE, "env": {"type": "list", "elements": "dict", "options": ENV}, "resources": {"type": "dict"}, **PLACEMENT}
 PROGRAM_POD: Spec = {
     **POD,
     "volumes": {"type": "list", "elements": "dict"},

@@ -42,10 +42,7 @@ AUTH: Spec = {
 
 STATE: Spec = {"state": {"type": "str", "choices": ["present", "absent"], "default": "present"}}
 
-WAIT: Spec = {
-    "wait": {"type": "bool", "default": False},
-    "wait_timeout": {"type": "int", "default": 120},
-}
+WAIT: Spec = {"wait": {"type": "bool", "default": False}, "wait_timeout": {"type": "int", "default": 120}}
 
 APPLY: Spec = {
     "adopt": {"type": "bool", "default": False},

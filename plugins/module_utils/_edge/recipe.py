@@ -64,7 +64,6 @@ def checked_recipe(name: str, recipe: t.Any) -> dict[str, t.Any]:
     found = ArgumentSpecValidator({"recipe": {"type": "dict", "required": True, "options": RECIPE}}).validate({"recipe": recipe})
     if found.error_messages:
         raise InvalidInput(
-            f"{name}: {'; '.join(found.error_messages)}.",
-            hint="ansible-doc muster.ml.local_image has all parts of a recipe.",
+            f"{name}: {'; '.join(found.error_messages)}.", hint="ansible-doc muster.ml.local_image has all parts of a recipe."
         )
     return dict(found.validated_parameters["recipe"])

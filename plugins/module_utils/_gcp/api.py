@@ -59,13 +59,7 @@ class Api:
     """
 
     def __init__(
-        self,
-        session: Session,
-        clock: Clock | None = None,
-        retry_timeout: float = 90.0,
-        *,
-        project: str = "",
-        lenient: bool = False,
+        self, session: Session, clock: Clock | None = None, retry_timeout: float = 90.0, *, project: str = "", lenient: bool = False
     ) -> None:
         self._session = session
         self.project, self.lenient = project, lenient

@@ -66,8 +66,7 @@ class GcpFirewall(Described):
     def seen(self, live: Body) -> Body:
         if not live.get("allowed"):
             raise InvalidInput(
-                f"{self.label} exists and is not allowed; Google cannot change what a rule does to traffic",
-                hint=self.FIXED_HINT,
+                f"{self.label} exists and is not allowed; Google cannot change what a rule does to traffic", hint=self.FIXED_HINT
             )
         return {**live, "allowed": _merged(live["allowed"]), "sourceRanges": [_spelled(row) for row in live.get("sourceRanges") or ()]}
 

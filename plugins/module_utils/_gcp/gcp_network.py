@@ -23,10 +23,7 @@ class GcpNetwork(Described):
 
     NOUN = "network"
     SERVICE, COLLECTION = "compute", "networks"
-    CHANGES = (
-        Change(("autoCreateSubnetworks",), "switchToCustomMode", "POST", "/switchToCustomMode"),
-        Change(("routingConfig", "mtu")),
-    )
+    CHANGES = (Change(("autoCreateSubnetworks",), "switchToCustomMode", "POST", "/switchToCustomMode"), Change(("routingConfig", "mtu")))
     FREED = True
     FIXED_HINT = "Leave the option out, or make a network of another name; without owner the name alone decides"
 
@@ -48,7 +45,6 @@ class GcpNetwork(Described):
             return step
         if self.auto_create_subnetworks:
             raise InvalidInput(
-                f"{self.label} makes its subnetworks by hand; Google cannot turn that back",
-                hint="Set auto_create_subnetworks: false",
+                f"{self.label} makes its subnetworks by hand; Google cannot turn that back", hint="Set auto_create_subnetworks: false"
             )
         return dataclasses.replace(step, request={}, says="subnetworks by hand")

@@ -39,11 +39,7 @@ class GcpRouterNat(Described):
         return str((self.nat or {}).get("name") or self.name)
 
     def body(self) -> Body:
-        return {
-            "name": self.name,
-            "network": network_link(self.project, self.network),
-            "nat": self._nat(),
-        }
+        return {"name": self.name, "network": network_link(self.project, self.network), "nat": self._nat()}
 
     def _nat(self) -> Body:
         """The NAT for all subnetworks, with addresses that Google chooses."""

@@ -65,10 +65,7 @@ class GcpSubnetwork(Described):
         if self.secondary_ip_ranges is None:
             return None
         return [
-            {
-                **camelled(row, row),
-                "ipCidrRange": range_of(f"secondary range {row['range_name']}", row["ip_cidr_range"]),
-            }
+            {**camelled(row, row), "ipCidrRange": range_of(f"secondary range {row['range_name']}", row["ip_cidr_range"])}
             for row in self.secondary_ip_ranges
         ]
 

@@ -45,8 +45,7 @@ def version_key(version: str) -> tuple[int, ...]:
     match = _VERSION.fullmatch(version)
     if not match:
         raise InvalidInput(
-            f"version {version!r} is no version of GKE",
-            hint="Write it as 1.MINOR, 1.MINOR.PATCH or 1.MINOR.PATCH-gke.N, in quotes",
+            f"version {version!r} is no version of GKE", hint="Write it as 1.MINOR, 1.MINOR.PATCH or 1.MINOR.PATCH-gke.N, in quotes"
         )
     return (1, *(int(one) for one in match.groups() if one is not None))
 

@@ -189,10 +189,7 @@ class GkeCluster(Rest):
         if self.version is not None:
             version_key(self.version)
         if self.private_endpoint and self.private_nodes is False:
-            raise InvalidInput(
-                f"{self.label}: a control plane without public address needs private nodes",
-                hint="Set private_nodes: true",
-            )
+            raise InvalidInput(f"{self.label}: a control plane without public address needs private nodes", hint="Set private_nodes: true")
 
     def plan(self, live: Body | None) -> Plan:
         asked = endpoints(self.private_endpoint, self.master_authorized_networks)

@@ -210,10 +210,7 @@ class GkeNodePool(Rest):
 
     def creation(self) -> Step:
         if not (self.autoscaling or {}).get("enabled") and self.node_count is None and self.initial_node_count is None:
-            raise InvalidInput(
-                f"{self.label} does not exist",
-                hint="To create it, autoscaling, node_count or initial_node_count is needed",
-            )
+            raise InvalidInput(f"{self.label} does not exist", hint="To create it, autoscaling, node_count or initial_node_count is needed")
         step = super().creation()
         pool: Body = {"config": {"oauthScopes": [CLOUD_PLATFORM]}}
         for key, value in step.request.items():

@@ -94,10 +94,7 @@ class Resource(resource.CloudResource[Api]):
         if not isinstance(found, operations.Ended):
             return found
         hint = self.hint(found.problem.codes) or hint_of(found.problem, found.problem.codes, step.service)
-        told, details = (
-            f"{self.label}: {step.says} failed: {found.problem}",
-            {"operation": found.name, "code": found.problem.code},
-        )
+        told, details = (f"{self.label}: {step.says} failed: {found.problem}", {"operation": found.name, "code": found.problem.code})
         ended = Refused(told, hint, codes=found.problem.codes, said=found.problem.message)
         raise ended if self.passes(ended) else Failed(told, hint, details=details)
 

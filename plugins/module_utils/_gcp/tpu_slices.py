@@ -214,8 +214,7 @@ def _no_shape(generation: Generation, topology: str) -> InvalidInput:
     sides = topology.split("x")
     if not all(side.isdecimal() and int(side) for side in sides):
         return InvalidInput(
-            f"{topology!r} is no topology",
-            hint=f"Write the sides of the grid, such as {_shown(generation, ['2x4', '2x2x2'])}.",
+            f"{topology!r} is no topology", hint=f"Write the sides of the grid, such as {_shown(generation, ['2x4', '2x2x2'])}."
         )
     near = _nearest(generation, _chips(topology))
     rule = "A and B are of a fixed list" if not generation.largest else "sides above 4 are multiples of 4, A <= B <= C"

@@ -12,18 +12,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from .._core.errors import (
-    Conflict,
-    Forbidden,
-    Gone,
-    MissingKind,
-    MusterError,
-    NotFound,
-    Rejected,
-    ServerError,
-    Terminating,
-    Unauthorized,
-)
+from .._core.errors import Conflict, Forbidden, Gone, MissingKind, MusterError, NotFound, Rejected, ServerError, Terminating, Unauthorized
 from . import redact
 from .objects import BOOKKEEPING, Manifest, Ref
 

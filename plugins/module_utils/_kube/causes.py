@@ -18,13 +18,7 @@ import typing as t
 from .._core.errors import MusterError
 
 Cause = t.Literal[
-    "webhook unavailable",
-    "webhook without dry run",
-    "webhook refusal",
-    "missing reference",
-    "uncounted quota",
-    "allocated",
-    "other",
+    "webhook unavailable", "webhook without dry run", "webhook refusal", "missing reference", "uncounted quota", "allocated", "other"
 ]
 
 _TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
@@ -35,20 +29,14 @@ _TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
     # The webhook chooses code and reason; only these words in front come from the API server.
     ("webhook refusal", re.compile(r"admission webhook")),
     # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).
-    (
-        "missing reference",
-        re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found"),
-    ),
+    ("missing reference", re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")),
     # 403 Forbidden, from the plugin ResourceQuota: the controller of quotas has not counted yet what is used of a new one (CheckRequest of
     # k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
     ("uncounted quota", re.compile(r"status unknown for quota")),
     # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
     ("allocated", re.compile(r"already allocated")),
     # 403 Forbidden, from the plugin ResourceQuota: the one object more than the quota has (its "object count quota").
-    (
-        "allocated",
-        re.compile(r"exceeded quota: \S+, requested: (count/[\w.-]+|configmaps|pods|secrets|services[\w.]*)=1, used"),
-    ),
+    ("allocated", re.compile(r"exceeded quota: \S+, requested: (count/[\w.-]+|configmaps|pods|secrets|services[\w.]*)=1, used")),
 )
 
 

@@ -115,13 +115,7 @@ class _Files:
 
 
 def secrets(
-    once: MadeOnce,
-    namespace: str,
-    authority: str,
-    leaves: Sequence[Leaf],
-    labels: Mapping[str, str],
-    *,
-    in_use: bool,
+    once: MadeOnce, namespace: str, authority: str, leaves: Sequence[Leaf], labels: Mapping[str, str], *, in_use: bool
 ) -> list[Manifest]:
     """Secrets with an authority and, after it, the certificates it signed; valid existing ones are kept.
 
@@ -159,10 +153,7 @@ def files(
     missing = {name: pair for name, pair in {authority: own, **pairs}.items() if _read(place, name) != pair.pem()}
     for name, pair in missing.items() if not check else ():
         public, key = pair.pem()
-        for path, content, mode in (
-            (folder / f"{name}.key", key.reveal(), 0o600),
-            (folder / f"{name}.crt", public, 0o644),
-        ):
+        for path, content, mode in ((folder / f"{name}.key", key.reveal(), 0o600), (folder / f"{name}.crt", public, 0o644)):
             note(path, content)
             _write(path, content, mode)
     return list(missing)
@@ -255,12 +246,7 @@ def _is_there(place: _Place, name: str) -> bool:
 
 
 def _secret(namespace: str, name: str, pair: _Pair, labels: Mapping[str, str], more: Mapping[str, bytes]) -> Manifest:
-    metadata = {
-        "name": name,
-        "namespace": namespace,
-        "labels": dict(labels),
-        "annotations": {ANNOTATION_GENERATED: "tls"},
-    }
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels), "annotations": {ANNOTATION_GENERATED: "tls"}}
     certificate, key = pair.pem()
     parts = {"tls.crt": certificate, "tls.key": key.reveal(), **more}
     data = {part: base64.b64encode(value).decode() for part, value in parts.items()}

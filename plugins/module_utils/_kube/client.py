@@ -274,14 +274,7 @@ class Transport:
             connection.close()
 
     def _exchange(
-        self,
-        method: str,
-        target: str,
-        data: bytes | None,
-        content_type: str,
-        accept: str,
-        timeout: float,
-        auth: RequestAuth,
+        self, method: str, target: str, data: bytes | None, content_type: str, accept: str, timeout: float, auth: RequestAuth
     ) -> Answer:
         given = self._headers(accept, content_type if data else None, auth)
         connection = self._borrowed(auth)
@@ -496,13 +489,7 @@ class HttpCluster:
             return Listing()
 
     def list_metadata(
-        self,
-        api_version: str,
-        kind: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        *,
-        limit: int | None = None,
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None, *, limit: int | None = None
     ) -> Listing:
         return self._list(api_version, kind, namespace, label_selector, _METADATA, limit)
 
@@ -571,15 +558,7 @@ class HttpCluster:
         except StreamRefused as exc:
             raise answers.to_error(exc.answer.status, exc.answer.json(), verb="watch", ref=None, what=what) from exc
 
-    def logs(
-        self,
-        namespace: str,
-        pod: str,
-        *,
-        container: str | None = None,
-        tail_lines: int | None = None,
-        previous: bool = False,
-    ) -> str:
+    def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, previous: bool = False) -> str:
         query = {"container": container, "tailLines": tail_lines}
         given = {key: str(value) for key, value in query.items() if value is not None}
         if previous:

@@ -51,23 +51,11 @@ class Cluster(t.Protocol):
     def get(self, ref: Ref) -> Manifest | None:
         """The object, or None if it (or its kind or namespace) does not exist."""
 
-    def list(
-        self,
-        api_version: str,
-        kind: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-    ) -> Listing:
+    def list(self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None) -> Listing:
         """List the objects of a kind, in all namespaces if none is given. The list is empty if the kind is unknown."""
 
     def list_metadata(
-        self,
-        api_version: str,
-        kind: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        *,
-        limit: int | None = None,
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None, *, limit: int | None = None
     ) -> Listing:
         """List apiVersion, kind and metadata of objects, of the first ``limit`` objects only.
 
@@ -117,15 +105,7 @@ class Cluster(t.Protocol):
     ) -> t.Iterator[Event]:
         """Events after ``resource_version``; ends after ``timeout`` seconds; raises Gone when it must be listed again."""
 
-    def logs(
-        self,
-        namespace: str,
-        pod: str,
-        *,
-        container: str | None = None,
-        tail_lines: int | None = None,
-        previous: bool = False,
-    ) -> str:
+    def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, previous: bool = False) -> str:
         """The log of one container."""
 
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:

@@ -22,18 +22,7 @@ from . import reasons
 from .cluster import Cluster
 from .deletion import Ownership
 from .lease import Lease, holder
-from .objects import (
-    ANNOTATION_FENCE,
-    API_SERVICE,
-    DEFINITION,
-    NAMESPACE,
-    Manifest,
-    Ref,
-    labels_of,
-    name_and_home,
-    owner_on,
-    owner_text,
-)
+from .objects import ANNOTATION_FENCE, API_SERVICE, DEFINITION, NAMESPACE, Manifest, Ref, labels_of, name_and_home, owner_on, owner_text
 from .order import wave_of, waves
 from .owned import owned_objects
 from .plan import ApplyOptions, PlannedObject, make_plan, raise_overtaken

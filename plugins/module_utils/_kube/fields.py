@@ -113,10 +113,7 @@ def unowned_paths(desired: Manifest, live: Manifest, manager: str) -> list[str]:
     owned = owned_fields(live, manager)
     spec = {key: value for key, value in desired.items() if key not in (*_NEVER_OWNED, "metadata")}
     metadata = {key: value for key, value in desired["metadata"].items() if key in _METADATA_OWNED}
-    return [
-        *_missing(metadata, owned.get("f:metadata") or {}, "metadata", live["metadata"]),
-        *_missing(spec, owned, "", live),
-    ]
+    return [*_missing(metadata, owned.get("f:metadata") or {}, "metadata", live["metadata"]), *_missing(spec, owned, "", live)]
 
 
 def other_manager(live: Manifest, path: str, manager: str) -> str | None:

@@ -322,11 +322,7 @@ def _with_options(found: Connection, params: Params) -> Connection:
     changes: dict[str, t.Any] = {}
     if params.get("host") and found.source != "option host":
         # The TLS server name is that of the kubeconfig's server; kubectl's --server drops it, too.
-        changes |= {
-            "server": str(params["host"]),
-            "source": f"option host with {found.source}",
-            "tls_server_name": None,
-        }
+        changes |= {"server": str(params["host"]), "source": f"option host with {found.source}", "tls_server_name": None}
     if params.get("api_key"):
         changes["credentials"] = token_of(Sensitive(str(params["api_key"])), "option api_key")
     elif params.get("username"):

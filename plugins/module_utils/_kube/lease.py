@@ -163,14 +163,7 @@ class Lease:
     def _wait_for_holder(self, ref: Ref, seen: Manifest) -> bool:
         """Wait for the other run to end. One that does not renew its Lease meanwhile is dead, and the Lease is deleted."""
         try:
-            wait_until(
-                self._cluster,
-                [ref],
-                timeout=DURATION,
-                predicates={ref.group_kind: deletion_state},
-                goal="gone",
-                clock=self._clock,
-            )
+            wait_until(self._cluster, [ref], timeout=DURATION, predicates={ref.group_kind: deletion_state}, goal="gone", clock=self._clock)
         except WaitTimeout:
             now = self._cluster.get(ref)
         else:

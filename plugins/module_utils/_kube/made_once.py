@@ -85,9 +85,7 @@ def _version_of(item: Manifest | None) -> str | None:
 
 
 def apply_made_once(
-    cluster: Cluster,
-    make: Callable[[MadeOnce], tuple[Sequence[Manifest], T]],
-    apply: Callable[[Sequence[Manifest], MadeOf], Report],
+    cluster: Cluster, make: Callable[[MadeOnce], tuple[Sequence[Manifest], T]], apply: Callable[[Sequence[Manifest], MadeOf], Report]
 ) -> tuple[Report, T]:
     """Apply the objects that MAKE returns, and return the report and what MAKE returns beside them.
 

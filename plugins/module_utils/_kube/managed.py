@@ -53,10 +53,7 @@ _IN_EVERY_NAMESPACE: dict[GroupKind, str] = {
 _OF_ACCOUNTS = {"kubernetes.io/service-account.name", "openshift.io/internal-registry-auth-token.service-account"}
 """The annotation of such a Secret."""
 # Labels that say the same of any name: of the operator lifecycle manager and of trust-manager.
-_COPIED = {
-    ("operators.coreos.com", "ClusterServiceVersion"): "olm.copiedFrom",
-    CONFIG_MAP: "trust.cert-manager.io/bundle",
-}
+_COPIED = {("operators.coreos.com", "ClusterServiceVersion"): "olm.copiedFrom", CONFIG_MAP: "trust.cert-manager.io/bundle"}
 _SERVED_WITHIN = 2.0
 """Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
 _LOOK_AGAIN = 0.5

@@ -194,14 +194,7 @@ def _log(cluster: Cluster, pod: Manifest) -> str:
     return ""
 
 
-def wait(
-    cluster: Cluster,
-    query: NodeQuery,
-    *,
-    timeout: float,
-    progress: Callable[[str], None],
-    clock: Clock = SYSTEM_CLOCK,
-) -> Nodes:
+def wait(cluster: Cluster, query: NodeQuery, *, timeout: float, progress: Callable[[str], None], clock: Clock = SYSTEM_CLOCK) -> Nodes:
     """Watch the nodes until QUERY is satisfied; WaitTimeout names what was still missing."""
     changes = Changes("v1", "Node", longest=_LOOK_AGAIN)
     latest: Nodes | None = None

@@ -11,19 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .objects import (
-    API_SERVICE,
-    CLAIM,
-    CONFIG_MAP,
-    DEFINITION,
-    NAMESPACE,
-    SECRET,
-    SERVICE,
-    GroupKind,
-    Manifest,
-    Ref,
-    group_kind,
-)
+from .objects import API_SERVICE, CLAIM, CONFIG_MAP, DEFINITION, NAMESPACE, SECRET, SERVICE, GroupKind, Manifest, Ref, group_kind
 
 BUILT_IN_GROUPS = frozenset({
     "", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io",

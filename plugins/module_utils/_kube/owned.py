@@ -19,18 +19,7 @@ from .cluster import Cluster
 from .deletion import was_applied
 from .kinds import NEVER_OURS, REPORTS
 from .managed import served_kinds
-from .objects import (
-    NAMESPACE,
-    Manifest,
-    ServedKind,
-    former_owner,
-    group_kind,
-    group_of,
-    is_made_for,
-    owner_on,
-    owner_selector,
-    ref_of,
-)
+from .objects import NAMESPACE, Manifest, ServedKind, former_owner, group_kind, group_of, is_made_for, owner_on, owner_selector, ref_of
 from .order import BUILT_IN_GROUPS
 
 _UNLISTED = 10.0
@@ -77,11 +66,7 @@ def owned_objects(
 
 
 def _beside_controllers(
-    cluster: Cluster,
-    kinds: t.Sequence[tuple[str, str, ServedKind]],
-    namespaces: t.Sequence[str],
-    owner: str,
-    parallel: int,
+    cluster: Cluster, kinds: t.Sequence[tuple[str, str, ServedKind]], namespaces: t.Sequence[str], owner: str, parallel: int
 ) -> list[Manifest]:
     """The owner's objects of kinds that are searched only in its own namespaces, whose deletion such an object would block."""
 

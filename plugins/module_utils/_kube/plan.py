@@ -293,11 +293,7 @@ class _Namespaces:
 
 
 def _step(
-    desired: Manifest,
-    live: dict[Ref, Manifest | None],
-    namespaces: _Namespaces,
-    unserved: set[Ref],
-    options: ApplyOptions,
+    desired: Manifest, live: dict[Ref, Manifest | None], namespaces: _Namespaces, unserved: set[Ref], options: ApplyOptions
 ) -> PlannedObject:
     ref = ref_of(desired)
     found = live.get(ref)
@@ -356,12 +352,7 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Pla
             raise Conflict(f"{ref} belongs to {owner_text(owner)}, not to {owner_text(options.owner)}.", ref=ref, managers=[owner],
                            hint=_ways_to_have(owner, options.owner))  # fmt: skip
         return PlannedObject(
-            ref,
-            desired,
-            live,
-            "update",
-            f"taken over from {owner_text(owner)}",
-            takes=_former_managers(live, options, manager_of(owner)),
+            ref, desired, live, "update", f"taken over from {owner_text(owner)}", takes=_former_managers(live, options, manager_of(owner))
         )
     if not owner and not any(is_made_for(live, one) for one in (options.owner, former) if one):
         return _adopted(desired, live, options)
@@ -413,14 +404,7 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Planne
         return PlannedObject(ref, desired, live, "update", "; ".join(["existed already", "adopted", *kept[:_NAMED]]) + more, takes=takes)
     differ = list(fields.differing_paths(live, _asked_for(desired)))
     if not differ:
-        return PlannedObject(
-            ref,
-            desired,
-            live,
-            "unchanged",
-            "existed already with all desired fields; it keeps its owner",
-            ours=False,
-        )
+        return PlannedObject(ref, desired, live, "unchanged", "existed already with all desired fields; it keeps its owner", ours=False)
     more = f" and {len(differ) - _NAMED} more fields" if len(differ) > _NAMED else ""
     raise Conflict(
         f"{ref} exists already, was not made by Muster, and differs in {', '.join(differ[:_NAMED])}{more}.",

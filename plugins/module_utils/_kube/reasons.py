@@ -18,19 +18,7 @@ from collections.abc import Sequence
 from .._core.conditions import condition, conditions, reason_of
 from .._core.errors import MusterError
 from .cluster import Cluster
-from .objects import (
-    CLAIM,
-    DEPLOYMENT,
-    NAMESPACE,
-    POD,
-    SERVICE,
-    GroupKind,
-    Manifest,
-    Ref,
-    group_kind,
-    ref_of,
-    selector_of,
-)
+from .objects import CLAIM, DEPLOYMENT, NAMESPACE, POD, SERVICE, GroupKind, Manifest, Ref, group_kind, ref_of, selector_of
 from .ready import State, deletion_state, pod
 
 _SHOWN = 3
@@ -66,11 +54,7 @@ def _outside_causes(cluster: Cluster, ref: Ref, manifest: Manifest | None) -> li
     if manifest is None:
         return []
     if manifest["metadata"].get("deletionTimestamp"):
-        return [
-            deletion_state(manifest).reason,
-            *_api_services(cluster, manifest),
-            *_dependents(cluster, ref, manifest),
-        ]
+        return [deletion_state(manifest).reason, *_api_services(cluster, manifest), *_dependents(cluster, ref, manifest)]
     if ref.group_kind == POD:
         return list(filter(None, [event_of_pod(cluster, manifest)]))
     said = event_of(cluster, manifest, normal=ref.group_kind == CLAIM)

@@ -156,16 +156,7 @@ def delete_objects(
         wait_until(cluster, list(going), timeout=left, predicates={ref.group_kind: deletion_state for ref in going}, known=going,
                    goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
 
-    deletion = Deletion(
-        cluster,
-        ownership,
-        check,
-        delete_data,
-        parallel,
-        wait_gone if wait and not check else None,
-        ignore_users_of,
-        clock,
-    )
+    deletion = Deletion(cluster, ownership, check, delete_data, parallel, wait_gone if wait and not check else None, ignore_users_of, clock)
     home = namespace or cluster.namespace
     if what is not None:
         return _delete_named(dataclasses.replace(deletion, ownership=dataclasses.replace(ownership, namespaces=None)), what, home)

@@ -51,12 +51,7 @@ class Change:
 
     def result(self) -> dict[str, t.Any]:
         """The row under ``objects`` of a module's result."""
-        found: dict[str, t.Any] = {
-            "kind": self.ref.kind,
-            "name": self.ref.name,
-            "namespace": self.ref.namespace,
-            "action": self.action,
-        }
+        found: dict[str, t.Any] = {"kind": self.ref.kind, "name": self.ref.name, "namespace": self.ref.namespace, "action": self.action}
         return {**found, "reason": self.reason} if self.reason else found
 
     def diff(self) -> dict[str, t.Any]:
@@ -100,8 +95,5 @@ class Report:
 
     def result(self, *, diff: bool) -> dict[str, t.Any]:
         """The keys that every module returns (warnings go through the edge's own channel)."""
-        found: dict[str, t.Any] = {
-            "changed": self.changed,
-            "objects": [change.result() for change in self.changes],
-        }
+        found: dict[str, t.Any] = {"changed": self.changed, "objects": [change.result() for change in self.changes]}
         return {**found, "diff": self.diff()} if diff else found

@@ -41,10 +41,7 @@ class Settings:
         """Refuse unknown settings: without them the connection would not be the one that the file describes."""
         unknown = sorted(str(key) for key in self._values.reveal() if key not in known)
         if unknown:
-            raise InvalidInput(
-                f"{self.where} has {', '.join(unknown)}, which Muster does not know.",
-                hint=f"Known: {', '.join(known)}.",
-            )
+            raise InvalidInput(f"{self.where} has {', '.join(unknown)}, which Muster does not know.", hint=f"Known: {', '.join(known)}.")
 
     def _read(self, key: str, kind: type, what: str, hint: str | None = None) -> t.Any:
         value = self._values.reveal().get(key)

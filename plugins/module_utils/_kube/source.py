@@ -56,10 +56,7 @@ def from_path(src: str) -> list[t.Any]:
         files = sorted(pathlib.Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207  (may be absolute)
         files = [item for item in files if item.is_file()]
     if not files:
-        raise InvalidInput(
-            f"src {src}: there is no such file, or no {', '.join(_SUFFIXES)} in the folder.",
-            hint="Nothing was changed.",
-        )
+        raise InvalidInput(f"src {src}: there is no such file, or no {', '.join(_SUFFIXES)} in the folder.", hint="Nothing was changed.")
     return [item for file in files for item in _objects_in(file)]
 
 

@@ -64,11 +64,7 @@ _MORE: dict[str, tuple[str, str]] = {
     "StorageClass": ("v1", "PersistentVolumeClaim"),
 }
 """Built-in kinds without pods that name such things."""
-_ENDED: dict[GroupKind, set[str]] = {
-    JOB: {"Complete", "Failed"},
-    ("kueue.x-k8s.io", "Workload"): {"Finished"},
-    **TRAININGS,
-}
+_ENDED: dict[GroupKind, set[str]] = {JOB: {"Complete", "Failed"}, ("kueue.x-k8s.io", "Workload"): {"Finished"}, **TRAININGS}
 """Types of the conditions that say that an object has ended."""
 # PERSIA's operator (persia-k8s-utils 0.1.dev251) writes no status, and no owner references to the pods that it makes.
 _PERSIA_LABEL = "persia_job"
@@ -90,11 +86,7 @@ class Use:
 
 
 def uses_of(
-    cluster: Cluster,
-    live: t.Mapping[Ref, Manifest],
-    *,
-    leaving: t.Collection[str] = (),
-    clock: Clock = SYSTEM_CLOCK,
+    cluster: Cluster, live: t.Mapping[Ref, Manifest], *, leaving: t.Collection[str] = (), clock: Clock = SYSTEM_CLOCK
 ) -> tuple[dict[Ref, Use], list[str]]:
     """Return the live objects that must stay because others use them, and warnings about what was not searched.
 

@@ -187,11 +187,7 @@ class Writer:
             if not (same and tries):
                 raise
             return self._transfer_fields(dataclasses.replace(step, live=seen), defaults, tries - 1)
-        now = {
-            **step.live["metadata"],
-            "resourceVersion": patched["metadata"]["resourceVersion"],
-            "managedFields": taken,
-        }
+        now = {**step.live["metadata"], "resourceVersion": patched["metadata"]["resourceVersion"], "managedFields": taken}
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
     def _apply(self, desired: Manifest, step: PlannedObject | None = None) -> Manifest:
@@ -225,10 +221,7 @@ class Writer:
         dropped += [f"{CHANGED}{path}" for path in changed]
         if not dropped:
             return stored
-        noted = {
-            **desired["metadata"],
-            "annotations": {**annotations_of(desired), ANNOTATION_NOT_KEPT: "\n".join(dropped)},
-        }
+        noted = {**desired["metadata"], "annotations": {**annotations_of(desired), ANNOTATION_NOT_KEPT: "\n".join(dropped)}}
         made = dataclasses.replace(step, live=stored)
         return self._apply(_for_existing_only(dataclasses.replace(made, desired={**desired, "metadata": noted})), made)
 

@@ -44,8 +44,7 @@ class GoBuild:
         for pin in PIN_FILES:
             if not (self.module_dir / pin).is_file():
                 raise InvalidInput(
-                    f"{self.name}: {self.module_dir} has no {pin}.",
-                    hint="Give a folder with a go.mod and the go.sum that pins it.",
+                    f"{self.name}: {self.module_dir} has no {pin}.", hint="Give a folder with a go.mod and the go.sum that pins it."
                 )
         return [self.module_dir / pin for pin in PIN_FILES] + sorted(self.module_dir.glob("*.go"))
 
@@ -67,13 +66,7 @@ class GoBuild:
 
     def environment(self) -> dict[str, str]:
         # Without cgo a program needs no library of the host, so it runs in an image that contains nothing else.
-        return {
-            "CGO_ENABLED": "1" if self.cgo else "0",
-            "GOOS": "linux",
-            "GOARCH": self.architecture,
-            "GOFLAGS": "",
-            "GOWORK": "off",
-        }
+        return {"CGO_ENABLED": "1" if self.cgo else "0", "GOOS": "linux", "GOARCH": self.architecture, "GOFLAGS": "", "GOWORK": "off"}
 
 
 def architecture(machine: str | None = None) -> str:

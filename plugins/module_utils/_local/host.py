@@ -67,12 +67,7 @@ def run(
 
 
 def wait_until(
-    missing: t.Callable[[], str | None],
-    *,
-    timeout: float,
-    what: str,
-    interval: float = 0.2,
-    clock: Clock = SYSTEM_CLOCK,
+    missing: t.Callable[[], str | None], *, timeout: float, what: str, interval: float = 0.2, clock: Clock = SYSTEM_CLOCK
 ) -> None:
     """Call MISSING, which returns what is still missing, until it returns None."""
     deadline = Deadline(timeout, clock)

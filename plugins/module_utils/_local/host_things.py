@@ -89,12 +89,7 @@ def _disable(unit: str) -> None:
 
 KINDS: dict[str, Kind] = {
     "packages": Kind("package", _installed, _others_removed_with, _remove_package),
-    "nft_tables": Kind(
-        "nftables table",
-        _loaded,
-        lambda _table: "",
-        _unload,
-    ),
+    "nft_tables": Kind("nftables table", _loaded, lambda _table: "", _unload),
     "units": Kind("enabled unit", _enabled, lambda _unit: "", _disable),
 }
 

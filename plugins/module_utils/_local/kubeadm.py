@@ -35,12 +35,7 @@ def init_documents(spec: ClusterSpec, host: HostTraits, options: Options) -> lis
         "nodeRegistration": node_registration(node),
         "skipPhases": SKIP_INIT,
     }
-    return [
-        init,
-        cluster_configuration(spec, options),
-        kubelet_configuration(host),
-        kube_proxy_configuration(spec),
-    ]
+    return [init, cluster_configuration(spec, options), kubelet_configuration(host), kube_proxy_configuration(spec)]
 
 
 def join_documents(spec: ClusterSpec, node: NodeSpec, *, token: str, ca_hash: str) -> list[Document]:
@@ -105,13 +100,7 @@ def audited_api_server(log: str) -> Document:
             }
         ),
         "extraVolumes": [
-            {
-                "name": "audit-policy",
-                "hostPath": AUDIT_POLICY,
-                "mountPath": AUDIT_POLICY,
-                "readOnly": True,
-                "pathType": "File",
-            },
+            {"name": "audit-policy", "hostPath": AUDIT_POLICY, "mountPath": AUDIT_POLICY, "readOnly": True, "pathType": "File"},
             {"name": "audit-log", "hostPath": folder, "mountPath": folder, "pathType": "DirectoryOrCreate"},
         ],
     }
@@ -159,22 +148,11 @@ def audit_policy() -> Document:
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
-            {
-                "level": "None",
-                "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version", "/openapi/*", "/api*"],
-            },
+            {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version", "/openapi/*", "/api*"]},
             {"level": "None", "users": components, "verbs": reads},
             {"level": "None", "userGroups": groups, "verbs": reads},
-            {
-                "level": "None",
-                "users": components,
-                "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
-            },
-            {
-                "level": "None",
-                "namespaces": ["kube-node-lease"],
-                "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
-            },
+            {"level": "None", "users": components, "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
+            {"level": "None", "namespaces": ["kube-node-lease"], "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
             {"level": "Metadata"},
         ],
     }

@@ -177,10 +177,7 @@ def storage(cluster: str, image: str) -> list[Manifest]:
     storage_class = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
-        "metadata": {
-            "name": "local-path",
-            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-        },
+        "metadata": {"name": "local-path", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
         "provisioner": "rancher.io/local-path",
         "volumeBindingMode": "WaitForFirstConsumer",
         "reclaimPolicy": "Delete",
@@ -213,11 +210,7 @@ def _enforcer(desired: LocalClusterObjects) -> Manifest:
         "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
         # It starts when its rules are in the kernel. Nothing asks it again: what ends it takes the container with it.
-        "startupProbe": {
-            "httpGet": {"host": "127.0.0.1", "port": ENFORCER_HEALTH},
-            "periodSeconds": 1,
-            "failureThreshold": 120,
-        },
+        "startupProbe": {"httpGet": {"host": "127.0.0.1", "port": ENFORCER_HEALTH}, "periodSeconds": 1, "failureThreshold": 120},
         "securityContext": {**READ_ONLY_CONTAINER, "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]}},
     }
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [NOT_SIMULATED]}}}
@@ -243,12 +236,7 @@ def _provisioner(image: str) -> Manifest:
         "name": PROVISIONER,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "args": [
-            "start",
-            f"--config={CONFIG_PATH}config.json",
-            f"--helper-image={image}",
-            f"--service-account-name={PROVISIONER}",
-        ],
+        "args": ["start", f"--config={CONFIG_PATH}config.json", f"--helper-image={image}", f"--service-account-name={PROVISIONER}"],
         "env": [
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "CONFIG_MOUNT_PATH", "value": CONFIG_PATH},
@@ -256,20 +244,12 @@ def _provisioner(image: str) -> Manifest:
         "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, **READ_ONLY_CONTAINER},
         "volumeMounts": [{"name": "config", "mountPath": CONFIG_PATH}],
     }
-    pod = {
-        "serviceAccountName": PROVISIONER,
-        "containers": [container],
-        "volumes": [{"name": "config", "configMap": {"name": CONFIG}}],
-    }
+    pod = {"serviceAccountName": PROVISIONER, "containers": [container], "volumes": [{"name": "config", "configMap": {"name": CONFIG}}]}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata(PROVISIONER, NAMESPACE),
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
     }
 
 

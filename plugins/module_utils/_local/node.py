@@ -185,12 +185,7 @@ def start(node: NodeSpec) -> Process:
         left.unlink()
     with log.open("wb") as out:
         child = subprocess.Popen(
-            [f"{node.state_dir}/start.sh"],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-            cwd="/",
+            [f"{node.state_dir}/start.sh"], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd="/"
         )
 
     def missing() -> str | None:

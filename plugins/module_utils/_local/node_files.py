@@ -221,11 +221,7 @@ def cni_config(node: NodeSpec) -> str:
     point_to_point = {
         "type": "ptp",
         "ipMasq": False,
-        "ipam": {
-            "type": "host-local",
-            "ranges": [[{"subnet": node.pod_cidr}]],
-            "routes": [{"dst": "0.0.0.0/0"}],
-        },
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": node.pod_cidr}]], "routes": [{"dst": "0.0.0.0/0"}]},
     }
     portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
     return json.dumps({"cniVersion": "1.0.0", "name": "muster", "plugins": [point_to_point, portmap]}, indent=2) + "\n"

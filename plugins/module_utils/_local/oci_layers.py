@@ -101,11 +101,7 @@ def without_python_settings(environment: t.Mapping[str, str]) -> dict[str, str]:
 def debian_argv(debian: t.Mapping[str, t.Any], architecture: str) -> list[str]:
     argv = ["mmdebstrap", "--quiet", f"--variant={debian['variant']}", f"--architectures={architecture}"]
     # An incomplete root file system is discarded anyway, so dpkg need not flush every file to the disk.
-    argv += [
-        f"--include={','.join(debian['packages'])}",
-        '--aptopt=APT::Install-Recommends "false"',
-        "--dpkgopt=force-unsafe-io",
-    ]
+    argv += [f"--include={','.join(debian['packages'])}", '--aptopt=APT::Install-Recommends "false"', "--dpkgopt=force-unsafe-io"]
     return argv + [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
 
 

@@ -60,12 +60,7 @@ def _build(image: OciImage, umoci: GoBuild, progress: Progress) -> None:
 
 
 def write_layout(
-    image: OciImage,
-    umoci: str,
-    layers: t.Sequence[Path],
-    layout: Path,
-    compress: str,
-    annotations: t.Mapping[str, str],
+    image: OciImage, umoci: str, layers: t.Sequence[Path], layout: Path, compress: str, annotations: t.Mapping[str, str]
 ) -> None:
     """An OCI layout with the image under the name ``image``."""
     place = f"{layout}:image"
@@ -73,20 +68,7 @@ def write_layout(
     run([umoci, "init", "--layout", str(layout)])
     run([umoci, "new", "--image", place])
     for layer in layers:
-        run(
-            [
-                umoci,
-                "raw",
-                "add-layer",
-                "--compress",
-                compress,
-                "--history.created",
-                EPOCH,
-                "--image",
-                place,
-                str(layer),
-            ]
-        )
+        run([umoci, "raw", "add-layer", "--compress", compress, "--history.created", EPOCH, "--image", place, str(layer)])
     run([umoci, "config", "--no-history", "--created", EPOCH, *image.config_flags(), *notes, "--image", place])
     run([umoci, "gc", "--layout", str(layout)])
 

@@ -71,8 +71,7 @@ class Registry:
             )
         if self.ca_path and not Path(self.ca_path).is_file():
             raise InvalidInput(
-                f"images_registry_ca: there is no file {self.ca_path}.",
-                hint="Give the path of a PEM file on the machine that builds.",
+                f"images_registry_ca: there is no file {self.ca_path}.", hint="Give the path of a PEM file on the machine that builds."
             )
 
     def reference(self, image: OciImage) -> str:

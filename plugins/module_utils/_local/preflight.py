@@ -148,8 +148,7 @@ def _route_problems(cluster: LocalCluster, facts: HostFacts) -> t.Iterator[Probl
     }
     for ours, theirs in overlaps(spec.subnets, taken):
         yield Problem(
-            what=f"{ours} {spec.subnets[ours]} overlaps the host's route {theirs}.",
-            fix=f"Set local_cluster_{ours} to a free range.",
+            what=f"{ours} {spec.subnets[ours]} overlaps the host's route {theirs}.", fix=f"Set local_cluster_{ours} to a free range."
         )
 
 

@@ -146,10 +146,7 @@ def _audit_logs(cluster: LocalCluster, made: record.Record) -> t.Iterator[tuple[
     needed = f"is that of the local cluster {sharing[0]}, too" if sharing else ""
     before = "existed before the cluster" if str(path) in made.get("found", []) else ""
     for one in audit_logs(path):
-        yield (
-            one,
-            Candidate(name=f"audit log {one}", marked=not one.is_symlink(), recorded=True, needed=before or needed),
-        )
+        yield (one, Candidate(name=f"audit log {one}", marked=not one.is_symlink(), recorded=True, needed=before or needed))
 
 
 def audit_logs(path: Path) -> list[Path]:

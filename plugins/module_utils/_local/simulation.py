@@ -123,11 +123,7 @@ def _stage(name: str, kind: str, conditions: list[dict[str, t.Any]], next_: dict
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
         "kind": "Stage",
         "metadata": {"name": name},
-        "spec": {
-            "resourceRef": {"apiGroup": "v1", "kind": kind},
-            "selector": {"matchExpressions": conditions},
-            "next": next_,
-        },
+        "spec": {"resourceRef": {"apiGroup": "v1", "kind": kind}, "selector": {"matchExpressions": conditions}, "next": next_},
     }
 
 

@@ -79,10 +79,7 @@ def build_image(name: str, programs: Programs) -> Image:
     if short == "pause":
         # catatonit waits for ever and reaps the orphaned processes of its pod.
         return Image(name=name, files=(_host_program("catatonit", "/pause"),), entrypoint=("/pause", "-P"))
-    files: tuple[ImageFile, ...] = (
-        ImageFile(src=programs[short], dest=f"/usr/local/bin/{short}"),
-        *TEXTS.get(short, ()),
-    )
+    files: tuple[ImageFile, ...] = (ImageFile(src=programs[short], dest=f"/usr/local/bin/{short}"), *TEXTS.get(short, ()))
     if short == "kube-proxy":
         files += _with_libraries("nft")
     if short == "local-path-provisioner":

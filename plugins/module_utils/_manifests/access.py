@@ -15,14 +15,7 @@ API_GROUP = "rbac.authorization.k8s.io"
 
 def rule(api_groups: Sequence[str], resources: Sequence[str], verbs: Sequence[str], *names: str) -> Manifest:
     """A rule of a Role: VERBS on RESOURCES, only those called NAMES if names are given."""
-    return compact(
-        {
-            "apiGroups": list(api_groups),
-            "resources": list(resources),
-            "resourceNames": list(names),
-            "verbs": list(verbs),
-        }
-    )
+    return compact({"apiGroups": list(api_groups), "resources": list(resources), "resourceNames": list(names), "verbs": list(verbs)})
 
 
 def service_account(name: str, namespace: str, labels: Mapping[str, str]) -> Manifest:
@@ -48,11 +41,7 @@ def _access(kind: str, meta: Manifest, account: Manifest, rules: Sequence[Manife
 
 def binding(kind: str, role: str, meta: Manifest, account: Manifest) -> Manifest:
     """ACCOUNT may do what a Role or ClusterRole (KIND) says that exists."""
-    subject = {
-        "kind": "ServiceAccount",
-        "name": account["metadata"]["name"],
-        "namespace": account["metadata"]["namespace"],
-    }
+    subject = {"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": account["metadata"]["namespace"]}
     return {
         "apiVersion": f"{API_GROUP}/v1",
         "kind": f"{kind}Binding",

@@ -60,11 +60,7 @@ def manifests(efs: EfsCsi) -> list[Manifest]:
 
 
 def _class(efs: EfsCsi) -> Manifest:
-    parameters = {
-        "provisioningMode": "efs-ap",
-        "fileSystemId": efs.file_system_id,
-        "directoryPerms": efs.directory_perms,
-    }
+    parameters = {"provisioningMode": "efs-ap", "fileSystemId": efs.file_system_id, "directoryPerms": efs.directory_perms}
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -93,12 +89,7 @@ def _volume(efs: EfsCsi) -> Manifest:
         "storageClassName": "",
         # tls is the driver's default, and iam needs it.
         "mountOptions": ["tls", "iam"] if efs.iam else ["tls"],
-        "claimRef": {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "namespace": efs.namespace,
-            "name": efs.claim_name,
-        },
+        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": efs.namespace, "name": efs.claim_name},
         "csi": {"driver": DRIVER, "volumeHandle": _handle(efs)},
     }
     return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata(efs.volume_name), "spec": spec}
@@ -138,11 +129,7 @@ def _job(efs: EfsCsi, role: str, script: str) -> Manifest:
     pod = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": efs.verify_user,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": {"runAsNonRoot": True, "runAsUser": efs.verify_user, "seccompProfile": {"type": "RuntimeDefault"}},
         "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]}},
         "containers": [container],
         "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": efs.claim_name}}],
@@ -151,9 +138,5 @@ def _job(efs: EfsCsi, role: str, script: str) -> Manifest:
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": metadata(f"{efs.claim_name}-{role}", efs.namespace),
-        "spec": {
-            "backoffLimit": 3,
-            "activeDeadlineSeconds": efs.wait_timeout,
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
+        "spec": {"backoffLimit": 3, "activeDeadlineSeconds": efs.wait_timeout, "template": {"metadata": {"labels": labels}, "spec": pod}},
     }

@@ -82,10 +82,7 @@ def _daemonset(name: str, app: str, pod: Manifest) -> Manifest:
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": {
-            **metadata(name, NAMESPACE, labels),
-            "annotations": {ANNOTATION_SERVES: "resource:nvidia.com/gpu"},
-        },
+        "metadata": {**metadata(name, NAMESPACE, labels), "annotations": {ANNOTATION_SERVES: "resource:nvidia.com/gpu"}},
         "spec": {
             "selector": {"matchLabels": {"app.kubernetes.io/name": app}},
             "updateStrategy": {"type": "RollingUpdate"},
@@ -111,20 +108,12 @@ def _cos_pod(drivers: GpuDrivers) -> Manifest:
         HostFolder("vulkan", *places["VULKAN_ICD_DIR"]),
         HostFolder("tools", *places["COS_TOOLS_DIR"]),
     ]
-    install = {
-        "image": _image(drivers, "cos_installer_image"),
-        "command": ["/cos-gpu-installer", "install", *latest],
-        "env": _env(env),
-    }
+    install = {"image": _image(drivers, "cos_installer_image"), "command": ["/cos-gpu-installer", "install", *latest], "env": _env(env)}
     return {**_installing_pod(drivers, install, folders), "hostNetwork": True}
 
 
 def _ubuntu_pod(drivers: GpuDrivers) -> Manifest:
-    folders = [
-        HostFolder("dev", "/dev", "/dev"),
-        HostFolder("boot", "/boot", "/boot"),
-        HostFolder("host", "/", "/root"),
-    ]
+    folders = [HostFolder("dev", "/dev", "/dev"), HostFolder("boot", "/boot", "/boot"), HostFolder("host", "/", "/root")]
     return _installing_pod(drivers, {"image": _image(drivers, "ubuntu_installer_image")}, folders)
 
 
@@ -161,11 +150,7 @@ def _installing_pod(drivers: GpuDrivers, install: Manifest, folders: Sequence[Ho
 def _plugin_pod(drivers: GpuDrivers) -> Manifest:
     # On a node without a driver the plugin must not crash for ever: the node then reports no GPU, and the role names it.
     env = {"FAIL_ON_INIT_ERROR": "false", **drivers.device_plugin_env}
-    plugin = {
-        "name": "nvidia-device-plugin",
-        "image": _image(drivers, "device_plugin_image"),
-        "env": _env(env),
-    }
+    plugin = {"name": "nvidia-device-plugin", "image": _image(drivers, "device_plugin_image"), "env": _env(env)}
     return _registering_pod(drivers, plugin)
 
 
@@ -186,11 +171,7 @@ def _simulated_pod(drivers: GpuDrivers) -> Manifest:
 
 def _registering_pod(drivers: GpuDrivers, plugin: Manifest) -> Manifest:
     """A device plugin: it registers at a socket of the kubelet, and serves another one beside it."""
-    plugin = {
-        **plugin,
-        "securityContext": RESTRICTED_CONTAINER,
-        "volumeMounts": [{"name": "device-plugins", "mountPath": PLUGINS}],
-    }
+    plugin = {**plugin, "securityContext": RESTRICTED_CONTAINER, "volumeMounts": [{"name": "device-plugins", "mountPath": PLUGINS}]}
     return compact(
         {
             "nodeSelector": drivers.device_plugin_node_selector,

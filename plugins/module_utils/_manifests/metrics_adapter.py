@@ -87,12 +87,7 @@ def manifests(adapter: MetricsAdapter, ca_bundle: str) -> list[Manifest]:
         *cluster_access(NAME, account, EVERYWHERE),
         _authentication(account),
         config,
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": meta,
-            "spec": {"selector": operator_selector(NAME), "ports": [port]},
-        },
+        {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"selector": operator_selector(NAME), "ports": [port]}},
         _deployment(adapter, spec_hash(config["data"])),
         *(_api(version, adapter.namespace, ca_bundle) for version in VERSIONS),
     ]
@@ -152,10 +147,7 @@ def _deployment(adapter: MetricsAdapter, config_hash: str) -> Manifest:
     pod = operator_pod(adapter, container, user=USER, volumes=volumes, terminationGracePeriodSeconds=10)
     pod["securityContext"]["fsGroup"] = USER
     # Without an interruption of the API: a new one answers before the old one ends.
-    workload = {
-        "replicas": 1,
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-    }
+    workload = {"replicas": 1, "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
     # The metrics of pods and of other objects, which HorizontalPodAutoscalers ask custom.metrics.k8s.io for.
     deployment = operator_deployment(NAME, adapter, workload, pod, serves=["metrics:Pods", "metrics:Object"])
     deployment["spec"]["template"]["metadata"]["annotations"] = {ANNOTATION_CONFIG_HASH: config_hash}

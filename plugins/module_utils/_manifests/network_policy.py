@@ -41,11 +41,7 @@ def network_policy(metadata: Manifest, selector: Mapping[str, str], flows: Seque
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": metadata,
-        "spec": {
-            "podSelector": {"matchLabels": dict(selector)},
-            "policyTypes": ["Ingress"],
-            "ingress": [_rule(flow) for flow in flows],
-        },
+        "spec": {"podSelector": {"matchLabels": dict(selector)}, "policyTypes": ["Ingress"], "ingress": [_rule(flow) for flow in flows]},
     }
 
 
@@ -61,8 +57,7 @@ def _rule(flow: Flow) -> Manifest:
             refuse_unknown_keys(peer, ("podSelector", "namespaceSelector", "ipBlock"), "network_policy_from")
             if not peer:
                 raise InvalidInput(
-                    "network_policy_from: an empty entry names no client.",
-                    "An empty namespaceSelector means every pod of all namespaces.",
+                    "network_policy_from: an empty entry names no client.", "An empty namespaceSelector means every pod of all namespaces."
                 )
         rule["from"] = [dict(peer) for peer in flow.peers]
     if flow.ports:

@@ -43,13 +43,7 @@ def operator_selector(name: str) -> dict[str, str]:
 
 
 def operator_deployment(
-    name: str,
-    operator: Operator,
-    workload: Mapping[str, t.Any],
-    pod: Manifest,
-    *,
-    serves: Sequence[str] = (),
-    uses: Sequence[str] = (),
+    name: str, operator: Operator, workload: Mapping[str, t.Any], pod: Manifest, *, serves: Sequence[str] = (), uses: Sequence[str] = ()
 ) -> Manifest:
     """The Deployment: WORKLOAD holds replicas and strategy, POD is what operator_pod makes.
 
@@ -83,12 +77,7 @@ def operator_pod(operator: Operator, container: Mapping[str, t.Any], *, user: in
             "imagePullSecrets": [dict(secret) for secret in operator.image_pull_secrets],
             "nodeSelector": operator.node_selector,
             "tolerations": [dict(entry) for entry in operator.tolerations],
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": user,
-                "runAsGroup": user,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": {"runAsNonRoot": True, "runAsUser": user, "runAsGroup": user, "seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [compact(main)],
             **more,
         }

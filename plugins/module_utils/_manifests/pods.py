@@ -12,21 +12,10 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
 from .._core.quantity import parse
-from .meta import (
-    Manifest,
-    check_count,
-    check_env_name,
-    check_port,
-    compact,
-    quantity,
-    refuse_unknown_keys,
-)
+from .meta import Manifest, check_count, check_env_name, check_port, compact, quantity, refuse_unknown_keys
 
 # The "restricted" Pod Security profile requires this of every container.
-RESTRICTED_CONTAINER: Manifest = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-}
+RESTRICTED_CONTAINER: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 READ_ONLY_CONTAINER: Manifest = {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
 # Images without a USER line cannot start under runAsNonRoot alone, so the user is fixed; fsGroup lets it write to mounted volumes.
 RESTRICTED_POD: Manifest = {
@@ -40,15 +29,7 @@ RESTRICTED_POD: Manifest = {
 }
 
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-_VOLUME_MOUNT_KEYS = (
-    "name",
-    "mountPath",
-    "mountPropagation",
-    "readOnly",
-    "recursiveReadOnly",
-    "subPath",
-    "subPathExpr",
-)
+_VOLUME_MOUNT_KEYS = ("name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 
@@ -168,8 +149,7 @@ def _settle_extended(name: str, sides: dict[str, dict[str, str]], where: str) ->
     """Set requests and limits of GPUs, TPUs and huge pages to one number, because they cannot be overcommitted."""
     if "/" not in name and not name.startswith("hugepages-"):
         raise InvalidInput(
-            f"{where}: '{name}' is not a resource.",
-            f"Native ones are {', '.join(_NATIVE_RESOURCES)}; devices look like nvidia.com/gpu.",
+            f"{where}: '{name}' is not a resource.", f"Native ones are {', '.join(_NATIVE_RESOURCES)}; devices look like nvidia.com/gpu."
         )
     request, limit = sides["requests"].get(name), sides["limits"].get(name)
     if request and limit and parse(request) != parse(limit):

@@ -14,14 +14,7 @@ from .pods import READ_ONLY_CONTAINER, PodSettings, pod_template
 from .programs import program
 
 
-def program_pod(
-    metadata: Manifest,
-    pod: PodSettings,
-    *,
-    container: str,
-    module: types.ModuleType,
-    folder: str,
-) -> list[Manifest]:
+def program_pod(metadata: Manifest, pod: PodSettings, *, container: str, module: types.ModuleType, folder: str) -> list[Manifest]:
     """A pod that is there for as long as its program runs, and the ConfigMap with the program, mounted at FOLDER.
 
     Its command, ``python3 FOLDER/CONTAINER.py ...``, is the caller's.

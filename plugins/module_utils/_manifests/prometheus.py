@@ -71,9 +71,7 @@ def manifests(prometheus: Prometheus) -> list[Manifest]:
         _deployment(prometheus, spec_hash(config["data"])),
     ]
     if prometheus.network_policy:
-        objects.append(
-            network_policy(meta, selector, [Flow([EVERY_POD, *prometheus.network_policy_from], [PORT])]),
-        )
+        objects.append(network_policy(meta, selector, [Flow([EVERY_POD, *prometheus.network_policy_from], [PORT])]))
     return objects
 
 
@@ -140,10 +138,7 @@ def _deployment(prometheus: Prometheus, config_hash: str) -> Manifest:
         "startupProbe": {**_health("/-/ready"), "periodSeconds": 2, "failureThreshold": 150},
         "readinessProbe": {**_health("/-/ready"), "periodSeconds": 5},
         "livenessProbe": {**_health("/-/healthy"), "periodSeconds": 20},
-        "volumeMounts": [
-            {"name": "config", "mountPath": _CONFIG, "readOnly": True},
-            {"name": "data", "mountPath": _DATA},
-        ],
+        "volumeMounts": [{"name": "config", "mountPath": _CONFIG, "readOnly": True}, {"name": "data", "mountPath": _DATA}],
     }
     pod = operator_pod(
         prometheus,

@@ -131,10 +131,7 @@ def container_ports(ports: Mapping[str, int]) -> tuple[Manifest, ...]:
 
 
 def client_service(
-    metadata: Manifest,
-    selector: Mapping[str, str],
-    ports: Mapping[str, int],
-    app_protocols: Mapping[str, str] | None = None,
+    metadata: Manifest, selector: Mapping[str, str], ports: Mapping[str, int], app_protocols: Mapping[str, str] | None = None
 ) -> Manifest:
     """The Service for clients: pods that are ready. PORTS: name -> number, APP_PROTOCOLS: name -> what is spoken there."""
     return _service(metadata, {"type": "ClusterIP"}, selector, ports, app_protocols or {})
@@ -146,11 +143,7 @@ def headless_service(metadata: Manifest, selector: Mapping[str, str], ports: Map
 
 
 def _service(
-    metadata: Manifest,
-    kind: Manifest,
-    selector: Mapping[str, str],
-    ports: Mapping[str, int],
-    app_protocols: Mapping[str, str],
+    metadata: Manifest, kind: Manifest, selector: Mapping[str, str], ports: Mapping[str, int], app_protocols: Mapping[str, str]
 ) -> Manifest:
     rows: list[Manifest] = [
         {

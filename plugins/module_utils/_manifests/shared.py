@@ -78,10 +78,7 @@ def config_map(metadata: Manifest, data: Mapping[str, str]) -> Manifest:
 
 
 def mounted(
-    prefix: str,
-    config_maps: Mapping[str, tuple[str, str]],
-    storage: Storage | None,
-    files: Mapping[str, File] | None = None,
+    prefix: str, config_maps: Mapping[str, tuple[str, str]], storage: Storage | None, files: Mapping[str, File] | None = None
 ) -> tuple[list[Manifest], list[Manifest]]:
     """Volumes and mounts of CONFIG_MAPS (word -> name and path; ``files`` has FILES) and of the storage. Their names begin with PREFIX."""
     volumes: list[Manifest] = []

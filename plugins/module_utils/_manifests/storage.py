@@ -36,11 +36,7 @@ class Storage:
 def claim(metadata: Manifest, *, size: str | None, storage_class_name: str | None, access_modes: Sequence[str]) -> Manifest:
     """A PersistentVolumeClaim."""
     spec = compact(
-        {
-            "accessModes": list(access_modes),
-            "storageClassName": storage_class_name,
-            "resources": {"requests": {"storage": size}},
-        }
+        {"accessModes": list(access_modes), "storageClassName": storage_class_name, "resources": {"requests": {"storage": size}}}
     )
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
@@ -50,11 +46,4 @@ def storage_claim(storage: Storage | None, namespace: str, labels: Mapping[str, 
     if storage is None or storage.size is None:
         return []
     metadata = {"name": storage.claim_name, "namespace": namespace, "labels": dict(labels)}
-    return [
-        claim(
-            metadata,
-            size=storage.size,
-            storage_class_name=storage.storage_class_name,
-            access_modes=storage.access_modes,
-        )
-    ]
+    return [claim(metadata, size=storage.size, storage_class_name=storage.storage_class_name, access_modes=storage.access_modes)]

@@ -72,13 +72,7 @@ def _check(group: TrainingStatefulSet) -> None:
 
 
 def _metadata(group: TrainingStatefulSet) -> Manifest:
-    return compact(
-        {
-            "name": group.name,
-            "namespace": group.namespace,
-            "labels": {**group.match_labels, **group.labels},
-        }
-    )
+    return compact({"name": group.name, "namespace": group.namespace, "labels": {**group.match_labels, **group.labels}})
 
 
 def headless_service(group: TrainingStatefulSet) -> Manifest:
@@ -104,10 +98,7 @@ def headless_service(group: TrainingStatefulSet) -> Manifest:
 
 def rank_env(group: TrainingStatefulSet) -> list[Manifest]:
     """The variables that tell a pod its place in the group; the user's own variables of the same name win."""
-    env = [
-        field_env("REPLICA_INDEX", POD_INDEX_FIELD),
-        {"name": "REPLICA_SIZE", "value": str(group.replicas)},
-    ]
+    env = [field_env("REPLICA_INDEX", POD_INDEX_FIELD), {"name": "REPLICA_SIZE", "value": str(group.replicas)}]
     if group.inject_rendezvous:
         env += [
             {"name": "NPROC_PER_NODE", "value": str(group.nproc_per_node)},

@@ -202,10 +202,7 @@ def check_etcd() -> None:
             leave(EXIT_MISCONFIGURED, f"etcd at {place} has no v2 API, which etcd up to 3.5 has with --enable-v2")
     except (OSError, http.client.HTTPException) as error:
         # The rendezvous decides what that means.
-        say(
-            "waiting",
-            reason=f"etcd at {place}: {error}" + ("" if tls else "; with TLS it needs rdzv_conf: {protocol: https}"),
-        )
+        say("waiting", reason=f"etcd at {place}: {error}" + ("" if tls else "; with TLS it needs rdzv_conf: {protocol: https}"))
     finally:
         connection.close()
 
@@ -678,10 +675,7 @@ def launch(arguments: t.Sequence[str]) -> int | None:
     try:
         run.run(run.parse_args([*options, *arguments]))
     except ChildFailedError as error:
-        leave(
-            EXIT_SCRIPT_FAILED,
-            f"the script failed more often than max_restarts allows: {describe_first_failure(error)}",
-        )
+        leave(EXIT_SCRIPT_FAILED, f"the script failed more often than max_restarts allows: {describe_first_failure(error)}")
     except AllDone:
         say("closed", reason="the others are done")
     except rendezvous.RendezvousClosedError:
@@ -701,10 +695,7 @@ def describe_first_failure(error: t.Any) -> str:
         rank, failure = error.get_first_failure()
         message = failure.message["message"] if isinstance(failure.message, dict) else str(failure.message)
         # torch's words for a process that left no error.
-        parts = [
-            f"rank {rank} ended with {failure.exitcode}",
-            "" if "elastic/errors.html" in message else message[:500],
-        ]
+        parts = [f"rank {rank} ended with {failure.exitcode}", "" if "elastic/errors.html" in message else message[:500]]
         return ": ".join(filter(None, [*parts, exhausted(failure.exitcode, message)]))
     except Exception:
         return str(error)[:500]

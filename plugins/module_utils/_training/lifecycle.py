@@ -28,11 +28,7 @@ from .failing import MissingImages, RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
 from .logs import failure_of, missing_image_of, repeated_failure_of
 
-_NOT_YET: dict[Goal, str] = {
-    "running": "is not running",
-    "step": "makes no step",
-    "completed": "has not ended",
-}
+_NOT_YET: dict[Goal, str] = {"running": "is not running", "step": "makes no step", "completed": "has not ended"}
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
@@ -236,12 +232,7 @@ def _release_resources(request: Request, desired: Desired, observed: Observed, r
 
 
 def _follow(
-    request: Request,
-    desired: Desired,
-    pending_reason: Callable[[Observed], str | None],
-    goal: str,
-    timeout: float,
-    hint: str | None = None,
+    request: Request, desired: Desired, pending_reason: Callable[[Observed], str | None], goal: str, timeout: float, hint: str | None = None
 ) -> Observed:
     """Observe the training whenever one of its pods changes, until nothing is missing, it has ended or it keeps failing."""
     failures, images = RepeatedFailures(), MissingImages(request.image_timeout)
@@ -260,13 +251,7 @@ def _follow(
 
     pods = watching.Changes.of_pods(desired.namespace, desired.backend.selector(desired.name))
     return watching.watch_until(
-        request.cluster,
-        pods,
-        observe_once,
-        goal=goal,
-        timeout=float(timeout),
-        progress=request.progress,
-        hint=hint,
+        request.cluster, pods, observe_once, goal=goal, timeout=float(timeout), progress=request.progress, hint=hint
     )
 
 

@@ -46,13 +46,7 @@ def results(cluster: Cluster, kind: Kind, observed: Observed, pattern: re.Patter
     found = [m.groupdict() for text in texts for m in pattern.finditer(text)]
     summary = {**reported["summary"], **_values(pattern, found), "ok": bool(found)}
     more = kind.logged(texts) if kind.logged else {}
-    return {
-        **reported,
-        **more,
-        "found": found,
-        "summary": summary,
-        "table": _lines(f"{kind.title} {status}", pattern, found),
-    }
+    return {**reported, **more, "found": found, "summary": summary, "table": _lines(f"{kind.title} {status}", pattern, found)}
 
 
 def _values(pattern: re.Pattern[str], found: Sequence[Found]) -> dict[str, t.Any]:

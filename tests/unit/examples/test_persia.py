@@ -47,8 +47,7 @@ def test_the_defaults_are_those_of_the_data_beside_the_programs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "yes", "no"),
-    [("> 0", "0.5", "0"), (">=3", "3", "2.9"), ("== yes", "yes", "no"), ("== 1", "1.0", "2"), ("!= no", "yes", "no")],
+    ("rule", "yes", "no"), [("> 0", "0.5", "0"), (">=3", "3", "2.9"), ("== yes", "yes", "no"), ("== 1", "1.0", "2"), ("!= no", "yes", "no")]
 )
 def test_label_rules(rule: str, yes: str, no: str) -> None:
     parsed = settings.LabelRule.parse(rule)

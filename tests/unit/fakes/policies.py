@@ -74,7 +74,7 @@ SYSTEMS: dict[str, Callable[..., list[Manifest]]] = {
 }
 # Nothing but a gateway is there for all.
 GATEWAY: dict[str, Callable[..., list[Manifest]]] = {
-    "gateway (Traefik)": lambda: traefik.manifests(traefik.Traefik(namespace=NAMESPACE, image="example/x:1")),
+    "gateway (Traefik)": lambda: traefik.manifests(traefik.Traefik(namespace=NAMESPACE, image="example/x:1"))
 }
 # Pods that operators make from our objects, with the labels that they are known to give.
 ELSEWHERE = {

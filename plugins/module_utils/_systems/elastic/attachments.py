@@ -17,12 +17,7 @@ Params = Mapping[str, t.Any]
 CLIENT_PORT = 2379
 TLS_PATH = "/etc/etcd-tls"
 # Variables of torchrun's etcd-v2 client; the files are those of the Secret that etcd_cluster creates for clients.
-TLS_CONF = {
-    "protocol": "https",
-    "ca_cert": f"{TLS_PATH}/ca.crt",
-    "ssl_cert": f"{TLS_PATH}/tls.crt",
-    "ssl_cert_key": f"{TLS_PATH}/tls.key",
-}
+TLS_CONF = {"protocol": "https", "ca_cert": f"{TLS_PATH}/ca.crt", "ssl_cert": f"{TLS_PATH}/tls.crt", "ssl_cert_key": f"{TLS_PATH}/tls.key"}
 DATA_DIR = "MUSTER_DATA_DIR"
 
 
@@ -53,8 +48,4 @@ def with_dataset(given: Params, dataset: Mapping[str, t.Any]) -> Params:
 
 def _mounted(given: Params, volume: Manifest, path: str) -> Params:
     mount = {"name": volume["name"], "mountPath": path, "readOnly": True}
-    return {
-        **given,
-        "volumes": [*(given.get("volumes") or []), volume],
-        "volume_mounts": [*(given.get("volume_mounts") or []), mount],
-    }
+    return {**given, "volumes": [*(given.get("volumes") or []), volume], "volume_mounts": [*(given.get("volume_mounts") or []), mount]}

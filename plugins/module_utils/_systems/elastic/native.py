@@ -76,10 +76,7 @@ def torchrun_env(job: ElasticJob) -> list[Manifest]:
         "PYTHONUNBUFFERED": "1",
         **launcher_env(job),
     }
-    run = [
-        field_env("MUSTER_RUN_UID", RUN_UID_FIELD),
-        {"name": "PET_RDZV_ID", "value": f"{job.name}-$(MUSTER_RUN_UID)"},
-    ]
+    run = [field_env("MUSTER_RUN_UID", RUN_UID_FIELD), {"name": "PET_RDZV_ID", "value": f"{job.name}-$(MUSTER_RUN_UID)"}]
     return [*run, *({"name": name, "value": value} for name, value in values.items())]
 
 
@@ -177,12 +174,7 @@ def _job(job: ElasticJob) -> Manifest:
             "template": pods,
         }
     )
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": metadata(job.name, job.namespace, job.labels),
-        "spec": spec,
-    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
 
 
 def _on_exit(action: str, code: int, container: str = GROUP) -> Manifest:

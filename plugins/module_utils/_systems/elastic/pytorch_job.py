@@ -69,12 +69,7 @@ def _pytorch_job(job: ElasticJob, run_id: str) -> Manifest:
         "nprocPerNode": job.nproc_per_node,
         "pytorchReplicaSpecs": {"Worker": worker},
     }
-    return {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "metadata": metadata(job.name, job.namespace, job.labels),
-        "spec": spec,
-    }
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
 
 
 def _elastic_policy(job: ElasticJob, run_id: str) -> Manifest:

@@ -183,8 +183,7 @@ def _check_args(args: Sequence[t.Any]) -> None:
         variable = "PET_" + arg.partition("=")[0].removeprefix("--").replace("-", "_").upper()
         if arg.startswith("--") and variable in _TORCHRUN:
             raise InvalidInput(
-                f"args: {arg} is a flag of torchrun, and args are those of the script.",
-                f"Use option {_TORCHRUN[variable]}.",
+                f"args: {arg} is a flag of torchrun, and args are those of the script.", f"Use option {_TORCHRUN[variable]}."
             )
 
 
@@ -210,7 +209,4 @@ def _check_pytorchjob(name: str, max_replicas: int, backoff_limit: int) -> None:
     # The operator creates a Service for each pod, with the same name.
     check_name(f"{name}-worker-{max_replicas - 1}", "name of the last pod", service=True)
     if backoff_limit != ElasticJob.backoff_limit:
-        raise InvalidInput(
-            "backoff_limit: with backend pytorchjob, lost pods are created again and not counted.",
-            "Leave it out.",
-        )
+        raise InvalidInput("backoff_limit: with backend pytorchjob, lost pods are created again and not counted.", "Leave it out.")

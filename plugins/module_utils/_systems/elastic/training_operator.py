@@ -35,18 +35,9 @@ EVERYWHERE = [
     rule(["admissionregistration.k8s.io"], ["validatingwebhookconfigurations"], ["list", "watch"]),
     rule(["admissionregistration.k8s.io"], ["validatingwebhookconfigurations"], ["update"], WEBHOOK),
 ]
-AUTOSCALING = [
-    rule(
-        ["autoscaling"],
-        ["horizontalpodautoscalers"],
-        ["create", "get", "list", "watch", "update", "delete"],
-    )
-]
+AUTOSCALING = [rule(["autoscaling"], ["horizontalpodautoscalers"], ["create", "get", "list", "watch", "update", "delete"])]
 # In its own namespace, for the Secret with its certificate.
-OWN_NAMESPACE = [
-    rule([""], ["secrets"], ["list", "watch"]),
-    rule([""], ["secrets"], ["update"], SECRET),
-]
+OWN_NAMESPACE = [rule([""], ["secrets"], ["list", "watch"]), rule([""], ["secrets"], ["update"], SECRET)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,12 +67,7 @@ def _webhook(operator: TrainingOperator) -> list[Manifest]:
     labels = operator_labels(NAME)
     port = {"name": "webhook", "port": 443, "targetPort": PORTS["webhook"], "protocol": "TCP"}
     service = {"name": NAME, "namespace": operator.namespace, "path": "/validate-kubeflow-org-v1-pytorchjob"}
-    checks = {
-        "apiGroups": ["kubeflow.org"],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": ["pytorchjobs"],
-    }
+    checks = {"apiGroups": ["kubeflow.org"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pytorchjobs"]}
     webhook = {
         "name": "validator.pytorchjob.training-operator.kubeflow.org",
         "admissionReviewVersions": ["v1"],
@@ -92,12 +78,7 @@ def _webhook(operator: TrainingOperator) -> list[Manifest]:
     }
     return [
         # The Secret is empty, because the operator stores its certificate there and renews it.
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": metadata(SECRET, operator.namespace, labels),
-            "type": "Opaque",
-        },
+        {"apiVersion": "v1", "kind": "Secret", "metadata": metadata(SECRET, operator.namespace, labels), "type": "Opaque"},
         {
             "apiVersion": "v1",
             "kind": "Service",

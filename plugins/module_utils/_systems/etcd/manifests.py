@@ -21,21 +21,14 @@ CLIENT_PORT = 2379
 PEER_PORT = 2380
 METRICS_PORT = 2381
 PORTS = servers.Ports(
-    clients={"client": CLIENT_PORT},
-    peers={"peer": PEER_PORT},
-    metrics={"metrics": METRICS_PORT},
-    headless=("client", "peer"),
+    clients={"client": CLIENT_PORT}, peers={"peer": PEER_PORT}, metrics={"metrics": METRICS_PORT}, headless=("client", "peer")
 )
 
 _DATA = "/var/lib/etcd"
 _TLS = "/etc/etcd-tls"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(\.|$|-)")
 # Metrics with the interesting value in a label, and the name of that label.
-_LABEL_OF = {
-    "etcd_network_active_peers": "Remote",
-    "etcd_server_id": "server_id",
-    "etcd_server_version": "server_version",
-}
+_LABEL_OF = {"etcd_network_active_peers": "Remote", "etcd_server_id": "server_id", "etcd_server_version": "server_version"}
 _METRIC = re.compile(r"^(etcd_\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
 
 
@@ -71,10 +64,7 @@ def check(cluster: EtcdCluster) -> None:
     """Refuse options that only a member would refuse otherwise, in its log."""
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-client-tls"), service=True)
     if cluster.size not in (1, 3, 5):
-        raise InvalidInput(
-            f"size: {cluster.size} members are not possible.",
-            "Choose 1, 3 or 5: after a loss a majority must be left.",
-        )
+        raise InvalidInput(f"size: {cluster.size} members are not possible.", "Choose 1, 3 or 5: after a loss a majority must be left.")
     if cluster.storage_size is None and cluster.size > 1:
         raise InvalidInput("storage_size: missing.", "A member that lost its data cannot come back to a cluster of more than one.")
     if cluster.storage_size is not None:

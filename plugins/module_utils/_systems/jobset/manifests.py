@@ -30,20 +30,12 @@ def manifests(job: JobSet) -> list[Manifest]:
 
 def _job_set(job: JobSet) -> Manifest:
     # A pod that is evicted, preempted or lost with its node begins a restart that is not counted.
-    disrupted = {
-        "name": "disrupted",
-        "action": "RestartJobSetAndIgnoreMaxRestarts",
-        "onJobFailureReasons": ["PodFailurePolicy"],
-    }
+    disrupted = {"name": "disrupted", "action": "RestartJobSetAndIgnoreMaxRestarts", "onJobFailureReasons": ["PodFailurePolicy"]}
     spec = {
         "suspend": job.suspend,
         "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
         "successPolicy": {"operator": job.success_operator, "targetReplicatedJobs": [GROUP]},
-        "failurePolicy": {
-            "maxRestarts": job.max_restarts,
-            "restartStrategy": job.restart_strategy,
-            "rules": [disrupted],
-        },
+        "failurePolicy": {"maxRestarts": job.max_restarts, "restartStrategy": job.restart_strategy, "rules": [disrupted]},
         "replicatedJobs": [{"name": GROUP, "replicas": job.slices, "template": {"spec": _job(job)}}],
     }
     queue = {LABEL_QUEUE: job.queue_name, LABEL_QUEUE_PRIORITY: job.queue_priority_class}

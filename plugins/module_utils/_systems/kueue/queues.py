@@ -59,11 +59,7 @@ def _object(kind: str, row: Mapping[str, t.Any], **fields: t.Any) -> Manifest:
 
 
 def _flavor(row: Mapping[str, t.Any]) -> Manifest:
-    spec = {
-        "nodeLabels": row.get("node_labels"),
-        "nodeTaints": row.get("node_taints"),
-        "tolerations": row.get("tolerations"),
-    }
+    spec = {"nodeLabels": row.get("node_labels"), "nodeTaints": row.get("node_taints"), "tolerations": row.get("tolerations")}
     return {**_object("ResourceFlavor", row), "spec": compact(spec)}
 
 
@@ -78,10 +74,7 @@ def _provisioning(row: Mapping[str, t.Any]) -> list[Manifest]:
         "podSetUpdates": {"nodeSelector": targets} if targets else None,
     }
     kind = "ProvisioningRequestConfig"
-    check = {
-        "controllerName": _PROVISIONER,
-        "parameters": {"apiGroup": API_GROUP, "kind": kind, "name": row["name"]},
-    }
+    check = {"controllerName": _PROVISIONER, "parameters": {"apiGroup": API_GROUP, "kind": kind, "name": row["name"]}}
     return [_object(kind, row, spec=compact(config)), _object("AdmissionCheck", row, spec=check)]
 
 

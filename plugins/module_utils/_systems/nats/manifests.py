@@ -27,10 +27,7 @@ CLUSTER_PORT = 6222
 MONITOR_PORT = 8222
 # The NetworkPolicy matters, because the servers authenticate neither clients nor each other.
 PORTS = servers.Ports(
-    clients={"client": CLIENT_PORT},
-    peers={"cluster": CLUSTER_PORT},
-    metrics={"monitor": MONITOR_PORT},
-    headless=("cluster", "monitor"),
+    clients={"client": CLIENT_PORT}, peers={"cluster": CLUSTER_PORT}, metrics={"monitor": MONITOR_PORT}, headless=("cluster", "monitor")
 )
 
 # A server connects to these, learns from them of all others, and those connect to it. If each named all others, it would look up and try
@@ -168,12 +165,7 @@ def nats_cluster_resource(cluster: NatsCluster) -> Manifest:
             "size": cluster.size,
             "version": tag,
             "serverImage": repository,
-            "natsConfig": compact(
-                {
-                    "maxPayload": cluster.max_payload,
-                    "debug": cluster.debug or None,
-                }
-            ),
+            "natsConfig": compact({"maxPayload": cluster.max_payload, "debug": cluster.debug or None}),
             "pod": compact(
                 {
                     # Not in spec.resources, where PERSIA's documents put them, because the operator ignores that field.
@@ -220,12 +212,7 @@ def _routes(cluster: NatsCluster) -> list[str]:
 
 
 def _settings(cluster: NatsCluster) -> list[str]:
-    lines = [
-        "server_name: $POD_NAME",
-        f"port: {CLIENT_PORT}",
-        f"http_port: {MONITOR_PORT}",
-        f"max_payload: {cluster.max_payload}",
-    ]
+    lines = ["server_name: $POD_NAME", f"port: {CLIENT_PORT}", f"http_port: {MONITOR_PORT}", f"max_payload: {cluster.max_payload}"]
     if cluster.debug:
         lines.append("debug: true")
     return lines
@@ -246,10 +233,7 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
         args=("-c", "/etc/nats-config/nats.conf"),
         ports=servers.container_ports({**PORTS.clients, **PORTS.peers, **PORTS.metrics}),
         volumes=(*cluster.pod.volumes, config),
-        volume_mounts=(
-            *cluster.pod.volume_mounts,
-            {"name": "config", "mountPath": "/etc/nats-config", "readOnly": True},
-        ),
+        volume_mounts=(*cluster.pod.volume_mounts, {"name": "config", "mountPath": "/etc/nats-config", "readOnly": True}),
         # The threshold is high, because a restart makes the other servers connect again, and many servers on a busy node respond late. A
         # server that does not respond loses its clients by the readiness probe first.
         startup_probe={**health, "periodSeconds": 2, "failureThreshold": 150},

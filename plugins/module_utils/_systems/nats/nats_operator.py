@@ -48,10 +48,7 @@ BESIDE_CLUSTERS = [
 ]
 # For NatsClusters with spec.auth.enableServiceAccounts.
 TOKENS_EVERYWHERE = [rule([""], ["namespaces"], ["list"])]
-TOKENS_BESIDE_CLUSTERS = [
-    rule([""], ["serviceaccounts"], ["get"]),
-    rule([""], ["serviceaccounts/token"], ["create"]),
-]
+TOKENS_BESIDE_CLUSTERS = [rule([""], ["serviceaccounts"], ["get"]), rule([""], ["serviceaccounts/token"], ["create"])]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,10 +73,7 @@ def _access(operator: NatsOperator, account: Manifest) -> list[Manifest]:
     name = f"{NAME}-{operator.namespace}"
     if operator.scope == "cluster":
         return cluster_access(name, account, [*EVERYWHERE, *BESIDE_CLUSTERS, *tokens_everywhere, *tokens])
-    return [
-        *cluster_access(name, account, [*EVERYWHERE, *tokens_everywhere]),
-        *namespace_access(account, [*BESIDE_CLUSTERS, *tokens]),
-    ]
+    return [*cluster_access(name, account, [*EVERYWHERE, *tokens_everywhere]), *namespace_access(account, [*BESIDE_CLUSTERS, *tokens])]
 
 
 def _deployment(operator: NatsOperator) -> Manifest:

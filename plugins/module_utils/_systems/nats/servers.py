@@ -87,15 +87,7 @@ def wait(cluster: Cluster, nats: NatsCluster, *, timeout: float, progress: t.Cal
     return _watch(cluster, nats, observe_once, goal="is not as desired", timeout=timeout, progress=progress)
 
 
-def _watch(
-    cluster: Cluster,
-    nats: NatsCluster,
-    observe: Observe[T],
-    *,
-    goal: str,
-    timeout: float,
-    progress: t.Callable[[str], None],
-) -> T:
+def _watch(cluster: Cluster, nats: NatsCluster, observe: Observe[T], *, goal: str, timeout: float, progress: t.Callable[[str], None]) -> T:
     """Observe whenever a pod of a server changes, until nothing is missing."""
     hint = " ".join(filter(None, [OPERATOR_HINT, advice(nats)])) if nats.backend == "operator" else None
     return watch(cluster, nats, observe, goal=goal, timeout=timeout, progress=progress, hint=hint)

@@ -77,10 +77,7 @@ def manifests(store: ObjectStore) -> list[Manifest]:
     quantity(store.storage_size, "storage_size")
     pinned_tag(store.pod.image, "Give it a version, such as ghcr.io/versity/versitygw:v1.8.0, or a digest.")
     # Connections by port-forwarding come from inside of the pod, so no NetworkPolicy applies to them.
-    return [
-        *servers.around(store, servers.Ports(clients={"s3": PORT})),
-        apply_overrides(stateful_set(store), store.overrides),
-    ]
+    return [*servers.around(store, servers.Ports(clients={"s3": PORT})), apply_overrides(stateful_set(store), store.overrides)]
 
 
 def check_buckets(names: Sequence[str]) -> list[str]:
@@ -140,10 +137,7 @@ def stateful_set(store: ObjectStore) -> Manifest:
         container="versitygw",
         labels=store.labels,
         selector=store.labels,
-        env=[
-            _from_secret(store, "ROOT_ACCESS_KEY", ACCESS_KEY),
-            _from_secret(store, "ROOT_SECRET_KEY", SECRET_KEY),
-        ],
+        env=[_from_secret(store, "ROOT_ACCESS_KEY", ACCESS_KEY), _from_secret(store, "ROOT_SECRET_KEY", SECRET_KEY)],
         claims=("data",),
     )
     return servers.stateful_set(store, template, replicas=1, service=store.name)

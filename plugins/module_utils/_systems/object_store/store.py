@@ -140,13 +140,7 @@ def sync(cluster: Cluster, store: ObjectStore, login: Login, desired: Sequence[s
 
 
 def wait(
-    cluster: Cluster,
-    store: ObjectStore,
-    login: Login,
-    desired: Sequence[str],
-    *,
-    timeout: float,
-    progress: t.Callable[[str], None],
+    cluster: Cluster, store: ObjectStore, login: Login, desired: Sequence[str], *, timeout: float, progress: t.Callable[[str], None]
 ) -> Buckets:
     """Wait until the store answers, and create the missing buckets. A pod that has just been deleted still counts as ready for a moment."""
 

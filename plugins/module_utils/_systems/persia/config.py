@@ -58,19 +58,12 @@ _BOOL, _TEXT = _is(bool, "true or false"), _is(str, "a string")
 
 _GLOBAL: dict[str, t.Any] = {
     "common_config": {
-        "metrics_config": {
-            "enable_metrics": _BOOL,
-            "job_name": _TEXT,
-            "push_interval_seconds": _number(1),
-        },
+        "metrics_config": {"enable_metrics": _BOOL, "job_name": _TEXT, "push_interval_seconds": _number(1)},
         "job_type": _choice("Train", "Eval", "Infer"),
         "infer_config": {"servers": _texts, "embedding_checkpoint": _TEXT},
         "checkpointing_config": {"num_workers": _number(1)},
     },
-    "embedding_worker_config": {
-        "forward_buffer_size": _number(1),
-        "buffered_data_expired_sec": _number(1),
-    },
+    "embedding_worker_config": {"forward_buffer_size": _number(1), "buffered_data_expired_sec": _number(1)},
     "embedding_parameter_server_config": {
         "capacity": _number(1),
         "num_hashmap_internal_shards": _number(1),

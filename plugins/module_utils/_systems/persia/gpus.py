@@ -36,8 +36,7 @@ def check(resources: Mapping[str, t.Any] | None, nproc_per_node: int, image: str
         return
     if asked != nproc_per_node:
         raise InvalidInput(
-            f"{where}: {asked} {RESOURCE} for nproc_per_node {nproc_per_node}.",
-            "Each process uses one GPU: give both the same number.",
+            f"{where}: {asked} {RESOURCE} for nproc_per_node {nproc_per_node}.", "Each process uses one GPU: give both the same number."
         )
     name = _NAME.search(image)
     words = set(re.split(r"[-_.]", name[1])) if name else set()

@@ -126,11 +126,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
         replicas=group.replicas,
         nproc_per_node=group.nproc_per_node,
         pod=pod,
-        labels={
-            **job.labels,
-            "app.kubernetes.io/component": group.group_name,
-            LABEL_ROLE: LAUNCHER_WORDS[group.role],
-        },
+        labels={**job.labels, "app.kubernetes.io/component": group.group_name, LABEL_ROLE: LAUNCHER_WORDS[group.role]},
         annotations={ANNOTATION_CONFIG_HASH: config_hash},
         selector=job.selector(group.group_name),
         container=group.group_name,
@@ -192,11 +188,7 @@ def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet) -> Ma
         }
     )
     check_name(ranked.name, f"{group.role}: Job name")
-    metadata = {
-        "name": ranked.name,
-        "namespace": job.namespace,
-        "labels": {**ranked.match_labels, **ranked.labels},
-    }
+    metadata = {"name": ranked.name, "namespace": job.namespace, "labels": {**ranked.match_labels, **ranked.labels}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 

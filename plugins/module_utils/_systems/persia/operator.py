@@ -116,10 +116,7 @@ def refuse_unsupported(job: PersiaJob) -> None:
     if len({group.pod.image_pull_policy for group in job.groups.values()}) > 1:
         found.append("image_pull_policy per group")
     if found:
-        raise InvalidInput(
-            f"backend operator: a PersiaJob has no field for {', '.join(found)}.",
-            "Leave it out, or use backend: native.",
-        )
+        raise InvalidInput(f"backend operator: a PersiaJob has no field for {', '.join(found)}.", "Leave it out, or use backend: native.")
 
 
 def persia_job_resource(job: PersiaJob) -> Manifest:
@@ -148,12 +145,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
             **{SECTIONS[role]: _section(job, group) for role, group in job.groups.items() if group.replicas},
         }
     )
-    return {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "metadata": metadata(job.name, job.namespace, job.labels),
-        "spec": spec,
-    }
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
 
 
 def _gateway_env(job: PersiaJob) -> list[Manifest]:

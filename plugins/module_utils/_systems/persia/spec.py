@@ -157,10 +157,7 @@ class PersiaJob:
             raise InvalidInput(f"log_level: '{self.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
         own = f"{self.gateway}-service"
         if (self.metrics.address or "").split(":")[0] in (own, f"{own}.{self.namespace}"):
-            raise InvalidInput(
-                f"metrics.address: '{self.metrics.address}' is the gateway that the training makes itself.",
-                "Leave it out.",
-            )
+            raise InvalidInput(f"metrics.address: '{self.metrics.address}' is the gateway that the training makes itself.", "Leave it out.")
         if not NATS_ADDRESS.fullmatch(self.nats_url):
             raise InvalidInput(f"nats_url: '{self.nats_url}' is not nats://HOST:PORT.", "Example: nats://persia-nats-service:4222")
         check_count(self.backoff_limit, "backoff_limit")
@@ -171,11 +168,7 @@ class PersiaJob:
     @functools.cached_property
     def labels(self) -> dict[str, str]:
         """The labels of every object and pod of the job."""
-        return {
-            "app.kubernetes.io/name": "persia",
-            "app.kubernetes.io/instance": self.name,
-            LABEL_JOB: self.name,
-        }
+        return {"app.kubernetes.io/name": "persia", "app.kubernetes.io/instance": self.name, LABEL_JOB: self.name}
 
     def selector(self, group_name: str) -> dict[str, str]:
         """The labels that select one group's pods."""
@@ -232,10 +225,7 @@ def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
     names = {field.name for field in dataclasses.fields(PersiaJob)} - {"groups", "metrics", "storage"}
     plain = {key: value for key, value in params.items() if key in names and value is not None}
     return PersiaJob(
-        **plain,
-        groups=groups,
-        metrics=Metrics(**_given(params.get("metrics") or {})),
-        storage=Storage.from_params(params.get("storage")),
+        **plain, groups=groups, metrics=Metrics(**_given(params.get("metrics") or {})), storage=Storage.from_params(params.get("storage"))
     )
 
 

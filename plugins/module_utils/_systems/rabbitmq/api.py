@@ -156,13 +156,7 @@ class ManagementApi:
             return None
 
     def call(
-        self,
-        method: str,
-        path: Path,
-        body: Body | None = None,
-        *,
-        query: Mapping[str, str] | None = None,
-        answers: Sequence[int] = (),
+        self, method: str, path: Path, body: Body | None = None, *, query: Mapping[str, str] | None = None, answers: Sequence[int] = ()
     ) -> t.Any:
         """Return the response to one request; a DELETE of a missing object succeeds. ``answers``: other statuses that are no failure.
 

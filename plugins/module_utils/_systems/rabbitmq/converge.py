@@ -107,8 +107,7 @@ def _find(api: ManagementApi, wanted: Wanted, live: Document, made: RequestPlan,
     for label in missing:
         if not check:
             raise NotFound(
-                f"There is no {label} at {api.address}, or user {api.user} may not see it.",
-                "Create it first, or name it in the same task.",
+                f"There is no {label} at {api.address}, or user {api.user} may not see it.", "Create it first, or name it in the same task."
             )
         warn(f"There is no {label} at {api.address} yet; a run needs it.")
 

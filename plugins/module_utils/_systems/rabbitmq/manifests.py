@@ -251,12 +251,7 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
     read_only = ("config", "tls")
     # The port opens when the node has started and joined the cluster. A probe that runs rabbitmq-diagnostics starts another
     # Erlang each time. A liveness probe could only kill a node that waits for the others or is busy; one that ends is restarted anyway.
-    opens = {
-        "tcpSocket": {"port": AMQP_PORTS[cluster.tls]},
-        "periodSeconds": 5,
-        "timeoutSeconds": 5,
-        "failureThreshold": 3,
-    }
+    opens = {"tcpSocket": {"port": AMQP_PORTS[cluster.tls]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     grace = pod.termination_grace_period_seconds
     return dataclasses.replace(
         pod,

@@ -68,8 +68,7 @@ def login_of(once: MadeOnce, broker: RabbitmqCluster, user: str, password: Sensi
     if broker.admin_secret:
         if have is None:
             raise NotFound(
-                f"Secret {broker.namespace}/{broker.admin} does not exist.",
-                f"admin_secret names a Secret with the keys {NEEDED}.",
+                f"Secret {broker.namespace}/{broker.admin} does not exist.", f"admin_secret names a Secret with the keys {NEEDED}."
             )
         return have, have
     if have is None and in_use and password is None:
@@ -121,12 +120,7 @@ def _cookie_secret(once: MadeOnce, broker: RabbitmqCluster, *, in_use: bool) -> 
 
 
 def _secret(broker: RabbitmqCluster, name: str, values: t.Mapping[str, Sensitive], what: str, kind: str) -> Manifest:
-    metadata = {
-        "name": name,
-        "namespace": broker.namespace,
-        "labels": broker.labels,
-        "annotations": {ANNOTATION_GENERATED: what},
-    }
+    metadata = {"name": name, "namespace": broker.namespace, "labels": broker.labels, "annotations": {ANNOTATION_GENERATED: what}}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": encoded(values)}
 
 

@@ -194,10 +194,7 @@ class _Comparison:
         if name == "users":
             # A PUT replaces the user: without a password, or the hash that was read, no login by password would work any more.
             algorithm = whole.get("hashing_algorithm")
-            hashed = {
-                "password_hash": whole.get("password_hash", ""),
-                **({"hashing_algorithm": algorithm} if algorithm else {}),
-            }
+            hashed = {"password_hash": whole.get("password_hash", ""), **({"hashing_algorithm": algorithm} if algorithm else {})}
             body |= {"password": whole["password"]} if "password" in whole else hashed
             if "password" in whole and whole["name"] == self.user:
                 more["password"] = whole["password"]

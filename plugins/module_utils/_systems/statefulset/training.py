@@ -14,7 +14,4 @@ from ..._training.kind import Backend, Kind
 from ..._training.status import STATEFUL_SET
 
 # Trainings of other kinds have the label of a group as well, so the group is found by its name.
-KIND = Kind(
-    name="training_statefulset",
-    backends=(Backend(name="", label=LABEL_GROUP, workloads=(STATEFUL_SET,), named=True),),
-)
+KIND = Kind(name="training_statefulset", backends=(Backend(name="", label=LABEL_GROUP, workloads=(STATEFUL_SET,), named=True),))

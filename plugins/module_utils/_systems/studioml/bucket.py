@@ -95,8 +95,7 @@ class S3Bucket:
     def _unreachable(self, reason: str) -> MusterError:
         trouble = self._way.trouble if self._way else None
         return trouble or Unreachable(
-            f"The store at {self._storage.endpoint} gives no answer: {reason}.",
-            "Check endpoint, and storage_ca_cert if it has TLS.",
+            f"The store at {self._storage.endpoint} gives no answer: {reason}.", "Check endpoint, and storage_ca_cert if it has TLS."
         )
 
     def _refused(self, doing: str, response: t.Any) -> MusterError:

@@ -67,11 +67,7 @@ class Client:
             "database": {**place, "bucket": self.database_bucket, "authentication": "none"},
             "storage": {**place, "bucket": self.bucket},
             "cloud": {"queue": {"rmq": with_retries(self.amqp_url), "persistent": True}},
-            "env": {
-                "AWS_ACCESS_KEY_ID": self.access_key,
-                "AWS_SECRET_ACCESS_KEY": self.secret_key,
-                "AWS_DEFAULT_REGION": self.region,
-            },
+            "env": {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key, "AWS_DEFAULT_REGION": self.region},
             "public_key_path": self.public_key_path,
             "signing_key_path": self.signing_key_path,
         }
@@ -90,10 +86,7 @@ def with_retries(url: Sensitive) -> Sensitive:
     except ValueError:
         parts = urllib.parse.urlsplit("")
     if parts.scheme not in ("amqp", "amqps") or not parts.hostname or not parts.username or not parts.password:
-        raise InvalidInput(
-            "amqp_url is not the address of a broker with user and password.",
-            "amqp://USER:PASSWORD@HOST:5672/%2f is one.",
-        )
+        raise InvalidInput("amqp_url is not the address of a broker with user and password.", "amqp://USER:PASSWORD@HOST:5672/%2f is one.")
     if parts.query:
         return url
     return Sensitive(parts._replace(query=urllib.parse.urlencode(_RETRIES)).geturl())

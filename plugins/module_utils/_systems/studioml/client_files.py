@@ -139,9 +139,7 @@ class Folder:
             return False
         if not overwrite and client.digest(current) not in known.get(name, ()):
             raise Conflict(
-                f"{file} is another key, which another owner has put there.",
-                "Move it, or set overwrite to true.",
-                fields=[name],
+                f"{file} is another key, which another owner has put there.", "Move it, or set overwrite to true.", fields=[name]
             )
         return True
 

@@ -118,11 +118,7 @@ class Experiment:
     def check(self) -> None:
         """Raise for the first option that the runner would misread."""
         _check_texts(self)
-        for name, size in (
-            ("ram", self.resources.ram),
-            ("hdd", self.resources.hdd),
-            ("gpu_mem", self.resources.gpu_mem),
-        ):
+        for name, size in (("ram", self.resources.ram), ("hdd", self.resources.hdd), ("gpu_mem", self.resources.gpu_mem)):
             if size is not None and not _SIZE.fullmatch(size):
                 raise InvalidInput(f"resources_needed.{name}: '{size}' is not a size.", "Write a unit, as in 6gb.")
         for name, duration in (("lifetime", self.lifetime), ("max_duration", self.max_duration)):
@@ -145,12 +141,7 @@ def _check_texts(wanted: Experiment) -> None:
         ("name", wanted.name, _NAME, plain),
         ("project", wanted.project, _NAME, plain),
         ("queue", wanted.queue, _QUEUE, "The client's names for queues of RabbitMQ begin with rmq_."),
-        (
-            "pythonver",
-            wanted.pythonver,
-            _PYTHON,
-            "The runner takes its first Python whose version begins so, such as 3 or 3.7.",
-        ),
+        ("pythonver", wanted.pythonver, _PYTHON, "The runner takes its first Python whose version begins so, such as 3 or 3.7."),
     ):
         if text is not None and not pattern.fullmatch(text):
             raise InvalidInput(f"{name}: '{text}' cannot be used.", hint)
@@ -200,12 +191,7 @@ def _package(line: str) -> str:
 
 def _artifact(storage: Storage, key: str, *, mutable: bool) -> Request:
     secret = storage.secret_key.reveal()
-    aws = {
-        "access_key": storage.access_key.reveal(),
-        "secret_access_key": secret,
-        "secret_key": secret,
-        "region": storage.region,
-    }
+    aws = {"access_key": storage.access_key.reveal(), "secret_access_key": secret, "secret_key": secret, "region": storage.region}
     return {
         "bucket": storage.bucket, "key": key, "qualified": f"s3://{storage.host}/{storage.bucket}/{key}",
         "mutable": mutable, "unpack": True, "credentials": {"aws": aws},

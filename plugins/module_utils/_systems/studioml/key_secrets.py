@@ -247,11 +247,7 @@ def check_public_keys(texts: Mapping[str, str], others: Mapping[str, str], read:
 
 
 def public_keys(
-    once: MadeOnce,
-    desired: Desired,
-    texts: Mapping[str, str],
-    others: Mapping[str, str],
-    read: Callable[[str, str], str],
+    once: MadeOnce, desired: Desired, texts: Mapping[str, str], others: Mapping[str, str], read: Callable[[str, str], str]
 ) -> Material:
     """Public keys by prefix of queue names, those of other Secrets among them. ``read`` checks one and returns its fingerprint."""
     stored = _Stored.read(once, desired.name, desired)

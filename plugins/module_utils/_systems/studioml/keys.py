@@ -115,8 +115,7 @@ def read_rsa_key(text: Sensitive, passphrase: Sensitive, what: str) -> rsa.RSAPr
     key = opened_rsa_key(text, passphrase, what)
     if key is None:
         raise InvalidInput(
-            f"{what} cannot be decrypted with its passphrase.",
-            "Is it the passphrase of another key, or has the key been damaged?",
+            f"{what} cannot be decrypted with its passphrase.", "Is it the passphrase of another key, or has the key been damaged?"
         )
     return key
 
@@ -228,8 +227,7 @@ def read_signing_key(text: Sensitive, what: str) -> ed25519.Ed25519PrivateKey:
         key = s.load_ssh_private_key(text.reveal().encode(), None)
     except TypeError:
         raise InvalidInput(
-            f"{what} has a passphrase, and the client cannot ask for one.",
-            "ssh-keygen -p -N '' -f FILE takes it away.",
+            f"{what} has a passphrase, and the client cannot ask for one.", "ssh-keygen -p -N '' -f FILE takes it away."
         ) from None
     except (ValueError, UnsupportedAlgorithm):
         raise InvalidInput(f"{what} cannot be read as an OpenSSH private key.") from None

@@ -299,11 +299,7 @@ def _pod(runner: Runner) -> PodSettings:
         volumes=tuple(volumes),
         volume_mounts=tuple(mounts),
         # There is no liveness probe: a restart would end experiments that run.
-        readiness_probe={
-            "httpGet": {"path": "/metrics", "port": METRICS_PORT},
-            "periodSeconds": 5,
-            "timeoutSeconds": 5,
-        },
+        readiness_probe={"httpGet": {"path": "/metrics", "port": METRICS_PORT}, "periodSeconds": 5, "timeoutSeconds": 5},
         pod_security_context=_POD if pod.pod_security_context is None else pod.pod_security_context,
         security_context=_CONTAINER if pod.security_context is None else pod.security_context,
     )
@@ -319,12 +315,7 @@ def deployment(runner: Runner) -> Manifest:
         env=environment(runner),
         annotations={ANNOTATION_CONFIG_HASH: restart_hash(runner)},
     )
-    spec = {
-        "replicas": runner.replicas,
-        "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": runner.labels},
-        "template": template,
-    }
+    spec = {"replicas": runner.replicas, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": runner.labels}, "template": template}
     # The broker's address is in a Secret, and that of the store only in the requests of the experiments.
     uses = [
         check_amqp_url(runner.amqp_url, "amqp_url").host,

@@ -40,10 +40,7 @@ def deployment_of(runner: Runner) -> Ref:
 def check_secrets(cluster: Cluster, runner: Runner) -> list[str]:
     """Warnings about the Secrets with public keys, which must exist: no pod could start without them."""
     warnings = []
-    for name, content in (
-        (runner.signing_secret, "signing_public_keys"),
-        (runner.response_secret, "response_public_keys"),
-    ):
+    for name, content in ((runner.signing_secret, "signing_public_keys"), (runner.response_secret, "response_public_keys")):
         ref = Ref("v1", "Secret", name, runner.namespace)
         found = cluster.get(ref)
         if found is None:

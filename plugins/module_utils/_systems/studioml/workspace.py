@@ -68,8 +68,7 @@ def _files(paths: Sequence[str], exclude: Sequence[str]) -> dict[str, pathlib.Pa
                 continue
             if path.is_symlink() or not path.is_file():
                 raise InvalidInput(
-                    f"workspace: {path} is no plain file.",
-                    "Only files and folders are packed. A name or pattern in exclude leaves it out.",
+                    f"workspace: {path} is no plain file.", "Only files and folders are packed. A name or pattern in exclude leaves it out."
                 )
             if name in found:
                 raise InvalidInput(f"workspace: {found[name]} and {path} have the same name in the workspace.")

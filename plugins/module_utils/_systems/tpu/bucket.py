@@ -26,10 +26,7 @@ _OPTIONS = ("implicit-dirs", "rename-dir-limit=200000")
 
 
 def mounted(
-    bucket: str,
-    mount_path: str,
-    options: Sequence[str] = (),
-    pod_security_context: Mapping[str, t.Any] | None = None,
+    bucket: str, mount_path: str, options: Sequence[str] = (), pod_security_context: Mapping[str, t.Any] | None = None
 ) -> dict[str, t.Any]:
     """Return the volumes, mounts and annotations by which pods mount the bucket. Files belong to the user of the pods."""
     if not _NAME.fullmatch(bucket):

@@ -34,8 +34,7 @@ def check_replica(client: Asked, inference: Inference, requests: int) -> tuple[d
     """The model's metadata, the last answer, and the seconds of each request."""
     if not client.is_ready(inference):
         raise NotFound(
-            f"{client.who}: model {inference.model} is not ready, or there is none.",
-            "Its log says why. wait: true waits for it.",
+            f"{client.who}: model {inference.model} is not ready, or there is none.", "Its log says why. wait: true waits for it."
         )
     model, seconds = client.model(inference), []
     answer: dict[str, t.Any] = {}

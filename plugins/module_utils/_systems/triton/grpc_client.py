@@ -116,11 +116,7 @@ class GrpcClient:
             for answer in answers
             for row, raw in zip(answer.outputs, answer.raw_output_contents, strict=True)
         ]
-        return {
-            "model_name": answers[0].model_name,
-            "model_version": answers[0].model_version,
-            "outputs": outputs,
-        }, took
+        return {"model_name": answers[0].model_name, "model_version": answers[0].model_version, "outputs": outputs}, took
 
     def _one(self, request: t.Any, timeout: float) -> list[t.Any]:
         return [self._server.ModelInfer(request, timeout=timeout)]

@@ -72,18 +72,14 @@ class Inference:
         for row in self.inputs:
             if row["datatype"] in NOT_IN_JSON:
                 raise InvalidInput(
-                    f"inputs: {row['name']} is {row['datatype']}, for which the HTTP API has no JSON.",
-                    "Use protocol: grpc.",
+                    f"inputs: {row['name']} is {row['datatype']}, for which the HTTP API has no JSON.", "Use protocol: grpc."
                 )
         inputs = [
             {"name": row["name"], "datatype": row["datatype"], "shape": row["shape"], "data": flat(row["data"])} for row in self.inputs
         ]
         parameters = {"parameters": dict(self.parameters)} if self.parameters else {}
         if self.stream:
-            return {
-                **{row["name"]: row["data"][0] if len(row["data"]) == 1 else row["data"] for row in inputs},
-                **parameters,
-            }
+            return {**{row["name"]: row["data"][0] if len(row["data"]) == 1 else row["data"] for row in inputs}, **parameters}
         outputs = [{"name": row["name"]} for row in self.expected]
         return {"inputs": inputs, **({"outputs": outputs} if outputs else {}), **parameters}
 

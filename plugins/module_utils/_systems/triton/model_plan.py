@@ -99,10 +99,7 @@ def difference(stored: Stored, made: ModelPlan, source: Source | None) -> dict[s
     """The state before and after, as Ansible shows it with --diff."""
     before = dict(stored.files)
     after = {path: sha256 for path, sha256 in {**before, **(source.files if source else {})}.items() if path not in made.delete}
-    return {
-        "before": _listed(before, stored.config),
-        "after": _listed(after, made.config.text if made.new_config else stored.config),
-    }
+    return {"before": _listed(before, stored.config), "after": _listed(after, made.config.text if made.new_config else stored.config)}
 
 
 def _listed(files: Mapping[str, str], config: str | None) -> str:

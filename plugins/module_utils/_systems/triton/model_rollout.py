@@ -63,13 +63,7 @@ def server_of(found: Manifest | None, ref: Ref) -> Server | None:
         return [arg.partition("=")[2] for arg in args if arg.startswith(f"--{flag}=")]
 
     mode, poll = given("model-control-mode"), given("repository-poll-secs")
-    return Server(
-        ref,
-        (mode or ["none"])[-1],
-        int((poll or ["15"])[-1]),
-        int(found["spec"].get("replicas", 1)),
-        tuple(given("load-model")),
-    )
+    return Server(ref, (mode or ["none"])[-1], int((poll or ["15"])[-1]), int(found["spec"].get("replicas", 1)), tuple(given("load-model")))
 
 
 def served(index: Index) -> list[int]:

@@ -108,8 +108,7 @@ def _check_version(config: ModelConfig, version: int, files: Sequence[str]) -> N
     below = f"{version}/{needed}"
     if needed and not any(name == below or name.startswith(f"{below}/") for name in files):
         raise InvalidInput(
-            f"src: version {version} has no {needed}, which its backend reads.",
-            "Or name its file as default_model_filename.",
+            f"src: version {version} has no {needed}, which its backend reads.", "Or name its file as default_model_filename."
         )
 
 

@@ -157,10 +157,7 @@ class VolumeStore:
         except Unreachable as error:
             raise way.trouble or error from error
         if "error" in found:
-            raise Failed(
-                f"{self._pod} cannot write model {self._volume.model}: {found['error']}.",
-                "Is the volume full, or read-only?",
-            )
+            raise Failed(f"{self._pod} cannot write model {self._volume.model}: {found['error']}.", "Is the volume full, or read-only?")
         return found
 
     @property
@@ -170,11 +167,7 @@ class VolumeStore:
     def _open(self) -> forward.Forward:
         claim = Ref("v1", "PersistentVolumeClaim", self._volume.storage.claim_name, self._volume.namespace)
         if self._cluster.get(claim) is None:
-            raise NotFound(
-                f"{claim}, the volume of the models, does not exist.",
-                "Correct storage.claim_name, or create it.",
-                ref=claim,
-            )
+            raise NotFound(f"{claim}, the volume of the models, does not exist.", "Correct storage.claim_name, or create it.", ref=claim)
         objects = writer(self._volume)
         self._stack.callback(self._remove)
         self._remove()  # objects that a killed run has left

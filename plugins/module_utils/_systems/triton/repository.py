@@ -90,8 +90,7 @@ def _check_place(repository: Repository) -> None:
             )
         if repository.credentials_secret and not place.startswith("s3://"):
             raise InvalidInput(
-                "credentials_secret: keys of an S3 store are of no use for Google Cloud Storage.",
-                "Use service_account_annotations.",
+                "credentials_secret: keys of an S3 store are of no use for Google Cloud Storage.", "Use service_account_annotations."
             )
         return
     if storage is None:
@@ -114,10 +113,7 @@ def arguments(repository: Repository, more: Sequence[str]) -> list[str]:
         if name in _OWN_FLAGS:
             instead = f"Use option {_OWN_FLAGS[name]}." if _OWN_FLAGS[name] else "The Service has the usual ports."
             raise InvalidInput(f"args: --{name} is set by the module.", instead)
-    flags = [
-        f"--model-repository={repository.model_repository}",
-        f"--model-control-mode={repository.model_control_mode}",
-    ]
+    flags = [f"--model-repository={repository.model_repository}", f"--model-control-mode={repository.model_control_mode}"]
     flags += [f"--load-model={model}" for model in repository.load_models]
     if repository.model_control_mode == "poll":
         flags.append(f"--repository-poll-secs={repository.repository_poll_interval}")

@@ -34,16 +34,7 @@ _MOST = 1_000_000
 """The maximum of a weight in the Gateway API."""
 _PATHS = (("Exact", "/v2"), ("PathPrefix", "/v2/health"), ("PathPrefix", "/v2/models"))
 SERVICE = "inference.GRPCInferenceService"
-METHODS = (
-    "ServerLive",
-    "ServerReady",
-    "ModelReady",
-    "ServerMetadata",
-    "ModelMetadata",
-    "ModelConfig",
-    "ModelInfer",
-    "ModelStreamInfer",
-)
+METHODS = ("ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelConfig", "ModelInfer", "ModelStreamInfer")
 
 Weights = Mapping[str, int]
 

@@ -211,11 +211,7 @@ def _command_line(server: TritonServer) -> list[str]:
 def deployment(server: TritonServer) -> Manifest:
     """The replicas. A pod ends only after another one got ready, so that a broken model or image leaves all old ones serving."""
     template = pod_template(
-        _settings(server),
-        container="triton",
-        labels=server.labels,
-        selector=server.labels,
-        env=credentials(server.repository),
+        _settings(server), container="triton", labels=server.labels, selector=server.labels, env=credentials(server.repository)
     )
     spec = template["spec"]
     # The cloud's credentials come from its metadata server or from a volume of its webhook, not from this token.

@@ -223,12 +223,7 @@ class Training:
     def batches(self) -> DataLoader[Any]:
         options = self.options
         sampler = ResumableSampler(
-            self.train_set,
-            batch=options.batch_size,
-            start=self.done,
-            num_replicas=self.world_size,
-            rank=self.rank,
-            seed=options.seed,
+            self.train_set, batch=options.batch_size, start=self.done, num_replicas=self.world_size, rank=self.rank, seed=options.seed
         )
         sampler.set_epoch(self.epoch)
         return self.loader(self.train_set, options.batch_size // self.world_size, sampler)

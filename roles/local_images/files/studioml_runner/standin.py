@@ -667,11 +667,7 @@ def start(request: t.Mapping[str, t.Any], folder: Path, output: t.IO[bytes]) -> 
     workspace.mkdir(exist_ok=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("AMQP_")}
     own |= {str(name): str(value) for name, value in (config.get("env") or {}).items()}
-    own |= {
-        "STUDIOML_EXPERIMENT": str(experiment.get("key", "")),
-        "STUDIOML_HOME": str(folder),
-        "PYTHONUNBUFFERED": "1",
-    }
+    own |= {"STUDIOML_EXPERIMENT": str(experiment.get("key", "")), "STUDIOML_HOME": str(folder), "PYTHONUNBUFFERED": "1"}
     if setting("CPU_ONLY") == "true":
         own |= {"CUDA_VISIBLE_DEVICES": "-1", "NVIDIA_VISIBLE_DEVICES": "-1"}
     missing = [name for name in experiment.get("pythonenv") or [] if not str(name).startswith("studioml")]
@@ -684,13 +680,7 @@ def start(request: t.Mapping[str, t.Any], folder: Path, output: t.IO[bytes]) -> 
     except ValueError as error:
         raise Refused(f"the arguments cannot be read as a shell does: {error}", hard=True) from None
     return subprocess.Popen(
-        words,
-        cwd=workspace,
-        env=own,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
+        words, cwd=workspace, env=own, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
     )
 
 
@@ -778,13 +768,7 @@ class Runner:
         except (Refused, OSError) as error:
             hard = isinstance(error, Refused) and error.hard
             scene = "dumped" if hard else "retried"
-            say(
-                scene,
-                "backing off, receive failed",
-                str(error),
-                project_id=self.where.identity,
-                subscription_id=f"%2F?{queue}",
-            )
+            say(scene, "backing off, receive failed", str(error), project_id=self.where.identity, subscription_id=f"%2F?{queue}")
             if hard:
                 channel.basic_ack(method.delivery_tag)
             else:
@@ -807,14 +791,7 @@ class Runner:
             self.metrics.add("runner_project_completed", **labels)
             say("finished", "experiment completed", **told)
 
-    def handle(
-        self,
-        connection: t.Any,
-        channel: t.Any,
-        queue: str,
-        request: t.Mapping[str, t.Any],
-        stores: t.Sequence[Artifact],
-    ) -> int:
+    def handle(self, connection: t.Any, channel: t.Any, queue: str, request: t.Mapping[str, t.Any], stores: t.Sequence[Artifact]) -> int:
         """Run in a folder of its own, store, answer; the exit status."""
         name = str(request["experiment"].get("key", ""))
         self.report(channel, queue, name, "start", {})
@@ -843,11 +820,7 @@ class Runner:
         output.mkdir(exist_ok=True)
         with (output / "output").open("wb") as file:
             told = {"experiment": {"key": request["experiment"].get("key"), "project": request["experiment"].get("project")}}
-            for row in (
-                told,
-                {"host": socket.gethostname()},
-                {"start_time": dt.datetime.now().astimezone().isoformat()},
-            ):
+            for row in (told, {"host": socket.gethostname()}, {"start_time": dt.datetime.now().astimezone().isoformat()}):
                 file.write(json.dumps({"studioml": row}).encode() + b"\n")
             file.flush()
             say("finished", "run starting", experiment_id=str(request["experiment"].get("key", "")))

@@ -188,14 +188,7 @@ class Trainer:
         ctx.dump_torch_state_dict(self.model, str(folder), "dense.pt")
         ctx.dump_torch_state_dict(self.optimizer, str(folder), "opt.pt")
         self.dump_embeddings(ctx, folder / "embedding")
-        state = {
-            "checkpoint": name,
-            "epoch": epoch,
-            "done": done,
-            "step": self.step,
-            "history": self.history,
-            **figures,
-        }
+        state = {"checkpoint": name, "epoch": epoch, "done": done, "step": self.step, "history": self.history, **figures}
         write_json(self.exchange.state_file, {**state, "fingerprint": self.settings.fingerprint()})
         old = sorted(path for path in self.exchange.checkpoint_dir.iterdir() if path.name != name)
         for path in old[: max(0, len(old) - self.settings.keep_checkpoints + 1)]:

@@ -61,10 +61,7 @@ def as_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
             for variables in action._task.environment:
                 for name, value in variables.items():
                     monkeypatch.setenv(name, value)
-            with (
-                patch_module_args({**options, "_ansible_check_mode": check, "_ansible_diff": diff}),
-                pytest.raises(SystemExit),
-            ):
+            with patch_module_args({**options, "_ansible_check_mode": check, "_ansible_diff": diff}), pytest.raises(SystemExit):
                 apply.main()
             printed = capsys.readouterr()
             found: Result = json.loads(printed.out)
@@ -168,12 +165,7 @@ def test_warnings_of_the_server_reach_the_user(run: Run, cluster: FakeCluster) -
 
 
 def test_no_secret_value_leaves(run: Run, cluster: FakeCluster) -> None:
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "s", "namespace": "default"},
-        "stringData": {"p": "hunter2"},
-    }
+    manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "stringData": {"p": "hunter2"}}
     shown = json.dumps(run(definition=manifest, diff=True))
     assert "hunter2" not in shown
     assert "aHVudGVyMg" not in shown
@@ -274,18 +266,8 @@ def test_a_misspelt_kind_is_refused_before_anything_is_deleted(
 
 @pytest.mark.parametrize(
     ("api_version", "kind"),
-    [
-        ("y.io/v1", "Bar"),
-        ("y.io/v1", "Secret"),
-        ("y.io/v1", "Foo"),
-        ("x.io/v1", "FooClass"),
-    ],
-    ids=[
-        "no such group",
-        "called as one of Kubernetes",
-        "called as one of another group",
-        "its neighbour is still there",
-    ],
+    [("y.io/v1", "Bar"), ("y.io/v1", "Secret"), ("y.io/v1", "Foo"), ("x.io/v1", "FooClass")],
+    ids=["no such group", "called as one of Kubernetes", "called as one of another group", "its neighbour is still there"],
 )
 @pytest.mark.parametrize("check", [True, False])
 def test_nothing_is_left_of_a_kind_whose_definition_is_gone(

@@ -131,20 +131,12 @@ def test_the_result_is_that_of_the_module_without_its_secrets(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("name", "options", "told"),
     [
-        (
-            "gcp_network",
-            {"name": "n", "auth_kind": "application", "nonsense": 1},
-            "Unsupported parameters: nonsense. Supported",
-        ),
+        ("gcp_network", {"name": "n", "auth_kind": "application", "nonsense": 1}, "Unsupported parameters: nonsense. Supported"),
         ("gcp_network", {"name": "n", "auth_kind": "application"}, "No project is given. Set project, or GCP_PROJECT"),
         ("gcp_network", {"name": "n", "project": "p", "auth_kind": "accesstoken"}, "An access token must be supplied"),
         ("eks_cluster", {"name": "n", "profile": "x", "access_key": "y"}, "both a profile and access tokens"),
         ("eks_cluster", {"name": "n"}, "You must specify a region. Set region and profile, or AWS_REGION"),
-        (
-            "eks_cluster",
-            {"name": "n", "profile": "absent", "region": "x"},
-            "The config profile (absent) could not be found",
-        ),
+        ("eks_cluster", {"name": "n", "profile": "absent", "region": "x"}, "The config profile (absent) could not be found"),
     ],
 )
 def test_wrong_options_are_one_error(

@@ -24,14 +24,7 @@ TRY = {**LOOK, "name": "Try something", "until": False, "retries": 2, "delay": 0
 TASKS = {
     "Only checks": [{"name": "Assert something", "ansible.builtin.assert": {"that": True}}],
     "Another platform": [{**CHANGE, "when": False}],
-    "Work": [
-        LOOK,
-        {**LOOK, "loop": [1, 2]},
-        TRY,
-        CHANGE,
-        {"name": "Include", "ansible.builtin.include_tasks": "more.yml"},
-        SAY,
-    ],
+    "Work": [LOOK, {**LOOK, "loop": [1, 2]}, TRY, CHANGE, {"name": "Include", "ansible.builtin.include_tasks": "more.yml"}, SAY],
     "Nothing to do": [LOOK],
 }
 
@@ -109,10 +102,7 @@ def test_the_table_of_a_plan_marks_data(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_verbose_is_the_default_callback(tmp_path: Path) -> None:
     lines = printed(tmp_path, {"Only checks": TASKS["Only checks"]}, "-v")
-    assert [line for line in lines if line.startswith(("PLAY [", "TASK"))] == [
-        "PLAY [Only checks]",
-        "TASK [Assert something]",
-    ]
+    assert [line for line in lines if line.startswith(("PLAY [", "TASK"))] == ["PLAY [Only checks]", "TASK [Assert something]"]
 
 
 def test_a_task_that_tries_again_is_reported_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,15 +32,7 @@ OF_ANSIBLE = {
     "false_condition", "finished", "include", "include_args", "invocation", "item", "rc", "results", "results_file", "retries",
     "skip_reason", "skipped", "started", "stderr", "stderr_lines", "stdout", "stdout_lines", "unreachable", "warnings",
 }  # fmt: skip
-OF_TYPES: Returned = {
-    "str": "text",
-    "int": 1,
-    "float": 0.5,
-    "bool": True,
-    "list": [{"name": "a"}],
-    "dict": {"name": "a"},
-    "raw": None,
-}
+OF_TYPES: Returned = {"str": "text", "int": 1, "float": 0.5, "bool": True, "list": [{"name": "a"}], "dict": {"name": "a"}, "raw": None}
 WEIRD: tuple[t.Any, ...] = (
     None,
     "text",
@@ -88,13 +80,7 @@ def test_no_error_carries_a_key_of_ansible() -> None:
 
 def shapes(returned: Returned) -> dict[str, Returned]:
     """Results of a task, by what Ansible calls them."""
-    failure = {
-        **returned,
-        "failed": True,
-        "msg": "It has failed.",
-        "exception": "(traceback unavailable)",
-        "changed": False,
-    }
+    failure = {**returned, "failed": True, "msg": "It has failed.", "exception": "(traceback unavailable)", "changed": False}
     once: dict[str, Returned] = {
         "ok": {**returned, "changed": False}, "changed": {**returned, "changed": True, "warnings": ["Take care."]},
         "checked": {**returned, "changed": True, "diff": [{"before": "a", "after": "b"}]}, "failed": failure,
@@ -103,18 +89,10 @@ def shapes(returned: Returned) -> dict[str, Returned]:
         "nothing": {},
     }  # fmt: skip
     loops = {
-        f"loop of {name}": {
-            "results": [{**row, "item": item} for item in ("a", {"name": "b"}, None)],
-            "msg": "All items completed",
-            **row,
-        }
+        f"loop of {name}": {"results": [{**row, "item": item} for item in ("a", {"name": "b"}, None)], "msg": "All items completed", **row}
         for name, row in once.items()
     }
-    return {
-        **once,
-        **loops,
-        "loop of none": {"results": [], "skipped": True, "skip_reason": "No items in the list", "changed": False},
-    }
+    return {**once, **loops, "loop of none": {"results": [], "skipped": True, "skip_reason": "No items in the list", "changed": False}}
 
 
 def defaults() -> Returned:

@@ -23,12 +23,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSTER_RUN", "")
 
 
-def event(
-    verb: str = "patch",
-    agent: str = f"muster/{RUN}",
-    uri: str = "/api",
-    stage: str = "ResponseComplete",
-) -> str:
+def event(verb: str = "patch", agent: str = f"muster/{RUN}", uri: str = "/api", stage: str = "ResponseComplete") -> str:
     fields = {"verb": verb, "userAgent": agent, "requestURI": uri, "stage": stage}
     return json.dumps(fields, separators=(",", ":")) + "\n"
 
@@ -135,10 +130,7 @@ def test_the_file(tmp_path: pathlib.Path) -> None:
     role = types.SimpleNamespace(get_name=lambda: "muster.ml.persia")
     for its_role in (role, None):
         module.v2_runner_on_start(host("localhost"), types.SimpleNamespace(_role=its_role))
-    done = [
-        {"kind": "Pod", "namespace": "ml", "name": "a", "action": "created", "reason": "x"},
-        {"action": "unchanged"},
-    ]
+    done = [{"kind": "Pod", "namespace": "ml", "name": "a", "action": "created", "reason": "x"}, {"action": "unchanged"}]
     made = {"results": [{"changed": True, "item": "a"}, {"changed": False, "item": "b"}]}
     for action, result in (
         ("muster.ml.apply", {"results": [{"objects": done}]}),

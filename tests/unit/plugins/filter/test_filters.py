@@ -27,10 +27,7 @@ def trusted(identity: str, **cluster: str) -> dict[str, t.Any]:
 
 
 def test_pod_identity_trusts_eks() -> None:
-    assert trusted("pod_identity") == {
-        "Principal": {"Service": "pods.eks.amazonaws.com"},
-        "Action": ["sts:AssumeRole", "sts:TagSession"],
-    }
+    assert trusted("pod_identity") == {"Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": ["sts:AssumeRole", "sts:TagSession"]}
 
 
 def test_irsa_trusts_one_service_account_of_one_cluster() -> None:
@@ -91,10 +88,7 @@ def test_a_zone_keeps_its_ranges_and_takes_none_of_another_zone() -> None:
 
 
 def test_a_range_that_two_zones_share_belongs_to_neither() -> None:
-    live = [
-        {"availability_zone": "1a", "cidr_block": "10.40.0.0/20"},
-        {"availability_zone": "1b", "cidr_block": "10.40.128.0/23"},
-    ]
+    live = [{"availability_zone": "1a", "cidr_block": "10.40.0.0/20"}, {"availability_zone": "1b", "cidr_block": "10.40.128.0/23"}]
     rows = vpc_subnets("10.40.0.0/16", ["1a", "1b"], live)
     assert [row["cidr"] for row in rows if not row["public"]] == ["10.40.16.0/20", "10.40.32.0/20"]
 

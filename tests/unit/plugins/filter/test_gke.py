@@ -51,12 +51,7 @@ def test_a_range_that_is_too_small_is_refused_with_the_smallest_that_fits() -> N
     assert gke_ranges("10.40.0.0/16", 100)["pods"] == "10.40.0.0/17"
 
 
-@given(
-    nodes=st.integers(1, 5000),
-    pods=st.integers(8, 256),
-    services=st.integers(1, 40_000),
-    others=st.integers(0, 500),
-)
+@given(nodes=st.integers(1, 5000), pods=st.integers(8, 256), services=st.integers(1, 40_000), others=st.integers(0, 500))
 def test_the_smallest_range_holds_what_was_asked_for_and_no_smaller_one_does(nodes: int, pods: int, services: int, others: int) -> None:
     smallest = int(gke_ranges("10.0.0.0/8", nodes, pods, services, others)["arithmetic"].split("a /")[1].split()[0])
     found = gke_ranges(f"10.0.0.0/{smallest}", nodes, pods, services, others)
@@ -91,11 +86,7 @@ def test_the_sizes_of_pools_are_added_up() -> None:
         {"name": "tpu", "config": {"machine_type": "ct5lp-hightpu-4t"}, "node_count": 2, "node_locations": ["us-central1-a"]},
         {"name": "tainted", "config": {"taints": [{"key": "a"}]}, "autoscaling": {"enabled": False, "max_node_count": 9}},
     ]  # fmt: skip
-    assert gke_pool_sizes(pools, 3) == {
-        "least": 1 + 0 + 2 + 3,
-        "most": (3 + 1) + (12 + 2) + (2 + 1) + (3 + 1),
-        "general": ["management"],
-    }
+    assert gke_pool_sizes(pools, 3) == {"least": 1 + 0 + 2 + 3, "most": (3 + 1) + (12 + 2) + (2 + 1) + (3 + 1), "general": ["management"]}
 
 
 def gpu(name: str, driver: str, image: str = "COS_CONTAINERD") -> dict[str, t.Any]:

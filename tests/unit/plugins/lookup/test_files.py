@@ -57,10 +57,7 @@ def test_nothing_is_nothing(here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("terms", "said"),
-    [
-        (("adult", "other"), "other/train.py and .*/adult/train.py would both be 'train.py' in the pods"),
-        (("nowhere",), "nowhere"),
-    ],
+    [(("adult", "other"), "other/train.py and .*/adult/train.py would both be 'train.py' in the pods"), (("nowhere",), "nowhere")],
 )
 def test_what_cannot_be_read_is_named(here: Path, terms: tuple[str, ...], said: str) -> None:
     with pytest.raises(AnsibleError, match=said):

@@ -78,11 +78,7 @@ def play(folder: Path, task: Mapping[str, Any], *words: str, **defaults: Any) ->
     of_play = {"hosts": "localhost", "gather_facts": False, "module_defaults": defaults, "tasks": [task]}
     (folder / "play.yml").write_text(yaml.safe_dump([of_play]))
     command = [BIN / "ansible-playbook", "-i", folder / "hosts.yml", "play.yml", *words]
-    environment = {
-        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
-        "PATH": f"{BIN}:/usr/bin:/bin",
-        "HOME": str(folder),
-    }
+    environment = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 

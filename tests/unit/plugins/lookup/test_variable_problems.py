@@ -93,16 +93,8 @@ VALUES: list[tuple[str, Any, str]] = [
     ("kueue_local_queues", "a", as_json("list", '{"kueue_local_queues": ["a", "b"]}')),
     ("muster_aws_tags", "team=ml", as_json("dict", '{"muster_aws_tags": {"key": "value"}}')),
     ("muster_aws_tags", {"cost_center": 1234, "prod": True}, ""),
-    (
-        "muster_aws_tags",
-        {"aws:a": "x"},
-        f"{TAG} the tag aws:a cannot be set: AWS reserves aws: for its own. Choose another key.",
-    ),
-    (
-        "muster_aws_tags",
-        {"team": None},
-        f'{TAG} team has no value. Give it a text, a number, true or false; "" for an empty text.',
-    ),
+    ("muster_aws_tags", {"aws:a": "x"}, f"{TAG} the tag aws:a cannot be set: AWS reserves aws: for its own. Choose another key."),
+    ("muster_aws_tags", {"team": None}, f'{TAG} team has no value. Give it a text, a number, true or false; "" for an empty text.'),
     ("muster_aws_tags", {"Team": "a", "team": "b"}, f"{TAG} Team and team are one tag for IAM. Leave out one of them."),
     ("muster_gcp_labels", {"team": True, "cost": 7}, ""),
     (

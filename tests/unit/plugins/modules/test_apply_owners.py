@@ -33,12 +33,7 @@ def config(name: str, space: str | None = None, **data: str) -> Manifest:
 
 
 def role(name: str) -> Manifest:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": [],
-    }
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": []}
 
 
 def run(cluster: FakeCluster, *objects: Manifest, check: bool = False, **options: t.Any) -> Result:

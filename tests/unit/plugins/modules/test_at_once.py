@@ -32,13 +32,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
-from ansible_collections.muster.ml.plugins.modules import (
-    etcd_cluster,
-    object_store,
-    prometheus_adapter,
-    rabbitmq_cluster,
-    training_secret,
-)
+from ansible_collections.muster.ml.plugins.modules import etcd_cluster, object_store, prometheus_adapter, rabbitmq_cluster, training_secret
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 

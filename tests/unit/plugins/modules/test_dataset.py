@@ -63,8 +63,7 @@ def test_a_second_run_changes_nothing_and_another_order_is_another_job() -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "refused"),
-    [("vision", True), ("vision/tiny", True), ("vision/tiny/x", True), ("vision/t", False), ("visionary", False)],
+    ("path", "refused"), [("vision", True), ("vision/tiny", True), ("vision/tiny/x", True), ("vision/t", False), ("visionary", False)]
 )
 def test_a_folder_of_another_data_set_is_refused_before_anything_is_made(path: str, refused: bool) -> None:
     cluster = ready()

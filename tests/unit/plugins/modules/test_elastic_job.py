@@ -116,11 +116,7 @@ def with_pods(cluster: FakeCluster, count: int) -> None:
     """A job of that many pods that run and have met."""
     run(cluster, replicas=count, max_replicas=max(count, 3))
     for index in range(count):
-        labels = {
-            "muster.ml/elastic-job": "digits",
-            "muster.ml/group": "worker",
-            "batch.kubernetes.io/job-completion-index": str(index),
-        }
+        labels = {"muster.ml/elastic-job": "digits", "muster.ml/group": "worker", "batch.kubernetes.io/job-completion-index": str(index)}
         cluster.add(pod(f"digits-{index}", labels=labels))
         said = {"event": "rendezvous", "time": 5.0, "round": 0, "nodes": count}
         cluster.log_lines["default", f"digits-{index}"] = f"muster.ml/elastic {json.dumps(said)}\n"
@@ -219,8 +215,7 @@ def test_a_step_that_was_there_before_is_not_the_one_that_is_waited_for(cluster:
     quick(cluster, monkeypatch)
     assert run(cluster, wait=True, wait_for="running")["world"]["step"] == 7
     with pytest.raises(
-        WaitTimeout,
-        match=r"Training default/digits makes no step after 30 s\. Last seen: Running; 2 of 2 pods have met; epoch 0, step 7\.",
+        WaitTimeout, match=r"Training default/digits makes no step after 30 s\. Last seen: Running; 2 of 2 pods have met; epoch 0, step 7\."
     ) as caught:
         run(cluster, wait=True, wait_for="step", wait_timeout=30)
     assert "use wait_for: running" in str(caught.value.hint)

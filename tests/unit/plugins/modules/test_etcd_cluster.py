@@ -159,8 +159,7 @@ def test_a_lost_authority_is_told_before_anything_is_changed_while_there_are_mem
     cluster.remove(Ref("v1", "Secret", "etcd-ca", "default"))
     writes = len(cluster.writes)
     with pytest.raises(
-        Failed,
-        match="Secret default/etcd-ca does not exist, but certificates that it signed do: Secret default/etcd-peer-tls",
+        Failed, match="Secret default/etcd-ca does not exist, but certificates that it signed do: Secret default/etcd-peer-tls"
     ):
         run(cluster, size=3)
     assert len(cluster.writes) == writes

@@ -73,22 +73,7 @@ TEXTS: tuple[t.Any, ...] = (
     "$(X)", "${X", "on", "${X}", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "-----BEGIN PRIVATE KEY-----", "٣",
     "²", "١٢",
 )  # fmt: skip
-NUMBERS: tuple[t.Any, ...] = (
-    0,
-    -1,
-    1,
-    2,
-    65536,
-    2**31,
-    2**63,
-    2**64,
-    10**40,
-    1.5,
-    -0.0,
-    float("inf"),
-    float("nan"),
-    1e308,
-)
+NUMBERS: tuple[t.Any, ...] = (0, -1, 1, 2, 65536, 2**31, 2**63, 2**64, 10**40, 1.5, -0.0, float("inf"), float("nan"), 1e308)
 OTHERS: tuple[t.Any, ...] = (
     None, True, False, [], {}, [None], [[]], [{}], ["x"], [1], {"a": None}, {"": ""}, {1: 2}, {None: "x"}, {"name": None},
     {"name": ["x"]}, {"name": 1},
@@ -135,10 +120,7 @@ def spec_of(name: str) -> dict[str, t.Any]:
 SHA = "0" * 64
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFITo06Pk8sqCMoMHPaQiQ7BY3pjf7OE8BDcsnYozmIG experimenter"
 CLUSTER = {"name": "c", "kubernetes_version": "1.36.3", "etcd_version": "3.6.5", "coredns_version": "1.12.4"}
-DEFINITIONS: t.Any = {
-    "users": [{"name": "runner", "password": CANARY, "tags": ["management"]}],
-    "queues": [{"name": "q"}],
-}
+DEFINITIONS: t.Any = {"users": [{"name": "runner", "password": CANARY, "tags": ["management"]}], "queues": [{"name": "q"}]}
 MODEL = {"backend": "python", "max_batch_size": 8}
 
 
@@ -152,14 +134,7 @@ def key_pairs() -> tuple[keys.Pair, keys.Pair]:
 def authority() -> str:
     with tempfile.TemporaryDirectory() as folder:
         context = HostContext(
-            {
-                "directory": f"{folder}/c",
-                "brokers": {"a": ["a"]},
-                "trusted": {},
-                "remove_data": False,
-                "state": "present",
-            },
-            check=False,
+            {"directory": f"{folder}/c", "brokers": {"a": ["a"]}, "trusted": {}, "remove_data": False, "state": "present"}, check=False
         )
         module_of("rabbitmq_certificates").execute(context)
         return next(Path(folder).rglob("ca.crt")).read_text(encoding="utf-8")
@@ -288,14 +263,7 @@ def cluster() -> FakeCluster:
             "provisioner": "x",
         }
     )
-    found.add(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "efs-claim", "namespace": "ml"},
-            "spec": {},
-        }
-    )
+    found.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "efs-claim", "namespace": "ml"}, "spec": {}})
     for name, space in (("store-login", "ml"), ("studioml-signing", "studioml")):
         found.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": space}, "data": {}})
     for number in range(8):
@@ -460,13 +428,7 @@ class World:
         self.broker.stop()
 
     def context(self, name: str, params: dict[str, t.Any], told: list[str], *, check: bool, far: bool) -> t.Any:
-        given: dict[str, t.Any] = {
-            "params": params,
-            "check": check,
-            "diff": True,
-            "warn": told.append,
-            "progress": told.append,
-        }
+        given: dict[str, t.Any] = {"params": params, "check": check, "diff": True, "warn": told.append, "progress": told.append}
         kind = kind_of(name)
         if kind == "module":
             return Context(**given, connect=connector(params) if far else cluster)
@@ -556,17 +518,9 @@ def test_hostile_values_end_in_a_result_or_in_one_error(name: str, world: World)
 
 
 NAMED: list[tuple[str, dict[str, t.Any], str]] = [
-    (
-        "apply",
-        {"definition": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ["x"]}}},
-        "metadata.name is not a string",
-    ),
+    ("apply", {"definition": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ["x"]}}}, "metadata.name is not a string"),
     ("apply", {"definition": {"apiVersion": 1, "kind": "ConfigMap", "metadata": {"name": "x"}}}, "apiVersion is 1"),
-    (
-        "training_statefulset",
-        {"init_containers": [{"name": "x", "env": True}]},
-        r"init_containers\[0\].env is not a list",
-    ),
+    ("training_statefulset", {"init_containers": [{"name": "x", "env": True}]}, r"init_containers\[0\].env is not a list"),
     ("inference_check", {"namespace": None, "url": "http://127.0.0.1:abc/"}, "url is no URL"),
     ("dataset", {"resources": {"limits": "1"}}, "resources.limits is not a mapping"),
     ("rabbitmq_info", {"login_user": None}, "parameters are required together: login_user, login_password"),
@@ -598,12 +552,7 @@ def test_the_message_names_the_option(name: str, options: dict[str, t.Any], told
 
 def test_urls_in_messages_have_no_login(world: World) -> None:
     address = f"https://user:{URL_CANARY}@h/"
-    params = {
-        **dict.fromkeys(spec_of("release_binary")),
-        **examples("release_binary")[0],
-        "url": "https://h/",
-        "name": address,
-    }
+    params = {**dict.fromkeys(spec_of("release_binary")), **examples("release_binary")[0], "url": "https://h/", "name": address}
     told: list[str] = []
     with barred(world.folder):
         found = world.result("release_binary", params, told, check=False, far=False)

@@ -8,23 +8,11 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Failed,
-    InvalidInput,
-    NotFound,
-    Unreachable,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.modules import inference_check
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.triton import (
-    EVENTS,
-    METADATA,
-    NO_DECOUPLED,
-    NO_SEQUENCE,
-    FakeTriton,
-)
+from ansible_collections.muster.ml.tests.unit.fakes.triton import EVENTS, METADATA, NO_DECOUPLED, NO_SEQUENCE, FakeTriton
 
 LABELS = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}
 INPUTS = [
@@ -118,12 +106,7 @@ def test_a_refusal_is_told_in_the_words_of_the_server(triton: FakeTriton) -> Non
 
 def test_a_decoupled_model_makes_any_number_of_responses(triton: FakeTriton) -> None:
     triton.answers = (200, EVENTS)
-    given = {
-        "url": f"http://127.0.0.1:{triton.port}",
-        "model": "add",
-        "inputs": [{**INPUTS[0], "name": "A"}],
-        "stream": True,
-    }
+    given = {"url": f"http://127.0.0.1:{triton.port}", "model": "add", "inputs": [{**INPUTS[0], "name": "A"}], "stream": True}
     made = run(**given, expected=[{"name": "B", "data": [1, 2, 2, 3, 3, 4]}])
     assert [row["data"] for row in made["outputs"]] == [[1, 2], [2, 3], [3, 4]]
     assert made["model_version"] == "1"

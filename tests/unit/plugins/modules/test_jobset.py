@@ -16,14 +16,7 @@ from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod
 
-JOB: dict[str, t.Any] = {
-    "name": "lm",
-    "namespace": "default",
-    "image": "example/jax:0.10",
-    "slices": 2,
-    "hosts": 2,
-    "wait": False,
-}
+JOB: dict[str, t.Any] = {"name": "lm", "namespace": "default", "image": "example/jax:0.10", "slices": 2, "hosts": 2, "wait": False}
 SET = Ref("jobset.x-k8s.io/v1alpha2", "JobSet", "lm", "default")
 
 
@@ -106,12 +99,7 @@ def queued(served: FakeCluster, *conditions: dict[str, str]) -> dict[str, t.Any]
         named = {"name": "jobset-lm-1", "namespace": "default", "labels": {"kueue.x-k8s.io/job-uid": "u1"}}
         served.kinds_served["kueue.x-k8s.io/v1beta2", "Workload"] = ServedKind("workloads", namespaced=True)
         served.add(
-            {
-                "apiVersion": "kueue.x-k8s.io/v1beta2",
-                "kind": "Workload",
-                "metadata": named,
-                "status": {"conditions": list(conditions)},
-            }
+            {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": named, "status": {"conditions": list(conditions)}}
         )
     return run(served, queue_name="research", queue_priority_class="urgent")
 
@@ -127,10 +115,7 @@ CHECKS = {"type": "Admitted", "status": "False", "message": "waits for nodes"}
     [
         ([PENDING], "research: insufficient unused quota"),
         ([PENDING, STOPPED], "research: insufficient unused quota; it was stopped: Preempted: for a more urgent one"),
-        (
-            [{**PENDING, "message": STOPPED["message"]}, STOPPED],
-            "research: it was stopped: Preempted: for a more urgent one",
-        ),
+        ([{**PENDING, "message": STOPPED["message"]}, STOPPED], "research: it was stopped: Preempted: for a more urgent one"),
         ([RESERVED, CHECKS], "research: has its quota; waits for nodes"),
         ([], "research: this cluster has no Kueue (role muster.ml.kueue)"),
     ],
@@ -146,10 +131,7 @@ def test_each_slice_is_a_group(served: FakeCluster) -> None:
     served.add(pod("lm-slice-0-0-a", labels=labels(0)), pod("lm-slice-0-1-a", labels=labels(0, 1)))
     served.add(pod("lm-slice-1-0-a", labels=labels(1)))
     told = run(served)
-    assert [(group["name"], group["desired"], group["running"]) for group in told["groups"]] == [
-        ("slice-0", 2, 2),
-        ("slice-1", 2, 1),
-    ]
+    assert [(group["name"], group["desired"], group["running"]) for group in told["groups"]] == [("slice-0", 2, 2), ("slice-1", 2, 1)]
     assert told["reason"] == "slice-1: 1 of 2 pods are missing, after 1 restart"
     assert told["summary"]["restarts"] == 1
     assert told["table"] == ["JobSet default/lm: Degraded, 2 slices of 2 hosts, 1 restart", "slice-0: 2", "slice-1: 1"]

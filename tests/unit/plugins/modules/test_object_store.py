@@ -59,14 +59,7 @@ def start(cluster: FakeCluster, store: FakeStore) -> None:
     assert found is not None
     generation = found["metadata"].get("generation")
     cluster.set_status(
-        STATEFUL_SET,
-        {
-            "observedGeneration": generation,
-            "replicas": 1,
-            "readyReplicas": 1,
-            "updatedReplicas": 1,
-            "availableReplicas": 1,
-        },
+        STATEFUL_SET, {"observedGeneration": generation, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
     )
 
 
@@ -245,8 +238,5 @@ def test_a_store_is_reached_from_outside_by_its_name(store: FakeStore, monkeypat
     cluster.remove(SECRET)
     with pytest.raises(NotFound, match="Secret default/store-login, which has the login"), stores.inside(where):
         pass
-    with (
-        pytest.raises(NotFound, match="StatefulSet default/nosuch does not exist"),
-        stores.inside({**where, "name": "nosuch"}),
-    ):
+    with pytest.raises(NotFound, match="StatefulSet default/nosuch does not exist"), stores.inside({**where, "name": "nosuch"}):
         pass

@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Failed,
-    InvalidInput,
-    MusterError,
-    Rejected,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError, Rejected, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, control, health, plan
@@ -57,12 +51,7 @@ class Run:
         self.warnings: list[str] = []
 
     def __call__(
-        self,
-        module: t.Any = rabbitmq_definitions,
-        *,
-        check: bool = False,
-        login: tuple[str, str] | None = None,
-        **params: t.Any,
+        self, module: t.Any = rabbitmq_definitions, *, check: bool = False, login: tuple[str, str] | None = None, **params: t.Any
     ) -> dict[str, t.Any]:
         options = {**self.broker.login(*(login or ())), **params}
         given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(options)
@@ -198,10 +187,7 @@ def test_operator_policies_of_an_export_are_taken(run: Run, tmp_path: Path) -> N
     [
         ({"users": [{"name": "x", "password": ""}]}, "sets an empty password and refuses every login"),
         ({"users": [{"name": "x", "tags": ["a,b"]}]}, "has a comma"),
-        (
-            {"permissions": [{"user": "x"}, {"user": "x", "read": "y"}]},
-            "several rows for permissions of user x in vhost /",
-        ),
+        ({"permissions": [{"user": "x"}, {"user": "x", "read": "y"}]}, "several rows for permissions of user x in vhost /"),
         ({"queues": [{"name": "q", "type": "quorum", "durable": False}]}, "a quorum queue is always durable"),
         ({"queues": [{"name": "q", "type": "stream", "auto_delete": True}]}, "a stream queue is always durable"),
         (
@@ -215,10 +201,7 @@ def test_operator_policies_of_an_export_are_taken(run: Run, tmp_path: Path) -> N
         ({"absent": {"users": [{"name": 5}]}}, "name of the row 5 is not of type str"),
         ({"permissions": [{"user": "x"}], "absent": {"users": [{"name": "x"}]}}, "user x is also what the task should"),
         ({"ensure_login": True, "login_kubernetes": {}}, "is for a broker on the host of the task"),
-        (
-            {"queues": [{"name": "q"}], "absent": {"queues": [{"name": "q"}]}},
-            "is also what the task should create",
-        ),
+        ({"queues": [{"name": "q"}], "absent": {"queues": [{"name": "q"}]}}, "is also what the task should create"),
     ],
 )
 def test_what_no_broker_would_take_well_is_refused(run: Run, options: dict[str, t.Any], told: str) -> None:
@@ -279,7 +262,7 @@ def test_a_plan_ends_where_its_administrator_would_be_created(run: Run, monkeypa
     ("algorithm", "hashed"),
     [
         # https://www.rabbitmq.com/docs/passwords, its example of how a hash is computed
-        ("rabbit_password_hashing_sha256", "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"),
+        ("rabbit_password_hashing_sha256", "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR")
     ],
 )
 def test_a_hash_is_computed_as_the_broker_does(algorithm: str, hashed: str) -> None:

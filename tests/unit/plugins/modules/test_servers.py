@@ -15,13 +15,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.modules import (
-    etcd_cluster,
-    nats_cluster,
-    object_store,
-    rabbitmq_cluster,
-    triton_server,
-)
+from ansible_collections.muster.ml.plugins.modules import etcd_cluster, nats_cluster, object_store, rabbitmq_cluster, triton_server
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 Manifest = dict[str, t.Any]
@@ -84,9 +78,7 @@ def test_a_plan_writes_nothing_and_a_second_run_changes_nothing(module: types.Mo
 
 
 @every_kind
-def test_a_policy_that_is_not_desired_any_more_is_deleted_unless_it_is_of_another_owner(
-    module: types.ModuleType,
-) -> None:
+def test_a_policy_that_is_not_desired_any_more_is_deleted_unless_it_is_of_another_owner(module: types.ModuleType) -> None:
     cluster = FakeCluster()
     assert run(module, cluster)["NetworkPolicy/mine"] == "created"
     assert run(module, cluster, network_policy=False)["NetworkPolicy/mine"] == "deleted"

@@ -127,11 +127,7 @@ def test_settings_of_others_stay_and_comments_are_in_a_backup(home: Home) -> Non
     home.file.chmod(0o644)
     made = home()
     assert "keep a backup of it, because its comments are lost" in made["actions"]
-    assert (home.config["verbose"], home.config["pip"], home.config["storage"]["compression"]) == (
-        "debug",
-        ["numpy"],
-        "gzip",
-    )
+    assert (home.config["verbose"], home.config["pip"], home.config["storage"]["compression"]) == ("debug", ["numpy"], "gzip")
     assert mode(home.file) == 0o600
     (backup,) = [name for name in home.names() if name.endswith("~")]
     assert ((home.path / backup).read_text(), mode(home.path / backup)) == (FOREIGN, 0o600)
@@ -247,10 +243,7 @@ def test_modes_are_narrowed(home: Home) -> None:
     home()
     home.file.chmod(0o644)
     (home.path / "signing_key").chmod(0o640)
-    assert home()["actions"] == [
-        f"set the mode of {home.path / 'signing_key'} to 0600",
-        f"set the mode of {home.file} to 0600",
-    ]
+    assert home()["actions"] == [f"set the mode of {home.path / 'signing_key'} to 0600", f"set the mode of {home.file} to 0600"]
     assert not home()["changed"]
 
 
@@ -282,8 +275,7 @@ def test_nonsense_is_refused_before_anything_is_written(home: Home, what: str) -
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [("a: [", "line 1 cannot be read"), ("- a", "is not a table"), ("a: !!python/name:x ", "cannot be read")],
+    ("text", "reason"), [("a: [", "line 1 cannot be read"), ("- a", "is not a table"), ("a: !!python/name:x ", "cannot be read")]
 )
 def test_a_file_that_is_no_configuration_is_left_alone(home: Home, text: str, reason: str) -> None:
     home.write(text)

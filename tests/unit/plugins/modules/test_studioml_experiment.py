@@ -181,12 +181,7 @@ def world(monkeypatch: pytest.MonkeyPatch, clock: FakeClock, tmp_path: Path) -> 
 def test_an_experiment_is_submitted_once_and_its_metric_returned(world: World) -> None:
     world.bucket.later = [nothing, nothing, world.ends()]
     made = world(metric="experiment.loss", env={"TEAM": "a"}, secret_env={"TOKEN": "canary-token"}, args=["--epochs", "2"])
-    assert (made["changed"], made["state"], made["metric"], made["metrics"]["experiment"]["acc"]) == (
-        True,
-        "finished",
-        0.25,
-        1,
-    )
+    assert (made["changed"], made["state"], made["metric"], made["metrics"]["experiment"]["acc"]) == (True, "finished", 0.25, 1)
     stored = [key for key in world.bucket.objects if key.startswith("blobstore/")]
     assert made["actions"] == [
         "create exchange StudioML.topic", "bind queue rmq_test to StudioML.topic", f"store {stored[0]} with 2 files",
@@ -200,16 +195,7 @@ def test_an_experiment_is_submitted_once_and_its_metric_returned(world: World) -
     assert world.request()["experiment"]["artifacts"]["workspace"]["key"] == stored[0]
     writes = (len(world.broker.writes()), len(world.bucket.writes))
     for check in (True, False):
-        again = (
-            world(
-                metric="experiment.loss",
-                env={"TEAM": "a"},
-                secret_env={"TOKEN": "b"},
-                args=["--epochs", "2"],
-                check=check,
-            )
-            | {}
-        )
+        again = world(metric="experiment.loss", env={"TEAM": "a"}, secret_env={"TOKEN": "b"}, args=["--epochs", "2"], check=check) | {}
         assert again | {"changed": True, "actions": made["actions"], "diff": made["diff"]} == made
         assert not again["changed"]
     assert (len(world.broker.writes()), len(world.bucket.writes)) == writes
@@ -366,16 +352,7 @@ def test_what_has_finished_or_was_purged_is_not_waited_for(world: World) -> None
 
 
 def test_an_output_without_end_is_waited_for(world: World) -> None:
-    world.bucket.later = [
-        nothing,
-        nothing,
-        lambda: world.bucket.store("epoch 1\n"),
-        nothing,
-        nothing,
-        nothing,
-        nothing,
-        world.ends(),
-    ]
+    world.bucket.later = [nothing, nothing, lambda: world.bucket.store("epoch 1\n"), nothing, nothing, nothing, nothing, world.ends()]
     assert world()["state"] == "finished"
     assert any("has no end yet" in line for line in world.progress)
 
@@ -503,12 +480,7 @@ def test_runners_may_reach_the_store_by_another_address(world: World) -> None:
     assert request["experiment"]["artifacts"]["output"]["qualified"] == f"s3://store.studioml:7070/example-store/{OUTPUT}"
 
 
-IN_CLUSTER = {
-    "store_kubernetes": {"namespace": "ml"},
-    "access_key": None,
-    "secret_key": None,
-    "bucket": "example-store",
-}
+IN_CLUSTER = {"store_kubernetes": {"namespace": "ml"}, "access_key": None, "secret_key": None, "bucket": "example-store"}
 
 
 def test_a_store_in_a_cluster_is_reached_by_its_name_and_runners_get_its_address_there(
@@ -545,10 +517,7 @@ def test_a_store_in_a_cluster_is_reached_by_its_name_and_runners_get_its_address
     [
         ({}, "one of the following is required: access_key, store_kubernetes"),
         ({"access_key": "a"}, "required together: access_key, secret_key"),
-        (
-            {"access_key": "a", "secret_key": "b", "store_kubernetes": {}},
-            "mutually exclusive: store_kubernetes|access_key",
-        ),
+        ({"access_key": "a", "secret_key": "b", "store_kubernetes": {}}, "mutually exclusive: store_kubernetes|access_key"),
         ({"storage_ca_cert": "a", "store_kubernetes": {}}, "mutually exclusive: store_kubernetes|storage_ca_cert"),
     ],
 )

@@ -13,13 +13,7 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Conflict,
-    InvalidInput,
-    MusterError,
-    NotFound,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError, NotFound, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
@@ -367,13 +361,7 @@ def test_a_state_that_somebody_set_is_not_overwritten(ready: World) -> None:
     (ours,) = found["metadata"]["managedFields"]
     fields = {"f:data": ours["fieldsV1"].pop("f:data")}
     found["metadata"]["managedFields"].append(
-        {
-            "manager": "kubectl-edit",
-            "operation": "Update",
-            "apiVersion": "v1",
-            "fieldsType": "FieldsV1",
-            "fieldsV1": fields,
-        }
+        {"manager": "kubectl-edit", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
     )
     ready.cluster.add(found)
     with pytest.raises(Conflict, match="kubectl-edit"):
@@ -430,11 +418,7 @@ def healthy(world: World, **more: t.Any) -> t.Any:
 
 @pytest.mark.parametrize(
     ("metrics", "log", "state"),
-    [
-        ([""], IDLE_LINE, "idle"),
-        ([CHECKED.format(3)], "", "working"),
-        ([CHECKED.format(3)], UNREAD_LINE + IDLE_LINE, "working"),
-    ],
+    [([""], IDLE_LINE, "idle"), ([CHECKED.format(3)], "", "working"), ([CHECKED.format(3)], UNREAD_LINE + IDLE_LINE, "working")],
 )
 def test_a_runner_is_healthy_with_and_without_queues(world: World, metrics: list[str], log: str, state: str) -> None:
     world.metrics, world.log = metrics, log
@@ -451,10 +435,7 @@ def test_a_runner_tells_what_it_runs(world: World) -> None:
     [
         ("dial tcp 10.0.0.1:15672: connect: connection refused", "its connection is refused"),
         ("dial tcp: lookup broker: no such host", "its name is unknown"),
-        (
-            "Error: API responded with a 401 Unauthorized",
-            "it refuses user or password, or its user lacks the tag management",
-        ),
+        ("Error: API responded with a 401 Unauthorized", "it refuses user or password, or its user lacks the tag management"),
         ("x509: certificate signed by unknown authority", "which broker_ca changes"),
         ("something new", "its log says why"),
     ],
@@ -467,10 +448,7 @@ def test_a_broker_that_cannot_be_asked_is_told_without_its_password(world: World
 
 
 def test_an_error_that_is_over_is_not_held_against_it(world: World) -> None:
-    world.metrics, world.log = (
-        [CHECKED.format(1), CHECKED.format(1), CHECKED.format(2)],
-        UNREAD_LINE.format("connection refused"),
-    )
+    world.metrics, world.log = ([CHECKED.format(1), CHECKED.format(1), CHECKED.format(2)], UNREAD_LINE.format("connection refused"))
     assert healthy(world)[0]["state"] == "working"
 
 
@@ -478,18 +456,8 @@ def test_an_error_that_is_over_is_not_held_against_it(world: World) -> None:
     ("metrics", "log", "more", "told"),
     [
         ("", "", {}, "has not listed the broker's queues yet"),
-        (
-            CHECKED.format(1),
-            "WRN runner unable to load message encryption secrets phrase x",
-            {},
-            "could not read its keys",
-        ),
-        (
-            "",
-            "",
-            {"phase": "Pending", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no"}}},
-            "ImagePullBackOff",
-        ),
+        (CHECKED.format(1), "WRN runner unable to load message encryption secrets phrase x", {}, "could not read its keys"),
+        ("", "", {"phase": "Pending", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no"}}}, "ImagePullBackOff"),
     ],
 )
 def test_what_is_missing_is_told(world: World, metrics: str, log: str, more: Manifest, told: str) -> None:

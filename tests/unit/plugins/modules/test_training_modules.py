@@ -26,14 +26,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
-from ansible_collections.muster.ml.plugins.modules import (
-    elastic_job,
-    job_info,
-    job_logs,
-    nats_cluster,
-    persia_job,
-    training_statefulset,
-)
+from ansible_collections.muster.ml.plugins.modules import elastic_job, job_info, job_logs, nats_cluster, persia_job, training_statefulset
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, labels, pod
 from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, context, run
@@ -66,10 +59,7 @@ def finish(cluster: FakeCluster) -> None:
     cluster.add(pod("adult-trainer-0-abcde", "Succeeded", labels=labels("trainer"), state=done))
 
 
-@pytest.mark.parametrize(
-    ("module", "params", "name"),
-    [(persia_job, JOB, "adult-persia"), (nats_cluster, NATS, "n")],
-)
+@pytest.mark.parametrize(("module", "params", "name"), [(persia_job, JOB, "adult-persia"), (nats_cluster, NATS, "n")])
 def test_a_policy_comes_and_goes_while_the_pods_run(
     module: types.ModuleType, params: dict[str, t.Any], name: str, cluster: FakeCluster
 ) -> None:
@@ -308,11 +298,7 @@ def test_a_missing_operator_is_named_where_its_finalizer_stays(cluster: FakeClus
     with pytest.raises(WaitTimeout, match=r"finalizer persiajobs\.persia\.com.*remove_finalizer: true"):
         run(persia_job, cluster, {"name": "adult", "namespace": "default", "state": "absent", "wait_timeout": 10})
     cluster.requests.clear()
-    gone = run(
-        persia_job,
-        cluster,
-        {"name": "adult", "namespace": "default", "state": "absent", "remove_finalizer": True, "wait": False},
-    )
+    gone = run(persia_job, cluster, {"name": "adult", "namespace": "default", "state": "absent", "remove_finalizer": True, "wait": False})
     assert actions(gone)["PersiaJob/adult"] == "deleted"
     assert cluster.stored("Pod", "adult-nn-worker-0", "default") is None
 
@@ -358,11 +344,7 @@ def test_a_group_is_made_once_and_loses_its_budget(cluster: FakeCluster) -> None
 
 
 def test_a_foreign_budget_of_the_same_name_stays(cluster: FakeCluster) -> None:
-    foreign = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "w", "namespace": "default"},
-    }
+    foreign = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "w", "namespace": "default"}}
     cluster.add(foreign)
     run(training_statefulset, cluster, GROUP)
     assert cluster.stored("PodDisruptionBudget", "w", "default") is not None

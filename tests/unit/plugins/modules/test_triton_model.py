@@ -12,13 +12,7 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core import s3
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Failed,
-    InvalidInput,
-    NotFound,
-    Unreachable,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge import google_login
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._gcp import objects
@@ -59,13 +53,7 @@ class World:
         self.replicas = {name: FakeReplica(self.root) for name in ("triton-a", "triton-b")}
         self.writer = serve_writer(self.root / "add")
         self.cluster.controllers["Pod"] = self.runs
-        self.cluster.add(
-            {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "metadata": {"name": "models", "namespace": "default"},
-            }
-        )
+        self.cluster.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": "default"}})
 
     def runs(self, pod: Manifest) -> Manifest:
         self.cluster.forwarded["default", pod["metadata"]["name"], 8765] = ("127.0.0.1", self.writer.port)
@@ -75,12 +63,7 @@ class World:
         args = ["tritonserver", f"--model-control-mode={mode}", f"--load-model={load}", "--repository-poll-secs=1"]
         spec = {"replicas": replicas, "template": {"spec": {"containers": [{"name": "triton", "args": args}]}}}
         self.cluster.add(
-            {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": "triton", "namespace": "default"},
-                "spec": spec,
-            }
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "triton", "namespace": "default"}, "spec": spec}
         )
         for name, replica in [*self.replicas.items()][:replicas]:
             self.cluster.controllers.pop("Pod", None)
@@ -99,13 +82,7 @@ class World:
             copy.deepcopy({"namespace": "default", "model": "add", "wait_timeout": 10, **place, **params})
         )
         assert not given.error_messages
-        context = Context(
-            params=given.validated_parameters,
-            check=check,
-            connect=lambda: self.cluster,
-            warn=self.warned.append,
-            diff=True,
-        )
+        context = Context(params=given.validated_parameters, check=check, connect=lambda: self.cluster, warn=self.warned.append, diff=True)
         return triton_model.execute(context)
 
     def served(self) -> list[list[int]]:
@@ -146,10 +123,7 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[World]
         (CONFIG + 'input [ { name: "A", data_type: TYPE_FP32, dims: [ 1 ] } ]', "input A is there twice"),
         (CONFIG + 'output [ { name: "C", data_type: TYPE_FP32, dims: [ 0 ] } ]', "output C has a dimension of 0"),
         (CONFIG.replace("python", "onnxruntime"), "version 1 has no model.onnx"),
-        (
-            CONFIG + "version_policy { specific { versions: 7 } }",
-            "version 7 of model add is neither in src nor in the store",
-        ),
+        (CONFIG + "version_policy { specific { versions: 7 } }", "version 7 of model add is neither in src nor in the store"),
     ],
 )
 def test_a_configuration_that_no_server_would_load_is_refused_before_anything_is_sent(world: World, config: str, told: str) -> None:
@@ -196,23 +170,11 @@ ENSEMBLE = 'platform: "ensemble"\n'
         (ENSEMBLE, ["1/.gitkeep"], ["1/empty-version"]),  # as its own examples for Jetson have it
         (CONFIG, ["1/model.py", "warmup/raw"], ["1/model.py", "warmup/raw"]),  # server#3012
         (CONFIG, ["1/model.py", "initial_state/zero", "configs/small.pbtxt"], None),
-        (
-            CONFIG,
-            ["1/model.py", "1/.DS_Store", "env/bin/python", "01/model.py"],
-            ["01/model.py", "1/model.py", "env/bin/python"],
-        ),
+        (CONFIG, ["1/model.py", "1/.DS_Store", "env/bin/python", "01/model.py"], ["01/model.py", "1/model.py", "env/bin/python"]),
         ("", ["1/model.onnx"], ["1/model.onnx"]),  # server#3135
-        (
-            None,
-            ["1/model.onnx/model.onnx", "1/model.onnx/weights"],
-            ["1/model.onnx/model.onnx", "1/model.onnx/weights"],
-        ),
+        (None, ["1/model.onnx/model.onnx", "1/model.onnx/weights"], ["1/model.onnx/model.onnx", "1/model.onnx/weights"]),
         (None, ["1/model.savedmodel/saved_model.pb"], ["1/model.savedmodel/saved_model.pb"]),
-        (
-            'output [ { name: "C", dims: [ 1 ] } ]',
-            ["1/model.plan"],
-            ["1/model.plan"],
-        ),  # qa/L0_model_config, incomplete_output
+        ('output [ { name: "C", dims: [ 1 ] } ]', ["1/model.plan"], ["1/model.plan"]),  # qa/L0_model_config, incomplete_output
         ('backend: "pytorch"\nplatform: "torch_aoti"', ["1/model.pt2"], ["1/model.pt2"]),
         ('backend: "tensorrt"\ncc_model_filenames { key: "9.0" value: "h100.plan" }', ["1/h100.plan"], ["1/h100.plan"]),
     ],
@@ -224,10 +186,7 @@ def test_what_the_server_loads_is_taken(world: World, config: str | None, files:
     made = world.run(src=src)
     assert (made["uploaded"], made["versions"]) == (sorted(files) if uploaded is None else uploaded, [1])
     assert world.files() == {f"add/{name}" for name in [*made["uploaded"], "config.pbtxt"]}
-    assert [name in "".join(world.warned) for name in (".gitkeep", ".DS_Store")] == [
-        "1/.gitkeep" in files,
-        "1/.DS_Store" in files,
-    ]
+    assert [name in "".join(world.warned) for name in (".gitkeep", ".DS_Store")] == ["1/.gitkeep" in files, "1/.DS_Store" in files]
     assert not world.run(src=src)["changed"]
 
 
@@ -245,12 +204,7 @@ def test_a_model_is_uploaded_and_served_and_a_second_run_writes_nothing(world: W
     world.start()
     src = world.model({1: ONE})
     planned = world.run(src=src, check=True)
-    assert (planned["changed"], planned["uploaded"], world.files(), world.served()) == (
-        True,
-        ["1/model.py"],
-        set(),
-        [[], []],
-    )
+    assert (planned["changed"], planned["uploaded"], world.files(), world.served()) == (True, ["1/model.py"], set(), [[], []])
     assert not world.cluster.writes
     made = world.run(src=src)
     assert (made["changed"], made["uploaded"], made["versions"]) == (True, ["1/model.py"], [1])
@@ -259,19 +213,11 @@ def test_a_model_is_uploaded_and_served_and_a_second_run_writes_nothing(world: W
     assert "1/model.py sha256:" in made["diff"][0]["after"]
     assert "specific" in made["diff"][0]["after"]
     assert world.cluster.stored("Pod", "triton-model-add-7e9e5a-writer", "default") is None
-    before = (
-        len(world.cluster.writes),
-        len(world.bucket.writes),
-        [replica.asked[:] for replica in world.replicas.values()],
-    )
+    before = (len(world.cluster.writes), len(world.bucket.writes), [replica.asked[:] for replica in world.replicas.values()])
     for check in (True, False):
         again = world.run(src=src, check=check)
         assert (again["changed"], again["uploaded"], again["replicas"]) == (False, [], made["replicas"])
-    assert before == (
-        len(world.cluster.writes),
-        len(world.bucket.writes),
-        [replica.asked for replica in world.replicas.values()],
-    )
+    assert before == (len(world.cluster.writes), len(world.bucket.writes), [replica.asked for replica in world.replicas.values()])
 
 
 def test_a_new_version_takes_over_and_the_one_of_before_can_be_chosen_again(world: World) -> None:
@@ -439,18 +385,9 @@ def test_files_go_by_their_own_word_only(world: World) -> None:
         world.run(state="absent")
     assert world.served() == [[1], [1]]
     planned = world.run(state="absent", delete_data=True, check=True)
-    assert (planned["changed"], planned["deleted"], world.served()) == (
-        True,
-        ["1/model.py", "config.pbtxt"],
-        [[1], [1]],
-    )
+    assert (planned["changed"], planned["deleted"], world.served()) == (True, ["1/model.py", "config.pbtxt"], [[1], [1]])
     gone = world.run(state="absent", delete_data=True)
-    assert (gone["changed"], gone["deleted"], world.files(), world.served()) == (
-        True,
-        planned["deleted"],
-        set(),
-        [[], []],
-    )
+    assert (gone["changed"], gone["deleted"], world.files(), world.served()) == (True, planned["deleted"], set(), [[], []])
     assert world.cluster.stored("ConfigMap", "triton-model-add-7e9e5a", "default") is None
     assert not world.run(state="absent", delete_data=True)["changed"]
 

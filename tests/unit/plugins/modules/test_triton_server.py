@@ -61,11 +61,7 @@ def test_a_server_is_made_and_a_second_run_changes_nothing() -> None:
     made = run(cluster, **BUCKET)
     kinds = ("Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount")
     assert set(actions(made)) == {f"{kind}/triton" for kind in kinds} == set(actions(planned))
-    assert made["endpoints"] == {
-        "http": "triton.default.svc:8000",
-        "grpc": "triton.default.svc:8001",
-        "metrics": "triton.default.svc:8002",
-    }
+    assert made["endpoints"] == {"http": "triton.default.svc:8000", "grpc": "triton.default.svc:8001", "metrics": "triton.default.svc:8002"}
     assert set(actions(run(cluster, **BUCKET)).values()) == {"unchanged"}
 
 
@@ -152,20 +148,14 @@ BROKEN = (
     ("log", "said"),
     [
         (NOT_THERE, "failed to poll model 'nope': model not found in any model repository"),
-        (
-            NO_CONFIG,
-            "Poll failed for model directory 'wrongcfg': failed to read text proto from /models/wrongcfg/config.pbtxt",
-        ),
+        (NO_CONFIG, "Poll failed for model directory 'wrongcfg': failed to read text proto from /models/wrongcfg/config.pbtxt"),
         (
             BROKEN + NOT_THERE,
             "failed to load 'broken' version 1: Internal: RuntimeError: these weights are of another model; failed to poll model 'nope': "
             "model not found in any model repository",
         ),
         ("error: creating server: Internal - failed to load all models\n", "Internal - failed to load all models"),
-        (
-            "error: creating server: Internal - failed to stat file /models/sub/dir\n",
-            "Internal - failed to stat file /models/sub/dir",
-        ),
+        ("error: creating server: Internal - failed to stat file /models/sub/dir\n", "Internal - failed to stat file /models/sub/dir"),
     ],
 )
 def test_each_model_has_its_reason(log: str, said: str) -> None:
@@ -354,12 +344,7 @@ def test_a_run_that_ended_after_the_autoscaler_was_deleted_is_finished_by_the_ne
 def of_somebody_else(name: str) -> dict[str, t.Any]:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "triton"}
     metadata = {"name": name, "namespace": "default"}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": metadata,
-        "spec": {"scaleTargetRef": target},
-    }
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": {"scaleTargetRef": target}}
 
 
 def test_a_second_autoscaler_is_refused() -> None:

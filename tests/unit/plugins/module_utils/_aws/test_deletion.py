@@ -17,12 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup impor
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import with_owner_tags
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
-from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
-    ConvergeOptions,
-    Outcome,
-    WaitOptions,
-    converge,
-)
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError
 from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -107,8 +102,7 @@ def test_objects_that_s3_did_not_delete_are_counted_and_the_first_is_named() -> 
     message = "Access Denied because object protected by object lock."
     account.errors = [{"Key": key, "VersionId": "1", "Code": "AccessDenied", "Message": message} for key in ("locked", "locked too")]
     with pytest.raises(
-        Failed,
-        match=r"2 of 3 objects were not deleted, first locked: AccessDenied: .* object lock\. .*locks are never bypassed",
+        Failed, match=r"2 of 3 objects were not deleted, first locked: AccessDenied: .* object lock\. .*locks are never bypassed"
     ) as failed:
         run(account, WITH_OBJECTS, absent=True)
     assert failed.value.details == {"code": "AccessDenied"}

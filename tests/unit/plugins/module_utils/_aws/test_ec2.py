@@ -10,12 +10,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.ec2 import NetworkPart
-from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
-    ConvergeOptions,
-    Outcome,
-    WaitOptions,
-    converge,
-)
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError, WaitTimeout
 from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Refusal
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock

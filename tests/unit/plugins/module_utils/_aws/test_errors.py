@@ -56,18 +56,12 @@ class Fails:
             ),
             "failed with ValueError; a line break in the credentials does that",
         ),
-        (
-            client_error("ProxyConnectionError", f'Failed to connect to proxy URL: "http://me:{TOKEN}@proxy:3128"'),
-            "proxy:3128",
-        ),
+        (client_error("ProxyConnectionError", f'Failed to connect to proxy URL: "http://me:{TOKEN}@proxy:3128"'), "proxy:3128"),
     ],
 )
 def test_no_credential_is_in_a_message(error: Exception, told: str) -> None:
     api = Api(lambda _service: Fails(error), FakeClock())
-    for ask in (
-        lambda: api.read("role x", "iam", "get_role"),
-        lambda: api.pages("roles", "iam", "list_roles", "Roles"),
-    ):
+    for ask in (lambda: api.read("role x", "iam", "get_role"), lambda: api.pages("roles", "iam", "list_roles", "Roles")):
         with pytest.raises(CallRefused) as refused:
             ask()
         assert TOKEN not in str(refused.value)

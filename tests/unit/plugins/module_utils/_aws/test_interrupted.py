@@ -17,12 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup impor
 from ansible_collections.muster.ml.plugins.module_utils._aws.iam_oidc_provider import IamOidcProvider
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
-from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
-    ConvergeOptions,
-    Outcome,
-    WaitOptions,
-    converge,
-)
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Body
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account, Killed
@@ -73,13 +68,7 @@ def desired(kind: str, name: str, *, later: bool = False, tags: dict[str, str] |
 
 
 def run(
-    account: Account,
-    resource: Resource,
-    *,
-    absent: bool = False,
-    adopt: bool = False,
-    mark: Body | None = None,
-    check: bool = False,
+    account: Account, resource: Resource, *, absent: bool = False, adopt: bool = False, mark: Body | None = None, check: bool = False
 ) -> Outcome:
     options = ConvergeOptions(absent=absent, check=check, mark=OURS if mark is None else mark, adopt=adopt)
     return converge(resource, Api(account.client, FakeClock()), options, WaitOptions(wait=True, seconds=600))
@@ -96,11 +85,7 @@ def account_with_a_neighbour(kind: str) -> Account:
 def started(kind: str, start: str) -> Account:
     account = account_with_a_neighbour(kind)
     if start != "nothing":
-        run(
-            account,
-            desired(kind, "x", tags=OURS if start == "older" else {"their": "tag"}),
-            mark=OURS if start == "older" else {},
-        )
+        run(account, desired(kind, "x", tags=OURS if start == "older" else {"their": "tag"}), mark=OURS if start == "older" else {})
     account.writes.clear()
     return account
 
@@ -179,10 +164,7 @@ def test_taking_over_begins_with_the_mark(kind: str) -> None:
 def test_what_has_no_owner_is_refused_and_kept_and_taken_over_only_when_asked_for(kind: str) -> None:
     account, resource = started(kind, "unowned"), desired(kind, "x")
     before = account.snapshot()
-    with pytest.raises(
-        InvalidInput,
-        match=r"exists and does not carry the tag muster.ml/owner=m: another owner created it.*adopt: true",
-    ):
+    with pytest.raises(InvalidInput, match=r"exists and does not carry the tag muster.ml/owner=m: another owner created it.*adopt: true"):
         run(account, resource)
     for adopt in (False, True):
         kept = run(account, resource, absent=True, adopt=adopt)

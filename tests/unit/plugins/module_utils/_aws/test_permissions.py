@@ -16,10 +16,7 @@ SAID = "You are not authorized to perform this operation. User: u is not authori
     ("text", "statements"),
     [
         (SAID.format("ec2:CreateVpc"), [("ec2:CreateVpc", "apply", "MakeNetworks", '"ec2:CreateVpc",')]),
-        (
-            SAID.format("eks:DescribeNodegroup"),
-            [("eks:DescribeNodegroup", "check", "ReadClusters", '"eks:Describe*",')],
-        ),
+        (SAID.format("eks:DescribeNodegroup"), [("eks:DescribeNodegroup", "check", "ReadClusters", '"eks:Describe*",')]),
         (
             "another account owns it, or the caller lacks s3:ListBucket on it (403)",
             [("s3:ListBucket", "check", "ReadBucket", '"s3:ListBucket"')],

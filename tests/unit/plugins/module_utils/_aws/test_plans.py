@@ -9,12 +9,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import (
-    EksAddon,
-    as_value,
-    check_version,
-    successor,
-)
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, as_value, check_version, successor
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, release_parameter
 from ansible_collections.muster.ml.plugins.module_utils._aws.launch_template import LaunchTemplate, without_empty
@@ -71,14 +66,8 @@ def steps(plan: t.Any) -> list[tuple[str, Body]]:
             {"taints": [{"key": "gpu", "value": "x", "effect": "NO_SCHEDULE"}]},
             {"taints": {"addOrUpdateTaints": [{"key": "gpu", "value": "x", "effect": "NO_SCHEDULE"}]}},
         ),
-        (
-            {"scaling_config": {"minSize": 4, "maxSize": 9}},
-            {"scalingConfig": {"minSize": 4, "maxSize": 9, "desiredSize": 4}},
-        ),
-        (
-            {"scaling_config": {"minSize": 0, "maxSize": 2}},
-            {"scalingConfig": {"minSize": 0, "maxSize": 2, "desiredSize": 2}},
-        ),
+        ({"scaling_config": {"minSize": 4, "maxSize": 9}}, {"scalingConfig": {"minSize": 4, "maxSize": 9, "desiredSize": 4}}),
+        ({"scaling_config": {"minSize": 0, "maxSize": 2}}, {"scalingConfig": {"minSize": 0, "maxSize": 2, "desiredSize": 2}}),
         ({"update_config": {"maxUnavailablePercentage": 5}}, {"updateConfig": {"maxUnavailablePercentage": 5}}),
     ],
 )

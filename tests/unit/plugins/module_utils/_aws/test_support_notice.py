@@ -40,16 +40,8 @@ def told(today: dt.date, support_type: str, rows: list[dict[str, t.Any]] | None)
     ("today", "support_type", "words"),
     [
         (dt.date(2026, 9, 2), "STANDARD", ""),
-        (
-            dt.date(2026, 9, 3),
-            "STANDARD",
-            "1.34 leaves standard support on 2026-12-02, in 90 days: AWS upgrades the control plane then",
-        ),
-        (
-            dt.date(2026, 12, 1),
-            "EXTENDED",
-            "in 1 days: the control plane costs six times as much from then on, until 2027-12-02",
-        ),
+        (dt.date(2026, 9, 3), "STANDARD", "1.34 leaves standard support on 2026-12-02, in 90 days: AWS upgrades the control plane then"),
+        (dt.date(2026, 12, 1), "EXTENDED", "in 1 days: the control plane costs six times as much from then on, until 2027-12-02"),
         (dt.date(2026, 12, 2), "EXTENDED", "1.34 left standard support on 2026-12-02"),
     ],
 )

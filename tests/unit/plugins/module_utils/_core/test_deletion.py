@@ -17,10 +17,7 @@ OURS = Candidate("ConfigMap ml/a", marked=True, recorded=True)
     ("change", "told"),
     [
         ({"marked": False}, "not have the mark"),
-        (
-            {"marked": False, "other": "web of namespace b"},
-            "does not have the mark of this owner, but that of web of namespace b",
-        ),
+        ({"marked": False, "other": "web of namespace b"}, "does not have the mark of this owner, but that of web of namespace b"),
         ({"recorded": False}, "copy"),
         ({"needed": "is Namespace ml under another name"}, "under another name"),
         ({"unknown": "example.com/v1 does not answer"}, "cannot be judged"),

@@ -46,8 +46,7 @@ def test_what_aws_refuses_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "package"),
-    [("cryptography.x509", "cryptography"), ("yaml", "PyYAML"), ("botocore.exceptions", "boto3")],
+    ("missing", "package"), [("cryptography.x509", "cryptography"), ("yaml", "PyYAML"), ("botocore.exceptions", "boto3")]
 )
 def test_a_missing_library_is_named_with_its_package(missing: str, package: str) -> None:
     assert f"Python library ({package})" in failure(ImportError("no", name=missing))["msg"]

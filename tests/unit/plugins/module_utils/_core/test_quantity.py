@@ -18,16 +18,7 @@ SUFFIXES = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [
-        ("1000m", "1"),
-        ("1", 1),
-        ("0.5Gi", "512Mi"),
-        ("1e3", "1k"),
-        ("1.0", "1"),
-        ("1024Ki", "1Mi"),
-        (".5", "500m"),
-        ("1E", "1e18"),
-    ],
+    [("1000m", "1"), ("1", 1), ("0.5Gi", "512Mi"), ("1e3", "1k"), ("1.0", "1"), ("1024Ki", "1Mi"), (".5", "500m"), ("1E", "1e18")],
 )
 def test_the_same_amount_has_one_text(left: object, right: object) -> None:
     assert quantity.canonical(left) == quantity.canonical(right)

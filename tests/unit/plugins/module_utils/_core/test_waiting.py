@@ -8,21 +8,9 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import Deadline
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Failed,
-    Forbidden,
-    Gone,
-    ServerError,
-    Unreachable,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Forbidden, Gone, ServerError, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress
-from ansible_collections.muster.ml.plugins.module_utils._core.waiting import (
-    fixed_interval,
-    growing_interval,
-    last_answer,
-    wait_for,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, growing_interval, last_answer, wait_for
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 Answer: t.TypeAlias = "str | Exception | None"
@@ -43,12 +31,7 @@ def looks(*answers: Answer) -> t.Callable[[], tuple[str, str | None]]:
 
 
 def wait(clock: FakeClock, *answers: Answer, seconds: float = 60, **options: t.Any) -> str:
-    given = {
-        "goal": "x is not ready",
-        "deadline": Deadline(seconds, clock),
-        "pause": fixed_interval(2, clock),
-        **options,
-    }
+    given = {"goal": "x is not ready", "deadline": Deadline(seconds, clock), "pause": fixed_interval(2, clock), **options}
     return wait_for(looks(*answers), **given)
 
 

@@ -50,12 +50,7 @@ def ground(cluster: t.Any) -> t.Any:
 def asked(cluster: t.Any, *counts: int, queue: str = "q", cpu: str = "1") -> Verdict:
     """The verdict of groups of so many pods with four TPUs each."""
     rows = [
-        X.group(
-            count,
-            X.container(limits={TPU: "4"}, cpu=cpu),
-            name=f"g{number}",
-            labels={"kueue.x-k8s.io/queue-name": queue},
-        )
+        X.group(count, X.container(limits={TPU: "4"}, cpu=cpu), name=f"g{number}", labels={"kueue.x-k8s.io/queue-name": queue})
         for number, count in enumerate(counts)
     ]
     return preflight(cluster, gang([], NAMESPACE, rows=rows))
@@ -74,12 +69,7 @@ CASES: list[tuple[str, list[Manifest], tuple[int, ...], str]] = [
         NEVER.format(who="4 pods of group g0 need 16", most="in one flavor 8"),
     ),
     ("two groups, a flavor each", [cluster_queue("cq", tpus(8), tpus(8))], (2, 2), ""),
-    (
-        "more than all flavors",
-        [cluster_queue("cq", tpus(8), tpus(8))],
-        (2, 2, 1),
-        NEVER.format(who="all groups together need 20", most=16),
-    ),
+    ("more than all flavors", [cluster_queue("cq", tpus(8), tpus(8))], (2, 2, 1), NEVER.format(who="all groups together need 20", most=16)),
     ("a cohort is not judged", [cluster_queue("cq", tpus(8), cohort="lab")], (5,), ""),
     ("a resource without quota is not judged", [cluster_queue("cq", {"cpu": "100"})], (5,), ""),
     ("a ClusterQueue that is not there yet", [], (5,), ""),

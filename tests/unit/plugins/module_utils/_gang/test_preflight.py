@@ -10,12 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Forbidden,
-    InvalidInput,
-    Rejected,
-    Unreachable,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, InvalidInput, Rejected, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
 from ansible_collections.muster.ml.plugins.modules import gang_preflight
@@ -142,12 +137,7 @@ FITS = [
     Case("no requests", [X.group(200)]),
     Case("beside pods that are there", [X.group(3, C(cpu=4))], things=[X.pod("p", "n0", C(cpu=4))]),
     Case("beside pods that have ended", [X.group(4, C(cpu=4))], things=[X.pod("p", "n0", C(cpu=8), phase="Succeeded")]),
-    Case(
-        "a node that is overdrawn in what is not requested",
-        [X.group(1, C(cpu=1))],
-        X.nodes(1),
-        [X.pod("p", "n0", C(memory="64Gi"))],
-    ),
+    Case("a node that is overdrawn in what is not requested", [X.group(1, C(cpu=1))], X.nodes(1), [X.pod("p", "n0", C(memory="64Gi"))]),
     Case("a device for each", [X.group(4, C(gpu=1))], X.nodes(4, gpu=1)),
     Case("limits stand for requests", [X.group(2, C(limits={"cpu": "8"}))]),
     Case("memory in other units", [X.group(2, C(memory="34359738368"))]),
@@ -158,16 +148,8 @@ FITS = [
     Case("resources of the whole pod", [X.group(2, C(cpu=20), resources={"requests": {"cpu": "8"}})]),
     Case("a toleration", [X.group(2, C(gpu=1), tolerations=[TOLERATION])], X.nodes(2, gpu=1, taints=[TAINT])),
     Case("a toleration of everything", [X.group(2, tolerations=[{"operator": "Exists"}])], X.nodes(2, taints=[TAINT])),
-    Case(
-        "a toleration by value",
-        [X.group(2, tolerations=[{"key": GPU, "value": "present"}])],
-        X.nodes(2, taints=[TAINT]),
-    ),
-    Case(
-        "a taint that only advises",
-        [X.group(2, C(cpu=8))],
-        X.nodes(2, taints=[{**TAINT, "effect": "PreferNoSchedule"}]),
-    ),
+    Case("a toleration by value", [X.group(2, tolerations=[{"key": GPU, "value": "present"}])], X.nodes(2, taints=[TAINT])),
+    Case("a taint that only advises", [X.group(2, C(cpu=8))], X.nodes(2, taints=[{**TAINT, "effect": "PreferNoSchedule"}])),
     Case("a cordoned node that is not needed", [X.group(1, C(cpu=8))], [X.node("n0"), X.node("n1", cordoned=True)]),
     Case("a node selector", [X.group(1, nodeSelector={"pool": "b"})], [X.node("n0"), X.node("n1", labels={"pool": "b"})]),
     Case("one of two terms", [X.group(2, affinity=on_nodes(row(HOST, "In", "n0"), row("pool", "Exists")))]),
@@ -182,19 +164,10 @@ FITS = [
         things=[X.pod("p", "n0", affinity=pod_term("podAntiAffinity"), namespace="other")],
     ),
     Case("anti-affinity to others", [X.group(2)], things=[X.pod("p", "n0", affinity=pod_term("podAntiAffinity", "b"))]),
-    Case(
-        "a quota that is just enough",
-        [X.group(2, C(cpu=4))],
-        things=[quota({"requests.cpu": "10"}, {"requests.cpu": "2"})],
-    ),
+    Case("a quota that is just enough", [X.group(2, C(cpu=4))], things=[quota({"requests.cpu": "10"}, {"requests.cpu": "2"})]),
     Case("a quota of other objects", [X.group(2)], things=[quota({"services": "0", "configmaps": "0"})]),
     Case("a pod of others that cannot be placed", [X.group(2)], things=[X.pod("p", "", C(cpu=99), phase="Pending")]),
-    Case(
-        "pods that leave before",
-        [X.group(4, C(cpu=4))],
-        things=[X.pod("p", "n0", C(cpu=8), labels={"job": "old"})],
-        leaving="job=old",
-    ),
+    Case("pods that leave before", [X.group(4, C(cpu=4))], things=[X.pod("p", "n0", C(cpu=8), labels={"job": "old"})], leaving="job=old"),
     Case(
         "quota of pods that leave before",
         [X.group(2, C(cpu=4))],
@@ -212,18 +185,11 @@ FITS = [
         [X.group(2, C(cpu=8), nodeSelector={"p": "b"}), X.group(2, C(cpu=8), name="other", nodeSelector={"p": "c"})],
         [X.node(f"n{number}", labels={"p": pool}) for number, pool in enumerate("bbcc")],
     ),
-    Case(
-        "groups with room for all in any order",
-        [X.group(4, C(cpu=1)), X.group(4, C(cpu=1, memory="1Gi"), name="other")],
-    ),
+    Case("groups with room for all in any order", [X.group(4, C(cpu=1)), X.group(4, C(cpu=1, memory="1Gi"), name="other")]),
 ]
 
 DOES_NOT = [
-    Case(
-        "one too many",
-        [X.group(5, C(cpu=4))],
-        says="4 of 5 pods of group worker fit, each with 4 cpu: 2 nodes with room for 2",
-    ),
+    Case("one too many", [X.group(5, C(cpu=4))], says="4 of 5 pods of group worker fit, each with 4 cpu: 2 nodes with room for 2"),
     Case("too large for any node", [X.group(1, C(cpu=9))], says="2 nodes with too little free: 8 cpu"),
     Case(
         "no such device",
@@ -238,10 +204,7 @@ DOES_NOT = [
         says="1 node with room for 1, 1 node with too little free: 0 nvidia",
     ),
     Case(
-        "devices on two nodes, not on one",
-        [X.group(1, C(gpu=2))],
-        X.nodes(2, gpu=1),
-        says="2 nodes with too little free: 1 nvidia.com/gpu",
+        "devices on two nodes, not on one", [X.group(1, C(gpu=2))], X.nodes(2, gpu=1), says="2 nodes with too little free: 1 nvidia.com/gpu"
     ),
     Case("a byte of memory", [X.group(1, C(memory="34359738369"))], X.nodes(1), says="32Gi memory"),
     Case("storage of the node", [X.group(1, C(ephemeral_storage="200Gi"))], says="100Gi ephemeral-storage"),
@@ -249,11 +212,7 @@ DOES_NOT = [
     Case("containers add up", [X.group(1, C("a", cpu=4), C("b", cpu=5))], X.nodes(1), says="9 cpu"),
     Case("an init container that is too large", [X.group(1, C(cpu=1), initContainers=[C("i", cpu=9)])], says="9 cpu"),
     Case("a sidecar adds up", [X.group(1, C(cpu=7), initContainers=[SIDECAR])], says="9 cpu"),
-    Case(
-        "an init container beside a sidecar",
-        [X.group(1, C(cpu=1), initContainers=[SIDECAR, C("i", cpu=7)])],
-        says="9 cpu",
-    ),
+    Case("an init container beside a sidecar", [X.group(1, C(cpu=1), initContainers=[SIDECAR, C("i", cpu=7)])], says="9 cpu"),
     Case("overhead", [X.group(1, C(cpu=8), overhead={"cpu": "1m"})], says="8.001 cpu"),
     Case(
         "a taint",
@@ -262,10 +221,7 @@ DOES_NOT = [
         says="2 nodes with the taint nvidia.com/gpu=present:NoSchedule, which they do not tolerate",
     ),
     Case(
-        "a toleration of another value",
-        [X.group(1, tolerations=[{"key": GPU, "value": "no"}])],
-        X.nodes(2, taints=[TAINT]),
-        says="taint",
+        "a toleration of another value", [X.group(1, tolerations=[{"key": GPU, "value": "no"}])], X.nodes(2, taints=[TAINT]), says="taint"
     ),
     Case(
         "a toleration of another effect",
@@ -274,29 +230,16 @@ DOES_NOT = [
         says="taint",
     ),
     Case("cordoned nodes", [X.group(1)], X.nodes(2, cordoned=True), says="2 nodes cordoned"),
-    Case(
-        "a label that no node has",
-        [X.group(1, nodeSelector={"a": "b"})],
-        says="2 nodes without the labels that the pods select",
-    ),
+    Case("a label that no node has", [X.group(1, nodeSelector={"a": "b"})], says="2 nodes without the labels that the pods select"),
     Case("affinity: in", [X.group(1, affinity=on_nodes(row(HOST, "In", "n7")))], says="labels"),
-    Case(
-        "affinity: greater than",
-        [X.group(1, affinity=on_nodes(row("gen", "Gt", "4")))],
-        X.nodes(1, labels={"gen": "4"}),
-        says="labels",
-    ),
+    Case("affinity: greater than", [X.group(1, affinity=on_nodes(row("gen", "Gt", "4")))], X.nodes(1, labels={"gen": "4"}), says="labels"),
     Case(
         "affinity: greater than a word",
         [X.group(1, affinity=on_nodes(row("gen", "Gt", "4")))],
         X.nodes(1, labels={"gen": "x"}),
         says="labels",
     ),
-    Case(
-        "an empty term matches nothing",
-        [X.group(1, affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}})],
-        says="labels",
-    ),
+    Case("an empty term matches nothing", [X.group(1, affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}})], says="labels"),
     Case(
         "a quota of CPUs",
         [X.group(2, C(cpu=4))],
@@ -328,19 +271,8 @@ DOES_NOT = [
         things=[quota({"pods": "1"}, {"pods": "2"}), X.pod("p", "n0"), X.pod("q", "n0")],
         says="leaves 0 of 1 pods",
     ),
-    Case(
-        "a quota where nodes may come",
-        [X.group(2)],
-        [at("gce", X.node("n0"))],
-        [quota({"pods": "1"})],
-        says="leaves 1 of 1 pods",
-    ),
-    Case(
-        "machines of AWS without an autoscaler",
-        [X.group(2, C(gpu=1))],
-        [at("aws", X.node("n0", gpu=1))],
-        says="1 node with room for 1",
-    ),
+    Case("a quota where nodes may come", [X.group(2)], [at("gce", X.node("n0"))], [quota({"pods": "1"})], says="leaves 1 of 1 pods"),
+    Case("machines of AWS without an autoscaler", [X.group(2, C(gpu=1))], [at("aws", X.node("n0", gpu=1))], says="1 node with room for 1"),
     Case(
         "a pod of the same priority",
         [X.group(2, C(gpu=1))],
@@ -376,11 +308,7 @@ DOES_NOT = [
         says="room for 1",
         kinds={DEVICES: "deviceclasses"},
     ),
-    Case(
-        "too few whatever is not judged",
-        [X.group(3, C(cpu=8), affinity=pod_term("podAffinity"), **CLAIM)],
-        says="2 of 3 pods",
-    ),
+    Case("too few whatever is not judged", [X.group(3, C(cpu=8), affinity=pod_term("podAffinity"), **CLAIM)], says="2 of 3 pods"),
     Case("a group of several", [X.group(1), X.group(1, C(gpu=1), name="other")], says="0 of 1 pod of group other fit"),
     Case(
         "groups that need more than there is",
@@ -399,11 +327,7 @@ DOES_NOT = [
         "a PyTorchJob",
         [],
         objects=[
-            made(
-                "kubeflow.org/v1",
-                "PyTorchJob",
-                {"pytorchReplicaSpecs": {"Worker": {"replicas": 3, "template": X.template(C(cpu=8))}}},
-            )
+            made("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": 3, "template": X.template(C(cpu=8))}}})
         ],
         says="2 of 3 pods of group o-worker fit",
     ),
@@ -450,11 +374,7 @@ NOT_JUDGED = [
     Case("gates", [X.group(1, schedulingGates=[{"name": "x"}])], says="schedulingGates of group worker"),
     Case("devices by claim", [X.group(1, resourceClaims=[{"name": "x"}])], says="resourceClaims of group worker"),
     Case("affinity to pods", [X.group(1, affinity=pod_term("podAffinity"))], says="podAffinity of group worker"),
-    Case(
-        "anti-affinity to pods",
-        [X.group(2, affinity=pod_term("podAntiAffinity"))],
-        says="podAntiAffinity of group worker",
-    ),
+    Case("anti-affinity to pods", [X.group(2, affinity=pod_term("podAntiAffinity"))], says="podAntiAffinity of group worker"),
     Case(
         "anti-affinity of pods",
         [X.group(2)],
@@ -463,22 +383,14 @@ NOT_JUDGED = [
     ),
     Case("spread", [X.group(1, topologySpreadConstraints=spread())], says="topologySpreadConstraints of group worker"),
     Case("a claim", [X.group(1, **CLAIM)], says="persistentVolumeClaim of group worker"),
-    Case(
-        "a disk",
-        [X.group(1, volumes=[{"name": "d", "gcePersistentDisk": {"pdName": "d"}}])],
-        says="gcePersistentDisk of group worker",
-    ),
+    Case("a disk", [X.group(1, volumes=[{"name": "d", "gcePersistentDisk": {"pdName": "d"}}])], says="gcePersistentDisk of group worker"),
     Case(
         "a claim for each",
         [],
         objects=[stateful_set(1, X.template(), volumeClaimTemplates=[{"metadata": {"name": "data"}}])],
         says="volumeClaimTemplates of group s",
     ),
-    Case(
-        "a port of the node",
-        [X.group(1, {**C(), "ports": [{"containerPort": 80, "hostPort": 80}]})],
-        says="hostPort of group worker",
-    ),
+    Case("a port of the node", [X.group(1, {**C(), "ports": [{"containerPort": 80, "hostPort": 80}]})], says="hostPort of group worker"),
     Case(
         "the network of the node",
         [X.group(1, {**C(), "ports": [{"containerPort": 80}]}, hostNetwork=True)],
@@ -491,26 +403,11 @@ NOT_JUDGED = [
         objects=[job_set(X.template(), annotations={"alpha.jobset.sigs.k8s.io/exclusive-topology": "pool"})],
         says="exclusive placement by pool of group j-slice",
     ),
-    Case(
-        "scopes",
-        [X.group(3)],
-        things=[quota({"pods": "1"}, scopes=["NotTerminating"])],
-        says="scopes of ResourceQuota q",
-    ),
-    Case(
-        "a quota that has not noticed",
-        [X.group(2)],
-        things=[quota({"pods": "2"}, {"pods": "1"})],
-        says="in whatever order",
-    ),
+    Case("scopes", [X.group(3)], things=[quota({"pods": "1"}, scopes=["NotTerminating"])], says="scopes of ResourceQuota q"),
+    Case("a quota that has not noticed", [X.group(2)], things=[quota({"pods": "2"}, {"pods": "1"})], says="in whatever order"),
     Case("an unknown kind", [X.group(1)], objects=[made("example.com/v1", "Farm", {}, "p")], says="the pods of Farm p"),
     Case("an unknown kind alone", [], objects=[made("example.com/v1", "Farm", {}, "p")], says="the pods of Farm p"),
-    Case(
-        "pods that begin later",
-        [X.group(1)],
-        objects=[made("batch/v1", "CronJob", {}, "p")],
-        says="the pods of CronJob p",
-    ),
+    Case("pods that begin later", [X.group(1)], objects=[made("batch/v1", "CronJob", {}, "p")], says="the pods of CronJob p"),
     Case(
         "others that wait",
         [X.group(2, C(cpu=4))],
@@ -524,13 +421,7 @@ NOT_JUDGED = [
         [going(X.pod("p", "n0", C(gpu=1)))],
         says="pods that are being deleted",
     ),
-    Case(
-        "a pod that is resized",
-        [X.group(2, C(cpu=4))],
-        X.nodes(1),
-        [resized(X.pod("p", "n0", C(cpu=4)))],
-        says="resized",
-    ),
+    Case("a pod that is resized", [X.group(2, C(cpu=4))], X.nodes(1), [resized(X.pod("p", "n0", C(cpu=4)))], says="resized"),
     Case(
         "a pod that has no node yet",
         [X.group(2, C(gpu=1))],
@@ -552,19 +443,11 @@ NOT_JUDGED = [
         [X.pod("p", "n0", C(gpu=1))],
         says="of lower priority",
     ),
-    Case(
-        "a node that is not ready",
-        [X.group(2, C(gpu=1))],
-        [*ONE_GPU, X.node("n1", gpu=1, ready=False)],
-        says="nodes that are not ready",
-    ),
+    Case("a node that is not ready", [X.group(2, C(gpu=1))], [*ONE_GPU, X.node("n1", gpu=1, ready=False)], says="nodes that are not ready"),
     Case(
         "a node that is new",
         [X.group(2, C(gpu=1))],
-        [
-            *ONE_GPU,
-            X.node("n1", gpu=1, taints=[{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]),
-        ],
+        [*ONE_GPU, X.node("n1", gpu=1, taints=[{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}])],
         says="not ready",
     ),
     Case("no nodes", [X.group(1)], [], says="whether nodes are added (the cluster has no nodes)"),
@@ -574,33 +457,12 @@ NOT_JUDGED = [
         [at("gce", X.node("n0", gpu=1))],
         says="whether nodes are added (nodes are machines of gce)",
     ),
+    Case("an autoscaler", [X.group(2, C(gpu=1))], [at("aws", X.node("n0", gpu=1))], [AUTOSCALER], says="pod kube-system/x runs"),
+    Case("an autoscaler elsewhere", [X.group(2, C(gpu=1))], [at("aws", X.node("n0", gpu=1))], [STATUS], says="cluster-autoscaler-status"),
     Case(
-        "an autoscaler",
-        [X.group(2, C(gpu=1))],
-        [at("aws", X.node("n0", gpu=1))],
-        [AUTOSCALER],
-        says="pod kube-system/x runs",
+        "Karpenter", [X.group(2, C(gpu=1))], ONE_GPU, kinds={("karpenter.sh/v1", "NodePool"): "nodepools"}, says="node pools of Karpenter"
     ),
-    Case(
-        "an autoscaler elsewhere",
-        [X.group(2, C(gpu=1))],
-        [at("aws", X.node("n0", gpu=1))],
-        [STATUS],
-        says="cluster-autoscaler-status",
-    ),
-    Case(
-        "Karpenter",
-        [X.group(2, C(gpu=1))],
-        ONE_GPU,
-        kinds={("karpenter.sh/v1", "NodePool"): "nodepools"},
-        says="node pools of Karpenter",
-    ),
-    Case(
-        "a virtual cluster",
-        [X.group(2, C(gpu=1))],
-        X.nodes(1, labels={"vcluster.loft.sh/fake-node": "true"}),
-        says="a virtual cluster",
-    ),
+    Case("a virtual cluster", [X.group(2, C(gpu=1))], X.nodes(1, labels={"vcluster.loft.sh/fake-node": "true"}), says="a virtual cluster"),
     Case(
         "a device class",
         [X.group(2, C(gpu=1))],
@@ -782,11 +644,7 @@ def test_a_server_that_does_not_answer_is_an_error(cluster: FakeCluster) -> None
 @pytest.mark.parametrize(
     ("groups", "objects", "words"),
     [
-        (
-            [{"name": "g", "replicas": 1, "template": {"spec": {}}}],
-            [],
-            "Group g has no containers. Its template needs spec.containers.",
-        ),
+        ([{"name": "g", "replicas": 1, "template": {"spec": {}}}], [], "Group g has no containers. Its template needs spec.containers."),
         ([X.group(-1)], [], "Group worker cannot have -1 pods"),
         ([X.group(1, C(cpu="many"))], [], "cpu: 'many' is not a quantity"),
         ([], [X.pod("p", namespace="a"), X.pod("p", namespace="b")], "The groups of a gang are in one namespace"),

@@ -8,18 +8,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
-    ConvergeOptions,
-    Outcome,
-    WaitOptions,
-    converge,
-)
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Failed,
-    InvalidInput,
-    Unreachable,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._gcp import operations
 from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._gcp.compare import (
@@ -166,8 +156,7 @@ def step(**change: t.Any) -> Step:
 
 
 @pytest.mark.parametrize(
-    "refusal",
-    [error(429, "rateLimitExceeded"), error(403, "rateLimitExceeded"), error(503, "backendError"), (503, "busy")],
+    "refusal", [error(429, "rateLimitExceeded"), error(403, "rateLimitExceeded"), error(503, "backendError"), (503, "busy")]
 )
 def test_what_google_asks_to_send_again_is_sent_again(refusal: t.Any) -> None:
     google = Google()
@@ -311,14 +300,8 @@ def test_a_network_is_changed_by_the_method_of_each_field() -> None:
     google = Google()
     run(google, dataclasses.replace(NETWORK, auto_create_subnetworks=True))
     done = run(google, dataclasses.replace(NETWORK, routing_mode="GLOBAL", mtu=8896))
-    assert actions(done) == [
-        "compute:networks.switchToCustomMode (subnetworks by hand)",
-        "compute:networks.patch (mtu, routingConfig)",
-    ]
-    assert [body for _verb, _path, body in google.writes[1:]] == [
-        {},
-        {"routingConfig": {"routingMode": "GLOBAL"}, "mtu": 8896},
-    ]
+    assert actions(done) == ["compute:networks.switchToCustomMode (subnetworks by hand)", "compute:networks.patch (mtu, routingConfig)"]
+    assert [body for _verb, _path, body in google.writes[1:]] == [{}, {"routingConfig": {"routingMode": "GLOBAL"}, "mtu": 8896}]
     with pytest.raises(InvalidInput, match="cannot turn that back"):
         run(google, dataclasses.replace(NETWORK, auto_create_subnetworks=True))
 
@@ -342,11 +325,7 @@ def test_labels_are_set_with_their_fingerprint() -> None:
     google = Google()
     done = run_address(google, labels={"team": "ml"})
     assert actions(done) == ["compute:addresses.setLabels (labels)"]
-    assert google.writes[-1] == (
-        "POST",
-        f"{ADDRESS_PATH}/setLabels",
-        {"labels": {"team": "ml", **OWNER}, "labelFingerprint": "l1"},
-    )
+    assert google.writes[-1] == ("POST", f"{ADDRESS_PATH}/setLabels", {"labels": {"team": "ml", **OWNER}, "labelFingerprint": "l1"})
     assert not run(google, ADDRESS).plan.changed, "labels that nobody spoke of stay"
 
 
@@ -495,8 +474,7 @@ def test_what_is_still_used_is_asked_for_again_until_the_end_names_the_holder(ho
     run(google, NETWORK)
     google.ends = [{"error": {"errors": [used]}}] * 300
     with pytest.raises(
-        WaitTimeout,
-        match=rf"Google network x is busy or still in use after 600 s.*used by '\S*{holder}'{who}\. Wait until",
+        WaitTimeout, match=rf"Google network x is busy or still in use after 600 s.*used by '\S*{holder}'{who}\. Wait until"
     ):
         run(google, NETWORK, absent=True)
 
@@ -507,10 +485,7 @@ def test_what_is_busy_is_waited_for_and_named_when_it_does_not_end() -> None:
     google.refusals = [("POST", busy)] * 3
     assert run(google, NETWORK).plan.changed
     google.refusals = [("DELETE", busy)] * 999
-    with pytest.raises(
-        WaitTimeout,
-        match=r"network x is busy or still in use after 600 s.*incompatible operation operation-1",
-    ):
+    with pytest.raises(WaitTimeout, match=r"network x is busy or still in use after 600 s.*incompatible operation operation-1"):
         run(google, NETWORK, absent=True)
 
 
@@ -524,8 +499,5 @@ def test_an_operation_that_does_not_end_in_time_tells_how_far_it_is() -> None:
         return answer
 
     google.operation = endless  # type: ignore[method-assign]
-    with pytest.raises(
-        WaitTimeout,
-        match=r"create has not finished after 60 s. Last seen: operation \S+ is RUNNING, 40 %\. Google",
-    ):
+    with pytest.raises(WaitTimeout, match=r"create has not finished after 60 s. Last seen: operation \S+ is RUNNING, 40 %\. Google"):
         run(google, NETWORK, seconds=60)

@@ -7,14 +7,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import (
-    HINTS,
-    hint_of,
-    problem,
-    refusal,
-    without_secrets,
-    word,
-)
+from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import HINTS, hint_of, problem, refusal, without_secrets, word
 from ansible_collections.muster.ml.tests.unit.fakes.google import error
 
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -148,12 +141,7 @@ def test_a_condition_that_is_not_met_is_anothers_change() -> None:
 
 
 def test_the_most_telling_word_comes_first() -> None:
-    told = {
-        "code": 400,
-        "message": "no",
-        "status": "FAILED_PRECONDITION",
-        "errors": [{"reason": "badRequest", "message": "no"}],
-    }
+    told = {"code": 400, "message": "no", "status": "FAILED_PRECONDITION", "errors": [{"reason": "badRequest", "message": "no"}]}
     assert problem(told).codes == ["FAILED_PRECONDITION", "BAD_REQUEST"]
 
 

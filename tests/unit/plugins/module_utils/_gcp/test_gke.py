@@ -8,12 +8,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
-    ConvergeOptions,
-    Outcome,
-    WaitOptions,
-    converge,
-)
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Plan
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
@@ -46,14 +41,8 @@ LIVE: Body = {
     "labelFingerprint": "l1",
     "locations": ["us-central1-a", "us-central1-b"],
     "addonsConfig": {"gcsFuseCsiDriverConfig": {}, "httpLoadBalancing": {}, "networkPolicyConfig": {"disabled": True}},
-    "monitoringConfig": {
-        "componentConfig": {"enableComponents": ["SYSTEM_COMPONENTS"]},
-        "managedPrometheusConfig": {"enabled": True},
-    },
-    "maintenancePolicy": {
-        "resourceVersion": "r1",
-        "window": {"maintenanceExclusions": {"holidays": {"startTime": "a"}}},
-    },
+    "monitoringConfig": {"componentConfig": {"enableComponents": ["SYSTEM_COMPONENTS"]}, "managedPrometheusConfig": {"enabled": True}},
+    "maintenancePolicy": {"resourceVersion": "r1", "window": {"maintenanceExclusions": {"holidays": {"startTime": "a"}}}},
     "controlPlaneEndpointsConfig": {
         "ipEndpointsConfig": {
             "enablePublicEndpoint": True,
@@ -175,10 +164,7 @@ def test_what_is_replaced_whole_keeps_what_nobody_spoke_of() -> None:
     assert sent == "POST setMaintenancePolicy"
     assert window["maintenancePolicy"] == {
         "resourceVersion": "r1",
-        "window": {
-            "dailyMaintenanceWindow": {"startTime": "03:00"},
-            "maintenanceExclusions": {"holidays": {"startTime": "a"}},
-        },
+        "window": {"dailyMaintenanceWindow": {"startTime": "03:00"}, "maintenanceExclusions": {"holidays": {"startTime": "a"}}},
     }
 
 
@@ -186,13 +172,7 @@ def test_several_changes_go_one_after_another_the_mark_first_and_the_version_las
     live = {**LIVE, "resourceLabels": {}}
     desired = dataclasses.replace(CLUSTER, version="1.35", release_channel="STABLE", private_endpoint=True, addons={"dns_cache": True})
     says = [step.says for step in desired.plan(live).steps]
-    assert says == [
-        "labels",
-        "release channel",
-        "access to the control plane",
-        "addons",
-        "version 1.34.6-gke.1154000 to 1.35",
-    ]
+    assert says == ["labels", "release channel", "access to the control plane", "addons", "version 1.34.6-gke.1154000 to 1.35"]
     assert all(step.wait == "stable" for step in desired.plan(live).steps)
 
 
@@ -240,16 +220,10 @@ def test_a_control_plane_does_not_leave_its_nodes_behind() -> None:
         ({"version": "latest"}, "'latest' is no version of GKE"),
         ({"private_endpoint": True, "private_nodes": False}, "needs private nodes"),
         (
-            {
-                "private_endpoint": True,
-                "master_authorized_networks": [{"cidr_block": f"{ip}/8"} for ip in ("10.0.0.0", "8.0.0.0")],
-            },
+            {"private_endpoint": True, "master_authorized_networks": [{"cidr_block": f"{ip}/8"} for ip in ("10.0.0.0", "8.0.0.0")]},
             "no public address, and no client reaches it from 8.0.0.0/8. Give master_authorized_networks ranges of networks",
         ),
-        (
-            {"master_authorized_networks": [{"cidr_block": "office"}]},
-            "master_authorized_networks: 'office' does not appear to be",
-        ),
+        ({"master_authorized_networks": [{"cidr_block": "office"}]}, "master_authorized_networks: 'office' does not appear to be"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_sent(change: Body, words: str) -> None:
@@ -374,18 +348,8 @@ def pool_changed(live: Body | None = None, **change: t.Any) -> list[tuple[str, B
 
 def test_options_become_the_config_of_the_api() -> None:
     sharing = {"gpu_sharing_strategy": "MPS", "max_shared_clients_per_gpu": 4}
-    gpu = {
-        "type": "nvidia-l4",
-        "count": 2,
-        "gpu_driver_version": "LATEST",
-        "gpu_partition_size": None,
-        "gpu_sharing_config": sharing,
-    }
-    affinity = {
-        "consume_reservation_type": "SPECIFIC_RESERVATION",
-        "key": "compute.googleapis.com/reservation-name",
-        "values": ["r"],
-    }
+    gpu = {"type": "nvidia-l4", "count": 2, "gpu_driver_version": "LATEST", "gpu_partition_size": None, "gpu_sharing_config": sharing}
+    affinity = {"consume_reservation_type": "SPECIFIC_RESERVATION", "key": "compute.googleapis.com/reservation-name", "values": ["r"]}
     found = node_config(
         {
             "machine_type": "g2-standard-24", "disk_size_gb": 200, "disk_type": None, "accelerators": [gpu], "spot": False, "gvnic": True,
@@ -408,11 +372,7 @@ def test_options_become_the_config_of_the_api() -> None:
         "gvnic": {"enabled": True},
         "labels": {"a": "1"},
         "workloadMetadataConfig": {"mode": "GKE_METADATA"},
-        "reservationAffinity": {
-            "consumeReservationType": "SPECIFIC_RESERVATION",
-            "key": affinity["key"],
-            "values": ["r"],
-        },
+        "reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION", "key": affinity["key"], "values": ["r"]},
         "kubeletConfig": {"cpuManagerPolicy": "static"},
     }
 

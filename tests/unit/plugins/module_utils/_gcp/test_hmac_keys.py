@@ -5,13 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._gcp.hmac_keys import (
-    Decision,
-    HmacKeys,
-    Note,
-    decide,
-    decide_absent,
-)
+from ansible_collections.muster.ml.plugins.module_utils._gcp.hmac_keys import Decision, HmacKeys, Note, decide, decide_absent
 
 A = "ACTIVE"
 

@@ -10,12 +10,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import Refused
-from ansible_collections.muster.ml.plugins.module_utils._gcp.iam_member import (
-    VERSION,
-    IamMember,
-    converge_member,
-    place,
-)
+from ansible_collections.muster.ml.plugins.module_utils._gcp.iam_member import VERSION, IamMember, converge_member, place
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, error
 

@@ -16,13 +16,7 @@ from ansible_collections.muster.ml.plugins.filter.tpu_slice import tpu_slice
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._gcp import tpu_slices
 
-LABELS = {
-    "v4": "tpu-v4-podslice",
-    "v5e": "tpu-v5-lite-podslice",
-    "v5p": "tpu-v5p-slice",
-    "v6e": "tpu-v6e-slice",
-    "tpu7x": "tpu7x",
-}
+LABELS = {"v4": "tpu-v4-podslice", "v5e": "tpu-v5-lite-podslice", "v5p": "tpu-v5p-slice", "v6e": "tpu-v6e-slice", "tpu7x": "tpu7x"}
 # Rows of Google's pages "TPU v4", "TPU v5e", "TPU v5p" and "TPU v6e", and of "Plan TPUs in GKE": type, topology, chips, machines and their
 # type, name outside GKE. They are written down once more here, and not computed.
 ROWS = [
@@ -90,10 +84,7 @@ def test_every_row_of_the_tables(kind: str, topology: str, chips: int, hosts: in
         "hosts": hosts,
         "multi_host": hosts > 1,
         "machine_type": machine,
-        "node_selector": {
-            "cloud.google.com/gke-tpu-accelerator": LABELS[kind],
-            "cloud.google.com/gke-tpu-topology": topology,
-        },
+        "node_selector": {"cloud.google.com/gke-tpu-accelerator": LABELS[kind], "cloud.google.com/gke-tpu-topology": topology},
         "resources": {"google.com/tpu": each},
         "placement_policy": {**({} if kind == "tpu7x" else {"type": "COMPACT"}), "tpu_topology": topology} if hosts > 1 else {},
         "autoscaling": {"enabled": True, "min_node_count": 0, "max_node_count": hosts, "location_policy": "ANY"},

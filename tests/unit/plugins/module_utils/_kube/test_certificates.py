@@ -52,12 +52,7 @@ def signed_as_before(
 ) -> x509.Certificate:
     now = dt.datetime.now(dt.UTC)
     builder = x509.CertificateBuilder(
-        issuer,
-        name,
-        key.public_key(),
-        x509.random_serial_number(),
-        now - dt.timedelta(days=1),
-        now + dt.timedelta(days),
+        issuer, name, key.public_key(), x509.random_serial_number(), now - dt.timedelta(days=1), now + dt.timedelta(days)
     ).add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     for extension in extensions:
         builder = builder.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
@@ -85,20 +80,14 @@ def extension(certificate: x509.Certificate, kind: type[t.Any]) -> t.Any:
 def meet(trusted: Path, server: Path, client: Path) -> str:
     """A handshake of both sides as Python 3.13 has it, both with a certificate; "ok" or why not."""
     sides = []
-    for purpose, own, name in (
-        (ssl.Purpose.SERVER_AUTH, client, "client"),
-        (ssl.Purpose.CLIENT_AUTH, server, "server"),
-    ):
+    for purpose, own, name in ((ssl.Purpose.SERVER_AUTH, client, "client"), (ssl.Purpose.CLIENT_AUTH, server, "server")):
         context = ssl.create_default_context(purpose, cafile=str(trusted))
         context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_cert_chain(own / f"{name}.crt", own / f"{name}.key")
         sides.append(context)
     bios = [ssl.MemoryBIO() for _number in range(4)]
-    ends = [
-        sides[0].wrap_bio(bios[0], bios[1], server_hostname="127.0.0.1"),
-        sides[1].wrap_bio(bios[1], bios[0], server_side=True),
-    ]
+    ends = [sides[0].wrap_bio(bios[0], bios[1], server_hostname="127.0.0.1"), sides[1].wrap_bio(bios[1], bios[0], server_side=True)]
     try:
         for _round in range(5):
             for end in ends:
@@ -127,10 +116,7 @@ def test_they_say_what_they_are_for(tmp_path: Path) -> None:
         assert (usage.critical, usage.value.key_cert_sign, usage.value.digital_signature) == (True, False, True)
         assert extension(leaf, x509.AuthorityKeyIdentifier).value.key_identifier == key
         assert not extension(leaf, x509.BasicConstraints).value.ca
-    assert list(extension(server, x509.ExtendedKeyUsage).value) == [
-        ExtendedKeyUsageOID.CLIENT_AUTH,
-        ExtendedKeyUsageOID.SERVER_AUTH,
-    ]
+    assert list(extension(server, x509.ExtendedKeyUsage).value) == [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
     assert list(extension(client, x509.ExtendedKeyUsage).value) == [ExtendedKeyUsageOID.CLIENT_AUTH]
 
 
@@ -178,15 +164,9 @@ def foreign(folder: Path) -> None:
 
 
 DAMAGED: dict[str, tuple[t.Callable[[Path], t.Any], str]] = {
-    "no certificate in it": (
-        lambda folder: (folder / "ca.crt").write_text("hello"),
-        "its certificate is missing or is not",
-    ),
+    "no certificate in it": (lambda folder: (folder / "ca.crt").write_text("hello"), "its certificate is missing or is not"),
     "an empty key": (lambda folder: (folder / "ca.key").write_text(""), "its key is missing"),
-    "half a key": (
-        lambda folder: (folder / "ca.key").write_bytes((folder / "ca.key").read_bytes()[:90]),
-        "its key is missing",
-    ),
+    "half a key": (lambda folder: (folder / "ca.key").write_bytes((folder / "ca.key").read_bytes()[:90]), "its key is missing"),
     "the key of another": (foreign, "its key does not belong to its certificate"),
     "a leaf's certificate": (
         lambda folder: [(folder / f"ca.{e}").write_bytes((folder / f"client.{e}").read_bytes()) for e in ("crt", "key")],

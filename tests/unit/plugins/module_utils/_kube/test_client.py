@@ -164,10 +164,7 @@ def test_connections_are_kept_and_shared(server: Server, kube: HttpCluster) -> N
 
 
 def test_items_of_a_list_say_what_they_are(server: Server, kube: HttpCluster) -> None:
-    items = [
-        {"metadata": {"name": "a"}},
-        {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {}},
-    ]
+    items = [{"metadata": {"name": "a"}}, {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {}}]
     server.replies = [(200, {"metadata": {"resourceVersion": "7"}, "items": items}, {})]
     found = kube.list_metadata("v1", "Pod", "ml")
     assert found.resource_version == "7"
@@ -277,10 +274,7 @@ def test_a_watch_that_breaks_off_in_the_middle_of_an_event(server: Server, kube:
 def test_a_truncated_body_is_asked_for_again(server: Server, kube: HttpCluster, length: str) -> None:
     server.replies = [(200, {"metadata": {}}, {})]
     kube.get(POD)
-    server.replies = [
-        (200, b'{"metada', {"Content-Length": length, "Connection": "close"}),
-        (200, {"metadata": {"name": "p"}}, {}),
-    ]
+    server.replies = [(200, b'{"metada', {"Content-Length": length, "Connection": "close"}), (200, {"metadata": {"name": "p"}}, {})]
     assert kube.get(POD) == {"metadata": {"name": "p"}}
 
 
@@ -398,10 +392,7 @@ def test_delete_is_of_that_very_object(server: Server, kube: HttpCluster) -> Non
 
 def test_unknown_kinds_are_looked_up_once_per_group_version(server: Server, kube: HttpCluster) -> None:
     listing = {
-        "resources": [
-            {"name": "foos", "kind": "Foo", "namespaced": True},
-            {"name": "foos/status", "kind": "Foo", "namespaced": True},
-        ]
+        "resources": [{"name": "foos", "kind": "Foo", "namespaced": True}, {"name": "foos/status", "kind": "Foo", "namespaced": True}]
     }
     server.replies = [(200, listing, {}), (200, {}, {})]
     assert kube.resource("x.io/v1", "Foo") == ServedKind("foos", True)
@@ -437,14 +428,8 @@ def test_kinds_come_from_aggregated_discovery(server: Server, kube: HttpCluster)
 
 
 def test_a_watch_yields_events_and_reports_that_history_is_gone(server: Server, kube: HttpCluster) -> None:
-    lines = [
-        {"type": "ADDED", "object": {"metadata": {"name": "p"}}},
-        {"type": "ERROR", "object": {"code": 410, "message": "too old"}},
-    ]
-    server.replies = [
-        (200, "\n".join(map(json.dumps, lines)).encode() + b"\n", {"Connection": "close"}),
-        status(403, message="no"),
-    ]
+    lines = [{"type": "ADDED", "object": {"metadata": {"name": "p"}}}, {"type": "ERROR", "object": {"code": 410, "message": "too old"}}]
+    server.replies = [(200, "\n".join(map(json.dumps, lines)).encode() + b"\n", {"Connection": "close"}), status(403, message="no")]
     events = kube.watch("v1", "Pod", "ml", name="p", resource_version="5", timeout=3)
     assert next(events).type == "ADDED"
     with pytest.raises(Gone):
@@ -587,10 +572,7 @@ def test_a_name_that_means_more_than_one_object_is_never_sent(server: Server, ku
 def test_every_part_of_a_path_is_quoted(server: Server, kube: HttpCluster) -> None:
     kube.get(Ref("v1", "Pod", "a?b#c%/ü", "x/../y"))
     kube.resource("x?.io/v1", "Foo")
-    assert [path for _verb, path, *_rest in server.seen] == [
-        "/api/v1/namespaces/x%2F..%2Fy/pods/a%3Fb%23c%25%2F%C3%BC",
-        "/apis/x%3F.io/v1",
-    ]
+    assert [path for _verb, path, *_rest in server.seen] == ["/api/v1/namespaces/x%2F..%2Fy/pods/a%3Fb%23c%25%2F%C3%BC", "/apis/x%3F.io/v1"]
 
 
 def test_a_server_that_says_at_once_is_not_asked_without_a_pause(server: Server, kube: HttpCluster, clock: FakeClock) -> None:
@@ -645,22 +627,12 @@ SECRET = Ref("v1", "Secret", "s", "ml")
 
 
 def secret() -> dict[str, t.Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "s", "namespace": "ml"},
-        "data": {"a": "aHVudGVyMg=="},
-    }
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "ml"}, "data": {"a": "aHVudGVyMg=="}}
 
 
 def test_secret_values_are_sealed_however_they_come_in(server: Server, kube: HttpCluster) -> None:
     event = json.dumps({"type": "ADDED", "object": secret()}).encode()
-    server.replies = [
-        (200, secret(), {}),
-        (200, {"items": [secret()]}, {}),
-        (200, event, {"Connection": "close"}),
-        (200, secret(), {}),
-    ]
+    server.replies = [(200, secret(), {}), (200, {"items": [secret()]}, {}), (200, event, {"Connection": "close"}), (200, secret(), {})]
     seen = [kube.get(SECRET), *kube.list("v1", "Secret", "ml"), *kube.watch("v1", "Secret", "ml", timeout=1)]
     seen.append(kube.patch(SECRET, {}, dry_run=False))
     assert len(seen) == 4
@@ -713,10 +685,7 @@ def test_an_apply_names_its_field_manager_and_forces_nothing_unasked(server: Ser
 
 def test_groups_whose_server_did_not_answer_are_known_to_be_unknown(server: Server, kube: HttpCluster) -> None:
     versions = [{"version": "v1beta1", "freshness": "Stale", "resources": []}]
-    groups = {
-        "kind": "APIGroupDiscoveryList",
-        "items": [{"metadata": {"name": "metrics.k8s.io"}, "versions": versions}],
-    }
+    groups = {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "metrics.k8s.io"}, "versions": versions}]}
     server.replies = [(200, {"kind": "APIGroupDiscoveryList", "items": []}, {}), (200, groups, {})]
     assert kube.kinds().unknown == ["metrics.k8s.io/v1beta1"]
 

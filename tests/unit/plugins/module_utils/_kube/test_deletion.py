@@ -21,13 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import answers
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered_kinds, unavailable_groups
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
-    Listing,
-    Manifest,
-    Ref,
-    ServedKind,
-    manager_of,
-)
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.source import from_definition
@@ -258,16 +252,8 @@ def test_what_is_named_and_kept_keeps_the_namespace_and_the_definition_that_woul
     assert blind.stored("Namespace", "ml")
 
 
-EVENT: Manifest = {
-    "apiVersion": "calendar.example.com/v1",
-    "kind": "Event",
-    "metadata": {"name": "party", "namespace": "ml"},
-}
-SLICE: Manifest = {
-    "apiVersion": "discovery.k8s.io/v1",
-    "kind": "EndpointSlice",
-    "metadata": {"name": "db", "namespace": "ml"},
-}
+EVENT: Manifest = {"apiVersion": "calendar.example.com/v1", "kind": "Event", "metadata": {"name": "party", "namespace": "ml"}}
+SLICE: Manifest = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "db", "namespace": "ml"}}
 
 
 @pytest.fixture
@@ -313,10 +299,7 @@ def test_a_copy_that_carries_our_label_keeps_the_namespace_that_it_is_in(cluster
     cluster.add(copied, manager="a-controller")
     pruned = way == "prune"
     report = apply(cluster, config(), prune=True, delete_data=True) if pruned else delete(cluster, delete_data=True)
-    assert [name for name, action in actions(report).items() if action == "kept"] == [
-        "ConfigMap copied",
-        "Namespace ml",
-    ]
+    assert [name for name, action in actions(report).items() if action == "kept"] == ["ConfigMap copied", "Namespace ml"]
     assert cluster.stored("Namespace", "ml")
 
 
@@ -473,10 +456,7 @@ def test_a_definition_with_instances_is_never_recreated(blind: Blind) -> None:
     blind.fail(
         "apply",
         "foos.x.io",
-        Rejected(
-            "spec.scope: field is immutable",
-            ref=Ref("apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos.x.io"),
-        ),
+        Rejected("spec.scope: field is immutable", ref=Ref("apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos.x.io")),
     )
     with pytest.raises(InvalidInput, match=r"is never recreated \(Foo default/f of its kind would be deleted with it\)"):
         apply(blind, {**DEFINITION, "spec": {**DEFINITION["spec"], "scope": "Cluster"}}, recreate=True)
@@ -500,9 +480,7 @@ def test_a_namespace_that_nobody_may_read_and_that_is_missing_is_told_by_the_ser
 # What kubectl left
 
 
-def test_fields_of_an_earlier_kubectl_apply_go_when_the_object_is_adopted_and_does_not_want_them(
-    cluster: FakeCluster,
-) -> None:
+def test_fields_of_an_earlier_kubectl_apply_go_when_the_object_is_adopted_and_does_not_want_them(cluster: FakeCluster) -> None:
     cluster.add(config(x="1", old="y"), manager="kubectl-client-side-apply")
     apply(cluster, config(x="2"), adopt=True)
     stored = cluster.stored("ConfigMap", "a", "default") or {}

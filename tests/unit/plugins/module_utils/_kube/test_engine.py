@@ -70,12 +70,7 @@ def definition(plural: str = "foos", kind: str = "Foo") -> Manifest:
 
 
 def widget(name: str = "f") -> Manifest:
-    return {
-        "apiVersion": "x.io/v1",
-        "kind": "Foo",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"n": 1},
-    }
+    return {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": name, "namespace": "default"}, "spec": {"n": 1}}
 
 
 def stateful(**spec: t.Any) -> Manifest:
@@ -453,10 +448,7 @@ def test_a_webhook_without_dry_run_does_not_stop_check_mode(cluster: FakeCluster
 
 def test_a_service_account_of_the_same_run_does_not_stop_the_rehearsal(cluster: FakeCluster) -> None:
     cluster.fail("apply", "w", Forbidden("error looking up service account default/sa"))
-    assert actions(apply(cluster, config(), stateful())) == {
-        "ConfigMap default/a": "created",
-        "StatefulSet default/w": "created",
-    }
+    assert actions(apply(cluster, config(), stateful())) == {"ConfigMap default/a": "created", "StatefulSet default/w": "created"}
 
 
 def test_a_quota_that_is_not_counted_yet_is_waited_for(cluster: FakeCluster) -> None:
@@ -720,9 +712,7 @@ CRASHES = st.sampled_from([(verb, name) for verb in ("apply", "delete") for name
 
 @given(st.lists(st.tuples(WISHES, SPACES, st.booleans(), st.none() | CRASHES), max_size=6), WISHES, SPACES)
 def test_nothing_is_left_over_whatever_was_before(
-    runs: list[tuple[dict[str, dict[str, str]], str, bool, tuple[str, str] | None]],
-    last: dict[str, dict[str, str]],
-    space: str,
+    runs: list[tuple[dict[str, dict[str, str]], str, bool, tuple[str, str] | None]], last: dict[str, dict[str, str]], space: str
 ) -> None:
     cluster = FakeCluster()
     for options, namespace, prune, crash in [*runs, (last, space, True, None)]:

@@ -83,11 +83,7 @@ def test_set_elements_and_indexes() -> None:
     live = {
         "metadata": {
             "managedFields": [
-                {
-                    "manager": US,
-                    "operation": "Apply",
-                    "fieldsV1": {"f:spec": {"f:set": {'v:"a"': {}}, "f:list": {"i:0": {"f:x": {}}}}},
-                }
+                {"manager": US, "operation": "Apply", "fieldsV1": {"f:spec": {"f:set": {'v:"a"': {}}, "f:list": {"i:0": {"f:x": {}}}}}}
             ]
         }
     }
@@ -102,13 +98,7 @@ def entry(manager: str, *names: str, operation: str = "Apply", **more: str) -> M
 
 def test_what_is_taken_over_is_added_to_what_is_owned_already() -> None:
     status = entry("one", "s", operation="Update", subresource="status")
-    entries = [
-        entry("one", "a", operation="Update"),
-        entry("two", "b"),
-        entry("us", "c"),
-        entry("us", "d", operation="Update"),
-        status,
-    ]
+    entries = [entry("one", "a", operation="Update"), entry("two", "b"), entry("us", "c"), entry("us", "d", operation="Update"), status]
     taken = fields.transferred_fields({"metadata": {"managedFields": entries}}, ("one", "two"), "us")
     assert taken == [status, {**entry("us", "a", "b", "c", "d")}]
 

@@ -146,18 +146,12 @@ EXEC = {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}
 INSECURE = {"insecure-skip-tls-verify": True}
 # ``@`` stands for the kubeconfig's name.
 WRONG: dict[str, tuple[t.Any, str]] = {
-    "base64": (
-        clusters(**{"certificate-authority-data": "!!!"}),
-        "certificate-authority-data of cluster 'a'@ is not base64",
-    ),
+    "base64": (clusters(**{"certificate-authority-data": "!!!"}), "certificate-authority-data of cluster 'a'@ is not base64"),
     "base64 without padding": (
         clusters(**{"certificate-authority-data": "abc"}),
         "certificate-authority-data of cluster 'a' .* is not base64",
     ),
-    "port": (
-        clusters(server="https://x:abc"),
-        "'https://x:abc' \\(KC\\) is not the URL of an API server: host or port is wrong",
-    ),
+    "port": (clusters(server="https://x:abc"), "'https://x:abc' \\(KC\\) is not the URL of an API server: host or port is wrong"),
     "no server": (clusters(server=""), "cluster 'a'@ has no server"),
     "server that is a number": (clusters(server=6443), "server of cluster 'a'@ is not text. Put it in quotes"),
     "contexts that are a mapping": (config() | {"contexts": {"a": {}}}, "contexts@ is not a list"),
@@ -177,46 +171,22 @@ WRONG: dict[str, tuple[t.Any, str]] = {
         clusters(**{"insecure-skip-tls-verify": "false"}),
         "insecure-skip-tls-verify of cluster 'a' .* is not true or false",
     ),
-    "authority and insecure": (
-        clusters(**INSECURE, **{"certificate-authority-data": "eA=="}),
-        "cluster 'a' .* has both",
-    ),
-    "authority twice": (
-        clusters(**{"certificate-authority": "x", "certificate-authority-data": "eA=="}),
-        "cluster 'a' .* has both",
-    ),
-    "unknown setting of a cluster": (
-        clusters(**{"proxy-uri": "http://x"}),
-        "cluster 'a'@ has proxy-uri, which Muster does not know",
-    ),
+    "authority and insecure": (clusters(**INSECURE, **{"certificate-authority-data": "eA=="}), "cluster 'a' .* has both"),
+    "authority twice": (clusters(**{"certificate-authority": "x", "certificate-authority-data": "eA=="}), "cluster 'a' .* has both"),
+    "unknown setting of a cluster": (clusters(**{"proxy-uri": "http://x"}), "cluster 'a'@ has proxy-uri, which Muster does not know"),
     "unknown setting of a user": (config(tokenfile="x"), "user 'a'@ has tokenfile, which Muster does not know"),
     "unknown setting of a context": (context(name_space="x"), "context 'a'@ has name_space, which"),
-    "proxy-url of another kind": (
-        clusters(**{"proxy-url": "ftp://x"}),
-        "proxy-url of cluster 'a'@ has an unknown scheme",
-    ),
-    "proxy-url over TLS": (
-        clusters(**{"proxy-url": "https://x"}),
-        "proxy-url of cluster 'a'@ needs TLS",
-    ),
+    "proxy-url of another kind": (clusters(**{"proxy-url": "ftp://x"}), "proxy-url of cluster 'a'@ has an unknown scheme"),
+    "proxy-url over TLS": (clusters(**{"proxy-url": "https://x"}), "proxy-url of cluster 'a'@ needs TLS"),
     "a user that is not there": (context(user="b"), "KC has no user 'b'; it has: a"),
     "no cluster": (context(cluster=""), "KC has no cluster ''; it has: a"),
     "token with a line break": (config(token="x\n"), "token of user 'a'@ has a line break at its end"),
     "token and password": (config(token="x", username="y"), "user 'a'@ has a token, and user name"),
-    "auth-provider": (
-        config(**{"auth-provider": {"name": "oidc"}, "token": "x"}),
-        "user 'a'@ uses auth-provider 'oidc'",
-    ),
-    "groups without a user": (
-        config(**{"as-groups": ["g"]}),
-        "user 'a'@ has as-groups, as-uid or as-user-extra, but no as",
-    ),
+    "auth-provider": (config(**{"auth-provider": {"name": "oidc"}, "token": "x"}), "user 'a'@ uses auth-provider 'oidc'"),
+    "groups without a user": (config(**{"as-groups": ["g"]}), "user 'a'@ has as-groups, as-uid or as-user-extra, but no as"),
     "uid without a user": (config(**{"as-uid": "7"}), "but no as"),
     "groups that are text": (config(**{"as": "u", "as-groups": "g"}), "as-groups of user 'a'@ is not a list"),
-    "extra that is text": (
-        config(**{"as": "u", "as-user-extra": {"k": "v"}}),
-        "k of as-user-extra of user 'a'@ is not a list",
-    ),
+    "extra that is text": (config(**{"as": "u", "as-user-extra": {"k": "v"}}), "k of as-user-extra of user 'a'@ is not a list"),
     "a user with a line break": (config(**{"as": "u\n"}), "Impersonate-User has a line break"),
     "credentials without TLS": (
         clusters(server="http://a") | {"users": config(token="x")["users"]},
@@ -296,8 +266,7 @@ def test_a_token_file_wins_over_a_token(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
-    [("", "is empty"), ("\n", "is empty"), ("a\nb", "control character 0x0a"), (None, "No such file")],
+    ("content", "told"), [("", "is empty"), ("\n", "is empty"), ("a\nb", "control character 0x0a"), (None, "No such file")]
 )
 def test_a_token_file_that_has_none(tmp_path: pathlib.Path, content: str | None, told: str) -> None:
     path = tmp_path / "token"
@@ -468,11 +437,7 @@ def test_a_credential_plugin_is_told_all_that_the_kubeconfig_says_of_the_cluster
     settings = plugin(tmp_path, f'printf %s "$KUBERNETES_EXEC_INFO" > "$(dirname "$0")/info"; {CREDENTIAL}')
     content = config(exec=settings)
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
-    content["clusters"][0]["cluster"] |= {
-        "certificate-authority": "ca",
-        "tls-server-name": "k",
-        "extensions": [extension],
-    }
+    content["clusters"][0]["cluster"] |= {"certificate-authority": "ca", "tls-server-name": "k", "extensions": [extension]}
     write(tmp_path / "ca", PEM)
     load(kubeconfig=write(tmp_path / "kc", content)).credentials.auth()
     assert json.loads((tmp_path / "info").read_text())["spec"]["cluster"] == {

@@ -10,14 +10,7 @@ import time
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, awake_or_not
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Conflict,
-    Forbidden,
-    LeaseLost,
-    NotFound,
-    Rejected,
-    ServerError,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, Forbidden, LeaseLost, NotFound, Rejected, ServerError
 from ansible_collections.muster.ml.plugins.module_utils._kube import lease as lease_module
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, RENEW_DEADLINE, Lease, holder
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of

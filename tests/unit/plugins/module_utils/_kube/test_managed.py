@@ -78,10 +78,7 @@ def test_a_bare_replicaset_with_its_pods_is_somebodys(cluster: t.Any) -> None:
         thing("Pod", "ours-1-a", metadata=owned_by("apps/v1", "ReplicaSet", "ours-1")),
         thing("Lease", "of-an-operator", api_version="coordination.k8s.io/v1"),
     )
-    assert execute(cluster, namespace="ml", others=True)["others"] == [
-        "ReplicaSet ml/theirs",
-        "Lease ml/of-an-operator",
-    ]
+    assert execute(cluster, namespace="ml", others=True)["others"] == ["ReplicaSet ml/theirs", "Lease ml/of-an-operator"]
 
 
 OF_A_CONTROLLER = {"labels": {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}}

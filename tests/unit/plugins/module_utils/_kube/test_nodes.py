@@ -161,14 +161,7 @@ def test_wait_that_gives_up_in_trouble_tells_both(cluster: t.Any) -> None:
 
 def test_module_reads_only(cluster: t.Any) -> None:
     cluster.add(node("b", "8", type="kwok"), node("a", ready="Unknown"))
-    params = {
-        "label_selectors": [],
-        "resource": GPU,
-        "minimum_nodes": 0,
-        "plugin": None,
-        "wait": False,
-        "wait_timeout": 1,
-    }
+    params = {"label_selectors": [], "resource": GPU, "minimum_nodes": 0, "plugin": None, "wait": False, "wait_timeout": 1}
     result = node_info.execute(Context(params=params, check=False, connect=lambda: cluster))
     assert [entry["name"] for entry in result["nodes"]] == ["a", "b"]
     assert result["nodes"][0]["reason"] == "kubelet stopped posting node status."

@@ -12,13 +12,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, ServerError
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.fields import managers
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
-    FIELD_MANAGER,
-    LABEL_OWNER,
-    Manifest,
-    labels_of,
-    manager_of,
-)
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import FIELD_MANAGER, LABEL_OWNER, Manifest, labels_of, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.plan import ApplyOptions, PlannedObject, make_plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster

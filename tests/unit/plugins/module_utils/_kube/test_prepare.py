@@ -63,14 +63,7 @@ def test_what_was_read_from_a_cluster_asks_for_the_same_as_what_was_sent() -> No
 
 
 def test_what_only_the_server_sets_is_left_out() -> None:
-    metadata = {
-        "name": "a",
-        "namespace": "gone",
-        "uid": "1",
-        "resourceVersion": "2",
-        "creationTimestamp": None,
-        "managedFields": [],
-    }
+    metadata = {"name": "a", "namespace": "gone", "uid": "1", "resourceVersion": "2", "creationTimestamp": None, "managedFields": []}
     sent = ready({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"x": 1}}, namespaced=False)
     assert set(sent["metadata"]) == {"name", "labels", "annotations"}
     assert "status" not in sent

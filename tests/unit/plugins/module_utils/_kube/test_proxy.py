@@ -166,12 +166,7 @@ def socks(answer: bytes, seen: list[bytes]) -> Talk:
 
 
 @pytest.mark.parametrize(
-    ("host", "sent"),
-    [
-        ("k8s.corp", b"k8s.corp"),
-        ("192.0.2.1", b"\xc0\x00\x02\x01"),
-        ("fd00::1", b"\xfd" + b"\x00" * 14 + b"\x01"),
-    ],
+    ("host", "sent"), [("k8s.corp", b"k8s.corp"), ("192.0.2.1", b"\xc0\x00\x02\x01"), ("fd00::1", b"\xfd" + b"\x00" * 14 + b"\x01")]
 )
 @pytest.mark.parametrize("bound", [b"\x01\x00\x00\x00\x00\x00\x50", b"\x03\x02ab\x00\x50"], ids=["address", "name"])
 def test_a_way_through_a_socks_proxy(host: str, sent: bytes, bound: bytes) -> None:

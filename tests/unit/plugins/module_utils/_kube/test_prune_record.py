@@ -49,13 +49,7 @@ def test_an_owner_has_one_claim_wherever_its_objects_were(cluster: FakeCluster) 
 def test_only_records_are_deleted(cluster: FakeCluster) -> None:
     write_prune_record(cluster, OWNER, [HERE], "default")
     labels = {"muster.ml/owner": OWNER, prune_record.LABEL_PRUNE_RECORD: "true"}
-    cluster.add(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "notes", "namespace": "default", "labels": labels},
-        }
-    )
+    cluster.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "notes", "namespace": "default", "labels": labels}})
     delete_prune_record(cluster, OWNER, [HERE], "default")
     assert claims(cluster) == [("default", "notes")]
 

@@ -32,12 +32,7 @@ REFUSED = condition("ReplicaFailure", reason="FailedCreate", message="q")
 TERMINATING = {"phase": "Terminating", **condition("NamespaceContentRemaining", message="pods")}
 REVISIONS = {"updateRevision": "b", "currentRevision": "a"}
 
-PROGRAMMED = {
-    "conditions": [
-        {"type": "Accepted", "status": "True"},
-        {"type": "Programmed", "status": "True", "observedGeneration": 2},
-    ]
-}
+PROGRAMMED = {"conditions": [{"type": "Accepted", "status": "True"}, {"type": "Programmed", "status": "True", "observedGeneration": 2}]}
 TAKEN = [{"type": "Accepted", "status": "True"}, {"type": "ResolvedRefs", "status": "True"}]
 LOST = [TAKEN[0], {"type": "ResolvedRefs", "status": "False", "reason": "BackendNotFound", "message": "no Service x"}]
 TWO = {"parentRefs": [{"name": "a"}, {"name": "b"}]}
@@ -151,11 +146,7 @@ def test_gone_is_ready_for_deleting() -> None:
             {
                 "phase": "Running",
                 "containerStatuses": [
-                    {
-                        "name": "c",
-                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-                        "lastState": {"terminated": {"exitCode": 3}},
-                    }
+                    {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 3}}}
                 ],
             },
             "Running: CrashLoopBackOff after Error (exit status 3)",

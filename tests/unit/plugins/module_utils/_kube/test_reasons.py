@@ -45,12 +45,7 @@ def test_pods_that_a_quota_refuses_are_told_of_their_job(cluster: FakeCluster) -
 
 def test_a_refusal_that_a_condition_tells_is_told_once(cluster: FakeCluster) -> None:
     ref = Ref("apps/v1", "ReplicaSet", "r", "ml")
-    failure = {
-        "type": "ReplicaFailure",
-        "status": "True",
-        "reason": "FailedCreate",
-        "message": 'pods "r-a" is forbidden',
-    }
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": 'pods "r-a" is forbidden'}
     added(cluster, ref, spec={"replicas": 1}, status={"conditions": [failure]}, generation=0)
     cluster.say(ref, "FailedCreate", 'Error creating: pods "r-b" is forbidden', type="Warning")
     assert told(cluster, ref) == 'ReplicaSet ml/r: 0 of 1 available; FailedCreate: pods "r-a" is forbidden'
@@ -143,12 +138,7 @@ def stuck(cluster: FakeCluster) -> None:
         {"type": "NamespaceDeletionDiscoveryFailure", "status": "True", "message": STALE},
         {"type": "NamespaceContentRemaining", "status": "False", "message": "All content successfully removed"},
     ]
-    added(
-        cluster,
-        NAMESPACE,
-        status={"phase": "Terminating", "conditions": conditions},
-        deletionTimestamp="2026-11-21T12:00:00Z",
-    )
+    added(cluster, NAMESPACE, status={"phase": "Terminating", "conditions": conditions}, deletionTimestamp="2026-11-21T12:00:00Z")
 
 
 def api_service(status: str, service: Manifest | None) -> Manifest:
@@ -239,11 +229,7 @@ def test_a_webhook_without_a_service(cluster: FakeCluster) -> None:
     [
         ([False], "connection refused", "which has no ready endpoints: get its pods ready (kubectl -n cert get pods)"),
         ([True, False], "context deadline exceeded", "which has 1 ready endpoint: see the log of its pods"),
-        (
-            [True, True],
-            "tls: failed to verify certificate: x509: unknown authority",
-            "2 ready endpoints: its certificate and the caBundle",
-        ),
+        ([True, True], "tls: failed to verify certificate: x509: unknown authority", "2 ready endpoints: its certificate and the caBundle"),
     ],
 )
 def test_what_serves_a_webhook_is_told(cluster: FakeCluster, ready: list[bool], why: str, said: str) -> None:

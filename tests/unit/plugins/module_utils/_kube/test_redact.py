@@ -184,10 +184,7 @@ def test_a_mark_that_somebody_else_wrote_and_that_cannot_be_read_hides_everythin
 def test_what_the_server_refuses_is_told_without_the_value(told: str) -> None:
     sent = redact.seal_secrets(marked("spec", spec={"password": HIDDEN, "pin": "ab"}))
     details = {"causes": [{"reason": "FieldValueInvalid", "field": "spec.password", "message": told}]}
-    for payload in (
-        {"reason": "Invalid", "message": told, "details": details},
-        {"reason": "Invalid", "details": details},
-    ):
+    for payload in ({"reason": "Invalid", "message": told, "details": details}, {"reason": "Invalid", "details": details}):
         text = str(answers.to_error(422, payload, verb="apply", ref=None, what="ConfigMap a", sent=sent))
         assert HIDDEN not in text
         assert '"ab"' not in text

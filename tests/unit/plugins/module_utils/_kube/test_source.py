@@ -38,8 +38,7 @@ def test_files_folders_and_patterns(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
-    [("x.yaml", "a: [", "x.yaml, line 2: not YAML"), ("none.txt", None, "there is no such file")],
+    ("name", "text", "told"), [("x.yaml", "a: [", "x.yaml, line 2: not YAML"), ("none.txt", None, "there is no such file")]
 )
 def test_what_cannot_be_read(tmp_path: pathlib.Path, name: str, text: str | None, told: str) -> None:
     if text:

@@ -127,15 +127,7 @@ def test_a_bundle_with_remarks_in_other_languages(tmp_path: pathlib.Path) -> Non
         (SERVER, connection(None), "/x/kubeconfig names no certificate authority"),
         (signed("server", signed("leaf", ROOT)), connection(), "belongs to another cluster"),
     ],
-    ids=[
-        "expired",
-        "other address",
-        "other server name",
-        "other authority",
-        "self-signed",
-        "no authority",
-        "no issuer",
-    ],
+    ids=["expired", "other address", "other server name", "other authority", "self-signed", "no authority", "no issuer"],
 )
 def test_a_certificate_that_is_refused_is_blamed_for_the_right_reason(
     server: Signed, given: Connection, told: str, tmp_path: pathlib.Path

@@ -9,11 +9,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Forbidden,
-    LeaseLost,
-    Rejected,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, LeaseLost, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube import deletion
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
@@ -182,10 +178,7 @@ def test_what_is_not_ours_is_waited_for_although_it_has_no_label_of_ours(cluster
     monkeypatch.setattr(cluster, "watch", watched)
     report = apply(cluster, stateful("theirs"), stateful("theirs-too"), wait=True, wait_timeout=30)
     assert not report.changed
-    assert {ref.name: found["status"] for ref, found in report.objects.items()} == {
-        "theirs": ready,
-        "theirs-too": ready,
-    }
+    assert {ref.name: found["status"] for ref, found in report.objects.items()} == {"theirs": ready, "theirs-too": ready}
 
 
 # A run that sleeps while another one takes its Lease

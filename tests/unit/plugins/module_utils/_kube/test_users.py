@@ -123,10 +123,7 @@ USERS: dict[str, Manifest] = {
     },
     "an Ingress": thing("networking.k8s.io/v1", "Ingress", "i", spec={"defaultBackend": {"service": {"name": "persia-nats-service"}}}),
     "a route": thing(
-        "gateway.networking.k8s.io/v1",
-        "HTTPRoute",
-        "r",
-        spec={"rules": [{"backendRefs": [{"name": "persia-nats-service"}]}]},
+        "gateway.networking.k8s.io/v1", "HTTPRoute", "r", spec={"rules": [{"backendRefs": [{"name": "persia-nats-service"}]}]}
     ),
 }
 
@@ -169,11 +166,7 @@ NO_USERS: dict[str, Manifest] = {
     "a word": thing("v1", "Pod", "p", **pods(env=says("persia-nats-service", "TITLE"))),
     "an image": thing("v1", "Pod", "p", spec={"containers": [{"name": "c", "image": "persia-nats-service:4222"}]}),
     "an annotation that names a Service elsewhere": thing(
-        "apps/v1",
-        "Deployment",
-        "d",
-        "other",
-        metadata={"annotations": {ANNOTATION_USES: "Service:persia-nats-service"}},
+        "apps/v1", "Deployment", "d", "other", metadata={"annotations": {ANNOTATION_USES: "Service:persia-nats-service"}}
     ),
 }
 
@@ -427,12 +420,7 @@ def test_a_kind_of_another_group_with_the_name_of_a_cluster_wide_one_has_a_names
 
 
 def test_the_driver_of_volumes_stays_while_pods_mount_them(shared: FakeCluster) -> None:
-    apply(
-        shared,
-        "o.ours",
-        thing("storage.k8s.io/v1", "CSIDriver", "efs.csi.aws.com", None),
-        thing("apps/v1", "DaemonSet", "efs"),
-    )
+    apply(shared, "o.ours", thing("storage.k8s.io/v1", "CSIDriver", "efs.csi.aws.com", None), thing("apps/v1", "DaemonSet", "efs"))
     claim = {"namespace": "default", "name": "data"}
     shared.add(thing("v1", "PersistentVolume", "pv", None, spec={"csi": {"driver": "efs.csi.aws.com"}, "claimRef": claim}))
     shared.add(volume_user("data"))
@@ -461,21 +449,7 @@ def test_nothing_is_read_where_nothing_deleted_has_a_name_for_others(shared: Fak
 
 
 def test_text_of_any_kind_is_read_without_an_error() -> None:
-    odd = [
-        "",
-        ":",
-        "::1",
-        "...",
-        "a..b:1",
-        "//",
-        "@",
-        "http://[::1]:80/x",
-        "\u00e4:1",
-        "x" * 10_000,
-        ".svc",
-        "a.b.svc",
-        "a.svc:1",
-    ]
+    odd = ["", ":", "::1", "...", "a..b:1", "//", "@", "http://[::1]:80/x", "\u00e4:1", "x" * 10_000, ".svc", "a.b.svc", "a.svc:1"]
     named_by(thing("v1", "Pod", "p", **pods(env=says(" ".join(odd)), args=odd, more=[None, 1, True, {"name": 3}])))
 
 

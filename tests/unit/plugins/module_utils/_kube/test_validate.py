@@ -9,22 +9,11 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._kube.validate import (
-    check_deletion,
-    check_objects,
-    check_owner,
-    problems_of,
-)
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_deletion, check_objects, check_owner, problems_of
 
 
 def config(**changes: t.Any) -> dict[str, t.Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "a", "namespace": "ml"},
-        "data": {"x": "1"},
-        **changes,
-    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ml"}, "data": {"x": "1"}, **changes}
 
 
 def pod(**container: t.Any) -> dict[str, t.Any]:
@@ -79,11 +68,7 @@ def test_a_problem_is_named(manifest: t.Any, told: str) -> None:
         config(apiVersion="rbac.authorization.k8s.io/v1", kind="ClusterRole", metadata={"name": "system:node:X"}),
         config(apiVersion="x.io/v1alpha1", kind="Foo", spec={"limits": {"any": "thing"}, "hard": {"x": {"y": 1}}}),
         config(apiVersion="x.io/v1", kind="Foo", spec={"limits": {"version": "1.10.3"}}),
-        config(
-            apiVersion="apiextensions.k8s.io/v1",
-            kind="CustomResourceDefinition",
-            spec={"capacity": {"description": "1 to 5"}},
-        ),
+        config(apiVersion="apiextensions.k8s.io/v1", kind="CustomResourceDefinition", spec={"capacity": {"description": "1 to 5"}}),
         config(data={"sizeLimit": "1 big one"}),
         config(metadata={"name": "a", "namespace": None}),
         config(metadata={"name": "a", "namespace": ""}),

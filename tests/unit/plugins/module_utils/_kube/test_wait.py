@@ -9,13 +9,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Failed,
-    Forbidden,
-    Gone,
-    Unreachable,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Forbidden, Gone, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import POD, Event, Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.ready import claim, deletion_state
 from ansible_collections.muster.ml.plugins.module_utils._kube.wait import wait_until
@@ -166,11 +160,7 @@ def test_progress_is_told_when_it_changed_and_not_too_often(pods: Scripted) -> N
     steps = [finish(pods, PODS[0]), lambda: None, finish(pods, PODS[1]), lambda: None, finish(pods, PODS[2])]
     pods.acts = list(steps)
     wait(pods, PODS, on_progress=told.append)
-    assert told == [
-        "1 of 3 ready; Pod default/p1 and 1 more Pending",
-        "2 of 3 ready; Pod default/p2 Pending",
-        "3 of 3 ready",
-    ]
+    assert told == ["1 of 3 ready; Pod default/p1 and 1 more Pending", "2 of 3 ready; Pod default/p2 Pending", "3 of 3 ready"]
 
 
 def test_equal_reasons_of_pods_are_told_once() -> None:
@@ -231,10 +221,7 @@ def test_a_class_that_may_not_be_read_is_no_reason_to_fail(pods: Scripted) -> No
 def test_that_a_class_could_not_be_read_is_told_at_the_end(pods: Scripted) -> None:
     pods.add(pending_claim())
     pods.fail("get", "late", *[Forbidden("User x may not get storageclasses")] * 9)
-    with pytest.raises(
-        WaitTimeout,
-        match=r"Pending \(when StorageClass late binds could not be read: User x may not get storageclasses\)",
-    ):
+    with pytest.raises(WaitTimeout, match=r"Pending \(when StorageClass late binds could not be read: User x may not get storageclasses\)"):
         wait(pods, [CLAIM])
     assert sum(request.ref.kind == "StorageClass" for request in pods.requests) == 1
 

@@ -11,13 +11,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
-    ANNOTATION_NOT_KEPT,
-    Manifest,
-    Ref,
-    annotations_of,
-    ref_of,
-)
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ANNOTATION_NOT_KEPT, Manifest, Ref, annotations_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 

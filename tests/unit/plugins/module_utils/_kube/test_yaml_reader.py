@@ -144,10 +144,7 @@ def test_what_lies_too_deep_is_refused(text: str) -> None:
 
 
 def test_depth_that_is_allowed() -> None:
-    for text in (
-        "a: " + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1),
-        '{"a": ' * (MAX_DEPTH - 1) + "1" + "}" * (MAX_DEPTH - 1),
-    ):
+    for text in ("a: " + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1), '{"a": ' * (MAX_DEPTH - 1) + "1" + "}" * (MAX_DEPTH - 1)):
         assert read(text)
 
 

@@ -15,12 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    CommandFailed,
-    Forbidden,
-    InvalidInput,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, Forbidden, InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import (
     archive,

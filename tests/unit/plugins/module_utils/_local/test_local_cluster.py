@@ -9,10 +9,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._local.local_cluster import LocalClusterObjects, manifests
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
-GIVEN: dict[str, t.Any] = {
-    "name": "muster",
-    "storage_image": "muster.local/kubernetes/local-path-provisioner:v1.36.3",
-}
+GIVEN: dict[str, t.Any] = {"name": "muster", "storage_image": "muster.local/kubernetes/local-path-provisioner:v1.36.3"}
 
 
 def test_dns_storage_and_policies(golden: Golden) -> None:

@@ -101,11 +101,7 @@ def test_what_was_lost_is_made_again(folder: Path) -> None:
     settle(host, folder)
     host.links[""]["mu-dev-1"]["flags"] = []
     host.routes["muster-dev-2"].clear()
-    assert [step.why for step in network.plan(SPEC, host, folder)] == [
-        "mu-dev-1 up",
-        "dev-2: route 10.2.0.0/24",
-        "dev-2: route default",
-    ]
+    assert [step.why for step in network.plan(SPEC, host, folder)] == ["mu-dev-1 up", "dev-2: route 10.2.0.0/24", "dev-2: route default"]
 
 
 def test_a_veth_without_its_namespace_is_replaced(folder: Path) -> None:
@@ -188,13 +184,7 @@ for _ in range(40):
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("nft"), reason="needs root and nftables")
 def test_the_outside_reaches_no_node_through_a_host_that_forwards(tmp_path: Path) -> None:
     """In network namespaces of their own, which end with their processes."""
-    values = {
-        "RULES": network.egress_rules(SPEC),
-        "EARLIER": EARLIER_RULES,
-        "SERVE": SERVE,
-        "ASK": ASK,
-        "PYTHON": sys.executable,
-    }
+    values = {"RULES": network.egress_rules(SPEC), "EARLIER": EARLIER_RULES, "SERVE": SERVE, "ASK": ASK, "PYTHON": sys.executable}
     argv = ["unshare", "-n", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", TRY_EGRESS]
     done = subprocess.run(argv, cwd=tmp_path, env={**os.environ, **values}, capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout.split() == ["answered", "dropped"], done.stderr

@@ -33,23 +33,8 @@ from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciIma
 from ansible_collections.muster.ml.plugins.module_utils._local.oci_registry import RECIPE, Registry
 from ansible_collections.muster.ml.plugins.modules import local_image
 
-CONFIG = {
-    "entrypoint": ["/x"],
-    "cmd": [],
-    "env": {},
-    "user": "0:0",
-    "working_dir": "/",
-    "exposed_ports": [],
-    "labels": {},
-}
-NOTHING: dict[str, t.Any] = {
-    "architectures": [],
-    "debian": None,
-    "wheels": [],
-    "programs": [],
-    "files": [],
-    "links": [],
-}
+CONFIG = {"entrypoint": ["/x"], "cmd": [], "env": {}, "user": "0:0", "working_dir": "/", "exposed_ports": [], "labels": {}}
+NOTHING: dict[str, t.Any] = {"architectures": [], "debian": None, "wheels": [], "programs": [], "files": [], "links": []}
 PASSWORD = "canary-password"
 
 
@@ -100,17 +85,7 @@ def digest(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "address",
-    [
-        "",
-        "team",
-        "team/x",
-        "https://registry.example.com",
-        "registry.example.com/team:1",
-        "h:5000/",
-        "a b.c",
-        "h.x/Team",
-    ],
+    "address", ["", "team", "team/x", "https://registry.example.com", "registry.example.com/team:1", "h:5000/", "a b.c", "h.x/Team"]
 )
 def test_what_is_no_address_of_a_registry_is_refused(pins: Path, address: str) -> None:
     with pytest.raises(InvalidInput, match="images_registry"):
@@ -158,11 +133,7 @@ def test_docker_hub_has_its_credentials_under_a_name_of_its_own(pins: Path, imag
 @pytest.mark.parametrize(
     ("says", "kind", "told"),
     [
-        (
-            "Error response from registry: unauthorized: authentication required",
-            Unauthorized,
-            "refuses the credentials",
-        ),
+        ("Error response from registry: unauthorized: authentication required", Unauthorized, "refuses the credentials"),
         ('HEAD "https://h/v2/": response status code 401: Unauthorized', Unauthorized, "refuses the credentials"),
         ("Error: basic credential not found", Unauthorized, "there are none"),
         ("denied: requested access to the resource is denied", Forbidden, "does not allow"),

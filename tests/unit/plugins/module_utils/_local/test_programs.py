@@ -14,12 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    CommandFailed,
-    InvalidInput,
-    Rejected,
-    Unreachable,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, InvalidInput, Rejected, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, programs, survey
 
 
@@ -223,10 +218,7 @@ def test_a_program_appears_whole_or_not_at_all(module: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
-        (
-            'cgo: C compiler "gcc" not found: exec: "gcc": executable file not found in $PATH',
-            "Install gcc and libc6-dev",
-        ),
+        ('cgo: C compiler "gcc" not found: exec: "gcc": executable file not found in $PATH', "Install gcc and libc6-dev"),
         ("_cgo_export.c:3:10: fatal error: stdlib.h: No such file or directory", "Install gcc and libc6-dev"),
         ("dial tcp: no such host", "GOPROXY"),
     ],

@@ -57,11 +57,7 @@ def no_kustomize() -> Path:
     raise AssertionError("kustomize is not needed")
 
 
-SOURCES = [
-    {"files": "licence.txt", "replace": {"YEAR": "2025"}},
-    {"text": "# all\n"},
-    {"files": "crd/*.yaml", "before": "---\n# {path}\n"},
-]
+SOURCES = [{"files": "licence.txt", "replace": {"YEAR": "2025"}}, {"text": "# all\n"}, {"files": "crd/*.yaml", "before": "---\n# {path}\n"}]
 JOINED = "# 2025\n# all\n---\n# crd/a.yaml\nkind: a\n---\n# crd/b.yaml\nkind: b\n"
 
 

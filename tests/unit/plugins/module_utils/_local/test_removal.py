@@ -18,19 +18,8 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.deletion import Candidate
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._local import (
-    cluster as clusters,
-)
-from ansible_collections.muster.ml.plugins.module_utils._local import (
-    host,
-    leftovers,
-    network,
-    node,
-    preflight,
-    record,
-    removal,
-    spec,
-)
+from ansible_collections.muster.ml.plugins.module_utils._local import cluster as clusters
+from ansible_collections.muster.ml.plugins.module_utils._local import host, leftovers, network, node, preflight, record, removal, spec
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.node_files import HostTraits
 from ansible_collections.muster.ml.plugins.modules import local_cluster_removal, local_network, local_node
@@ -332,10 +321,7 @@ def test_without_a_record_nothing_says_that_it_is_ours(machine: Machine, what: s
         folder = machine.state / "dev/volumes/a" if what == "folder" else machine.root / "run/muster/dev/dev-1"
         folder.mkdir(parents=True)
     before = machine.everything()
-    with pytest.raises(
-        InvalidInput,
-        match=r"stays as it is: it has the mark of this owner, but no record says.*cluster.json is missing",
-    ):
+    with pytest.raises(InvalidInput, match=r"stays as it is: it has the mark of this owner, but no record says.*cluster.json is missing"):
         remove(machine.options(), delete_data=True)
     assert machine.everything() == before
     assert machine.killed == []
@@ -495,9 +481,7 @@ def test_every_kubeconfig_that_was_ever_written_goes_and_none_that_was_not(machi
     copy.write_text(first.read_text())
     found = remove(machine.options(kubeconfigs=[str(copy)]))
     assert [path.name for path in machine.home.iterdir()] == ["copy"]
-    assert found["kept"] == [
-        f"kubeconfig {copy}: it has the mark of this owner, but no record says that Muster created it (a copy?)",
-    ]
+    assert found["kept"] == [f"kubeconfig {copy}: it has the mark of this owner, but no record says that Muster created it (a copy?)"]
 
 
 def test_the_record_of_an_older_muster(machine: Machine) -> None:

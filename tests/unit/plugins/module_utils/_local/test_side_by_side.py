@@ -71,14 +71,7 @@ def pins(tmp_path: Path) -> Path:
 def context(pins: Path, *, check: bool = False, **params: t.Any) -> HostContext:
     program = {"name": "etcd", "module_dir": str(pins), "package": "example.org/etcd", "ldflags": "", "tags": []}
     image = {"muster.local/x:1": {"config": {"entrypoint": ["/x"]}}}
-    given = {
-        "programs": [program],
-        "images": image,
-        "manifests": [],
-        "builder": str(pins),
-        "cache_dir": str(pins / "cache"),
-        **params,
-    }
+    given = {"programs": [program], "images": image, "manifests": [], "builder": str(pins), "cache_dir": str(pins / "cache"), **params}
     return HostContext(params=given, check=check)
 
 

@@ -21,10 +21,7 @@ FILE_SYSTEM = {"file_system_id": "fs-0123456789abcdef0"}
     [
         ("dynamic", {**FILE_SYSTEM, "base_path": "/training"}),
         ("existing", {"storage_class_name": "local-path"}),
-        (
-            "static",
-            {**FILE_SYSTEM, "provisioning": "static", "path": "/data", "access_point_id": "fsap-1", "iam": True},
-        ),
+        ("static", {**FILE_SYSTEM, "provisioning": "static", "path": "/data", "access_point_id": "fsap-1", "iam": True}),
         ("verify", {"verify": True, "verify_image": "docker.io/library/busybox:1.37.0"}),
     ],
 )

@@ -23,11 +23,7 @@ POD: dict[str, t.Any] = {"containers": [CONTAINER], "tolerations": [{"key": "a"}
 def test_lists_with_a_key_merge_item_by_item() -> None:
     patch = {"containers": [{"name": "main", "env": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}]}]}
     merged = strategic_merge(POD, patch)
-    assert merged["containers"][0]["env"] == [
-        {"name": "A", "value": "1"},
-        {"name": "B", "value": "3"},
-        {"name": "C", "value": "4"},
-    ]
+    assert merged["containers"][0]["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "3"}, {"name": "C", "value": "4"}]
     assert merged["containers"][0]["image"] == "a"
 
 

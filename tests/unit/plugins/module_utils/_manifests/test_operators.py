@@ -11,24 +11,11 @@ import pytest
 from support.released import manifest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._manifests.operators import (
-    ReleasedOperator,
-    definitions,
-    overlaid,
-)
+from ansible_collections.muster.ml.plugins.module_utils._manifests.operators import ReleasedOperator, definitions, overlaid
 
-RELEASED = manifest(
-    "robot",
-    {"arms.robot.example.com": "Arm", "legs.robot.example.com": "Leg"},
-    {"varm.example.com": "robot.example.com"},
-)
+RELEASED = manifest("robot", {"arms.robot.example.com": "Arm", "legs.robot.example.com": "Leg"}, {"varm.example.com": "robot.example.com"})
 DEPLOYMENT = "robot-controller-manager"
-GIVEN: dict[str, t.Any] = {
-    "manifest": "m",
-    "manifest_sha256": "s",
-    "namespace": "robot-system",
-    "image": "mirror/robot:v1",
-}
+GIVEN: dict[str, t.Any] = {"manifest": "m", "manifest_sha256": "s", "namespace": "robot-system", "image": "mirror/robot:v1"}
 
 
 def applied(**given: t.Any) -> list[dict[str, t.Any]]:
@@ -52,11 +39,7 @@ def test_the_deployment_differs_in_what_the_options_say() -> None:
     desired["metadata"]["annotations"] = {"muster.ml/serves": "instances:arms.robot.example.com instances:legs.robot.example.com"}
     pod = desired["spec"]["template"]["spec"]
     pod["nodeSelector"] = {"pool": "system"}
-    pod["containers"][0] |= {
-        "image": "mirror/robot:v1",
-        "imagePullPolicy": "IfNotPresent",
-        "resources": {"limits": {"memory": "1Gi"}},
-    }
+    pod["containers"][0] |= {"image": "mirror/robot:v1", "imagePullPolicy": "IfNotPresent", "resources": {"limits": {"memory": "1Gi"}}}
     overrides = {"spec": {"template": {"spec": {"nodeSelector": {"pool": "system"}}}}}
     assert of_kind(applied(resources={"limits": {"memory": "1Gi"}}, overrides=overrides), "Deployment") == desired
 

@@ -10,10 +10,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings, resources
-from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import (
-    TrainingStatefulSet,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import TrainingStatefulSet, manifests
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
 
@@ -45,9 +42,7 @@ def test_everything_that_can_be_said(golden: Golden) -> None:
         "resources": {"requests": {"cpu": 80, "memory": "600Gi"}, "limits": {"memory": "600Gi", "nvidia.com/gpu": 8}},
         "ports": [{"name": "ddp", "container_port": 23456}, {"name": "metrics", "container_port": 9400}],
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-        "volume_mounts": [
-            {"name": "data", "mountPath": "/data", "readOnly": True},
-        ],
+        "volume_mounts": [{"name": "data", "mountPath": "/data", "readOnly": True}],
         "shm_size": "16Gi",
         "init_containers": [{"name": "fetch", "image": "example/fetch:1"}],
         "readiness_probe": {"tcpSocket": {"port": 23456}},
@@ -90,10 +85,7 @@ def test_the_users_variable_wins_over_ours() -> None:
     ("desired", "result"),
     [
         ({"limits": {"nvidia.com/gpu": 1}}, {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}),
-        (
-            {"requests": {"google.com/tpu": "4"}},
-            {"requests": {"google.com/tpu": "4"}, "limits": {"google.com/tpu": "4"}},
-        ),
+        ({"requests": {"google.com/tpu": "4"}}, {"requests": {"google.com/tpu": "4"}, "limits": {"google.com/tpu": "4"}}),
         ({"requests": {"cpu": "500m"}}, {"requests": {"cpu": "500m"}}),
         (None, {}),
     ],

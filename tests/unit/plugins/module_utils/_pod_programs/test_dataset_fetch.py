@@ -323,13 +323,7 @@ def test_what_others_put_beside_the_data_stays_when_they_are_updated(server: Ser
 
 @pytest.mark.parametrize(
     ("theirs", "desired"),
-    [
-        ("model", "model"),
-        ("model", "model/a"),
-        ("model/x", "model"),
-        ("train/x/model", "train/x"),
-        ("train/model", "train"),
-    ],
+    [("model", "model"), ("model", "model/a"), ("model/x", "model"), ("train/x/model", "train/x"), ("train/model", "train")],
 )
 def test_what_others_put_where_the_data_must_be_stops_it(server: Server, tmp_path: Path, theirs: str, desired: str) -> None:
     data(server, tmp_path, "train/a", "b")
@@ -381,14 +375,7 @@ class Power(BaseException):
 def test_power_that_goes_between_any_two_steps(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool) -> None:
     """Every call that changes the claim is the last one once; a rerun completes it, and what others put there is always there."""
     monkeypatch.setenv("DATASET_RUN", "job")
-    changing = (
-        (Path, "unlink"),
-        (Path, "rename"),
-        (Path, "replace"),
-        (Path, "rmdir"),
-        (Path, "mkdir"),
-        (Path, "write_text"),
-    )
+    changing = ((Path, "unlink"), (Path, "rename"), (Path, "replace"), (Path, "rmdir"), (Path, "mkdir"), (Path, "write_text"))
     steps = 0
     while True:
         root = tmp_path / str(steps)

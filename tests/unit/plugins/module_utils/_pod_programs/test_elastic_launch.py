@@ -344,11 +344,7 @@ LINK = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.
         (1, LINK, "ended with 1"),
         (-7, "Signal 7 (SIGBUS) received by PID 12", "SIGBUS.* MiB, which option shm_size sets"),
         (1, "RuntimeError: unable to write to file </torch_9_1>: No space left on device (28)", "option shm_size sets"),
-        (
-            1,
-            "OSError: [Errno 28] No space left on device: '/workspace/a'",
-            "a volume, or the disk of the node, is full",
-        ),
+        (1, "OSError: [Errno 28] No space left on device: '/workspace/a'", "a volume, or the disk of the node, is full"),
     ],
 )
 def test_the_reason_is_what_the_script_said_or_what_there_was_too_little_of(pod: Pod, code: int, message: t.Any, told: str) -> None:

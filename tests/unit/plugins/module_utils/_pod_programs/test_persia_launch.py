@@ -173,11 +173,7 @@ def test_results_of_an_earlier_start_do_not_count(pod: Pod) -> None:
 @pytest.mark.parametrize(
     ("role", "env", "said"),
     [
-        (
-            "nn-worker",
-            {"PERSIA_NN_WORKER_ENTRY": "/nowhere/train.py"},
-            "PERSIA_NN_WORKER_ENTRY=/nowhere/train.py cannot",
-        ),
+        ("nn-worker", {"PERSIA_NN_WORKER_ENTRY": "/nowhere/train.py"}, "PERSIA_NN_WORKER_ENTRY=/nowhere/train.py cannot"),
         ("embedding-worker", {"PERSIA_GLOBAL_CONFIG": ""}, "PERSIA_GLOBAL_CONFIG= cannot be read"),
         ("trainer", {}, "unknown role trainer"),
     ],

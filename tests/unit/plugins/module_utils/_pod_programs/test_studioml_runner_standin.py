@@ -52,15 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def where(folder: Path, **more: t.Any) -> program.Settings:
-    given: Manifest = {
-        "user": "u",
-        "password": "p",
-        "host": "h",
-        "port": 5672,
-        "vhost": "/",
-        "tls": False,
-        "management": "http://h:15672",
-    }
+    given: Manifest = {"user": "u", "password": "p", "host": "h", "port": 5672, "vhost": "/", "tls": False, "management": "http://h:15672"}
     return program.Settings(**{**given, "keys": folder, "signers": folder / "signing", **more})
 
 
@@ -147,12 +139,7 @@ def test_durations(text: str | None, found: float | None) -> None:
 
 @pytest.mark.parametrize(
     ("experiment", "left"),
-    [
-        ({}, 1700.0),
-        ({"max_duration": "20m"}, 1200.0),
-        ({"max_duration": "2h"}, 1700.0),
-        ({"time_added": 0}, program.LONGEST),
-    ],
+    [({}, 1700.0), ({"max_duration": "20m"}, 1200.0), ({"max_duration": "2h"}, 1700.0), ({"time_added": 0}, program.LONGEST)],
 )
 def test_an_experiment_has_the_shorter_of_its_limits(experiment: Manifest, left: float) -> None:
     request = {**REQUEST, "experiment": {**REQUEST["experiment"], **experiment}}
@@ -177,8 +164,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, **more: t.Any) -> tarfile.T
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [member("../a"), member("/etc/a"), member("a", tarfile.SYMTYPE, linkname="/etc"), member("a", tarfile.CHRTYPE)],
+    "bad", [member("../a"), member("/etc/a"), member("a", tarfile.SYMTYPE, linkname="/etc"), member("a", tarfile.CHRTYPE)]
 )
 def test_an_archive_does_not_leave_its_folder(tmp_path: Path, bad: tarfile.TarInfo) -> None:
     with pytest.raises(program.Refused, match="no plain file or folder below it") as caught:
@@ -194,9 +180,7 @@ def test_an_archive_is_unpacked_without_special_rights(tmp_path: Path) -> None:
 
 def test_artifacts_have_the_credentials_of_the_request_only_if_that_is_allowed() -> None:
     request = {
-        "config": {
-            "env": {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "canary"},
-        },
+        "config": {"env": {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "canary"}},
         "experiment": {
             "resources_needed": {"ram": "1gb", "hdd": "1gb"},
             "artifacts": {"output": {"qualified": "s3://store.example/bucket/experiments/1/output.tar", "mutable": True}},
@@ -214,10 +198,7 @@ def test_artifacts_have_the_credentials_of_the_request_only_if_that_is_allowed()
 
 
 def test_a_store_has_tls_with_authorities_only_and_they_have_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    output = {
-        "qualified": "s3://store.example/bucket/k.tar",
-        "credentials": {"aws": {"access_key": "a", "secret_access_key": "s"}},
-    }
+    output = {"qualified": "s3://store.example/bucket/k.tar", "credentials": {"aws": {"access_key": "a", "secret_access_key": "s"}}}
     request: Manifest = {"experiment": {**REQUEST["experiment"], "artifacts": {"output": output}}}
     authorities = tmp_path / "ca.crt"
     authorities.write_bytes(b"x" * program.STORE_CA_MAX)
@@ -243,10 +224,7 @@ def test_a_request_without_a_size_is_refused(missing: str) -> None:
 
 def test_what_ends_a_runner_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMQP_URL", "amqp://u:p@h:5672/")
-    for name, value, told in (
-        ("CACHE_SIZE", "1000mib", "less than 1Gb"),
-        ("AMQP_MGT_URL", "https://h:15671", "Username password missing"),
-    ):
+    for name, value, told in (("CACHE_SIZE", "1000mib", "less than 1Gb"), ("AMQP_MGT_URL", "https://h:15671", "Username password missing")):
         monkeypatch.setenv(name, value)
         with pytest.raises(SystemExit, match=told):
             program.settings()

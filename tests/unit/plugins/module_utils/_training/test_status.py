@@ -161,10 +161,7 @@ def test_trainers_without_servers_are_degraded() -> None:
 
 
 def operator(*pods: dict[str, t.Any]) -> JobStatus:
-    resource = {
-        "metadata": {"name": "adult"},
-        "spec": {"nnWorker": {"replicas": 1}, "embeddingParameterServer": {"replicas": 1}},
-    }
+    resource = {"metadata": {"name": "adult"}, "spec": {"nnWorker": {"replicas": 1}, "embeddingParameterServer": {"replicas": 1}}}
     return job_status("adult", "default", groups(resource, list(pods)), trainer_role="nn-worker")
 
 
@@ -198,12 +195,7 @@ subprocess.CalledProcessError: Command 'launch' returned non-zero exit status 1.
 
 def test_progress_is_one_short_line_and_the_error_has_everything() -> None:
     """Seven pods, four of which wait for the same image, in words of their own."""
-    back_off = {
-        "waiting": {
-            "reason": "ImagePullBackOff",
-            "message": 'Back-off pulling image "registry.example/persia:1": not found',
-        }
-    }
+    back_off = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "registry.example/persia:1": not found'}}
     runs = [pod(f"s-{n}") for n in range(3)]
     wait = [pod(f"t-{n}", "Pending", state=back_off) for n in range(4)]
     groups = [

@@ -14,13 +14,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core import clock as clocks
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Forbidden,
-    Gone,
-    ServerError,
-    Unreachable,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Gone, ServerError, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._kube import storage, watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
@@ -65,10 +59,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Quiet."""
 
     def do_GET(self) -> None:
-        status, answer = (
-            200,
-            {"metadata": {"resourceVersion": "1"}, "items": [pod(f"n-{number}") for number in range(SIZE)]},
-        )
+        status, answer = (200, {"metadata": {"resourceVersion": "1"}, "items": [pod(f"n-{number}") for number in range(SIZE)]})
         if "/proxy/" in self.path:
             status, answer = 503, {"message": "error trying to reach service: dial tcp 10.0.0.1:8222: i/o timeout"}
             if not self.server.at_once:
@@ -109,8 +100,7 @@ def test_sixty_servers_that_do_not_answer_end_with_the_wait(
     with silent(at_once=at_once) as cluster:
         began = time.monotonic()
         with pytest.raises(
-            WaitTimeout,
-            match=r"default/n is not as desired after .* s\. Last seen: 0 of 60 servers have all 59 routes; n-0: ",
+            WaitTimeout, match=r"default/n is not as desired after .* s\. Last seen: 0 of 60 servers have all 59 routes; n-0: "
         ):
             ask(cluster, SERVERS, timeout=0.4, progress=unseen)
         assert time.monotonic() - began < 0.4 + 4  # one after the other they take 6 s at least
@@ -161,15 +151,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> None:
 
 def follow(cluster: FakeCluster, look: t.Callable[[t.Any], tuple[None, str | None]], timeout: float = 30) -> None:
     pods = watching.Changes.of_pods("default", "a=b")
-    watching.watch_until(
-        cluster,
-        pods,
-        look,
-        goal="it is not there",
-        timeout=timeout,
-        progress=lambda _message: None,
-        clock=cluster.clock,
-    )
+    watching.watch_until(cluster, pods, look, goal="it is not there", timeout=timeout, progress=lambda _message: None, clock=cluster.clock)
 
 
 def test_a_look_has_as_long_as_is_left(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:

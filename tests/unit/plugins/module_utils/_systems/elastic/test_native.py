@@ -66,10 +66,7 @@ def test_etcd_is_where_the_user_says() -> None:
 
 def test_gpus_and_shared_memory() -> None:
     spec = of_kind("Job", resources={"limits": {"nvidia.com/gpu": 1}}, shm_size="8Gi")["spec"]["template"]["spec"]
-    assert spec["containers"][0]["resources"] == {
-        "requests": {"nvidia.com/gpu": "1"},
-        "limits": {"nvidia.com/gpu": "1"},
-    }
+    assert spec["containers"][0]["resources"] == {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
     assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in spec["volumes"]
     assert {"name": "shm", "mountPath": "/dev/shm"} in spec["containers"][0]["volumeMounts"]
 

@@ -51,10 +51,7 @@ def test_only_the_size_changes_when_it_is_scaled() -> None:
     (form,) = KIND.backend("pytorchjob").workloads
     assert (form.desired_replicas(two), form.desired_replicas(three)) == (2, 3)
     assert form.sized(two, 3) == three
-    del (
-        two["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"],
-        three["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"],
-    )
+    del (two["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"], three["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"])
     assert two == three
     assert job().parts == job(replicas=3).parts != job(backend="native").parts
 

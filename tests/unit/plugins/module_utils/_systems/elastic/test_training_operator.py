@@ -6,10 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training_operator import (
-    TrainingOperator,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training_operator import TrainingOperator, manifests
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
 GIVEN: dict[str, t.Any] = {

@@ -34,10 +34,7 @@ def test_two_slices_of_tpus(golden: Golden) -> None:
 
 
 def test_pods_without_tpus(golden: Golden) -> None:
-    golden(
-        "jobset_hosts",
-        manifests(from_params({**JOB, "slices": 2, "hosts": 2, "suspend": True, "network_policy": False})),
-    )
+    golden("jobset_hosts", manifests(from_params({**JOB, "slices": 2, "hosts": 2, "suspend": True, "network_policy": False})))
 
 
 @pytest.mark.parametrize(
@@ -56,10 +53,7 @@ def test_a_slice_is_a_job_with_one_pod_for_each_machine(tpu: Manifest, hosts: in
     assert (job(made)["completions"], job(made)["parallelism"]) == (hosts, hosts)
     assert pods["containers"][0]["resources"]["limits"] == {"google.com/tpu": str(chips)}
     accelerator, topology = labels
-    assert pods["nodeSelector"] == {
-        "cloud.google.com/gke-tpu-accelerator": accelerator,
-        "cloud.google.com/gke-tpu-topology": topology,
-    }
+    assert pods["nodeSelector"] == {"cloud.google.com/gke-tpu-accelerator": accelerator, "cloud.google.com/gke-tpu-topology": topology}
     annotations = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
     assert made["metadata"]["annotations"] == annotations
 
@@ -76,10 +70,7 @@ def test_one_machine_shares_its_node_pool() -> None:
         ({"tpu": {"type": "v5e", "topology": "4x4"}, "hosts": 3}, "has 4"),
         ({"tpu": {"type": "v5e", "topology": "2x2"}, "slices": 2}, "cannot train together"),
         ({"tpu": {"type": "v5e", "topology": "4x4"}, "resources": {"limits": {"google.com/tpu": 8}}}, "means 4"),
-        (
-            {"tpu": {"type": "v5e", "topology": "4x4"}, "node_selector": {"cloud.google.com/gke-tpu-topology": "2x4"}},
-            "means 4x4",
-        ),
+        ({"tpu": {"type": "v5e", "topology": "4x4"}, "node_selector": {"cloud.google.com/gke-tpu-topology": "2x4"}}, "means 4x4"),
         ({}, "hosts: missing"),
         ({"hosts": 0}, "too small"),
         ({"hosts": 2, "name": "a" * 60}, "characters"),

@@ -17,12 +17,7 @@ Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
 RELEASED = manifest(
     "kueue",
     {"clusterqueues.kueue.x-k8s.io": "ClusterQueue"},
-    {
-        "vclusterqueue.kb.io": "kueue.x-k8s.io",
-        "vjob.kb.io": "batch",
-        "vjobset.kb.io": "jobset.x-k8s.io",
-        "vpod.kb.io": "",
-    },
+    {"vclusterqueue.kb.io": "kueue.x-k8s.io", "vjob.kb.io": "batch", "vjobset.kb.io": "jobset.x-k8s.io", "vpod.kb.io": ""},
 )
 GIVEN: dict[str, t.Any] = {
     "manifest": "m",
@@ -33,10 +28,7 @@ GIVEN: dict[str, t.Any] = {
 }
 QUOTA = {"cpu": "448", "memory": "1Ti", "google.com/tpu": 16}
 QUEUES: dict[str, t.Any] = {
-    "resource_flavors": [
-        {"name": "any"},
-        {"name": "v5e", "node_labels": {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}},
-    ],
+    "resource_flavors": [{"name": "any"}, {"name": "v5e", "node_labels": {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}}],
     "cluster_queues": [
         {
             "name": "research",
@@ -125,13 +117,7 @@ def test_another_configuration_starts_it_again() -> None:
         (
             {
                 "cohort_name": "lab",
-                "flavors": [
-                    {
-                        "name": "any",
-                        "nominal_quota": {"cpu": 4, "memory": "8Gi"},
-                        "lending_limit": {"nvidia.com/gpu": 1},
-                    }
-                ],
+                "flavors": [{"name": "any", "nominal_quota": {"cpu": 4, "memory": "8Gi"}, "lending_limit": {"nvidia.com/gpu": 1}}],
             },
             "lending_limit.nvidia.com/gpu: no flavor of the queue has a nominal_quota of it",
         ),

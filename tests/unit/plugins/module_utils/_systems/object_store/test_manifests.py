@@ -10,11 +10,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import (
-    ObjectStore,
-    check_buckets,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import ObjectStore, check_buckets, manifests
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
 POD = PodSettings(image="ghcr.io/versity/versitygw:v1.8.0", resources={"limits": {"memory": "1Gi"}})

@@ -9,10 +9,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia.config import (
-    check_embedding_config,
-    check_global_config,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.config import check_embedding_config, check_global_config
 
 GLOBAL: dict[str, t.Any] = {
     "common_config": {

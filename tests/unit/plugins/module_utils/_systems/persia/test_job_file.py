@@ -146,15 +146,9 @@ def test_what_a_part_leaves_to_the_variables_is_told() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            OLD.replace("nprocPerNode", "nprocPerNod"),
-            r"spec\.nnWorker\.nprocPerNod: unknown; did you mean nprocPerNode\?",
-        ),
+        (OLD.replace("nprocPerNode", "nprocPerNod"), r"spec\.nnWorker\.nprocPerNod: unknown; did you mean nprocPerNode\?"),
         (OLD.replace("logLevel: debug", "tolerations: []"), r"spec\.tolerations: unknown"),
-        (
-            OLD.replace("  globalConfigPath", "  persiaEnv: {PERSIA_GLOBAL_CONFIG: /x}\n  globalConfigPath"),
-            "a second time",
-        ),
+        (OLD.replace("  globalConfigPath", "  persiaEnv: {PERSIA_GLOBAL_CONFIG: /x}\n  globalConfigPath"), "a second time"),
         (OLD.replace("nats://queue:4222", "nats://other:4222"), "NATS is called other elsewhere"),
         (OLD.replace("nats://queue:4222", "nats.else.svc:4222"), "nats.else.svc:4222; give nats://HOST:PORT"),
         (OLD.replace("nats://queue:4222", "nats://nats.else.svc"), "nats://nats.else.svc; give nats://HOST:PORT"),

@@ -39,11 +39,7 @@ def test_another_training_at_the_same_servers_is_named(label: str, phase: str) -
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"url": "nats://others:4222"},
-        {"phase": "Succeeded"},
-        {"phase": "Failed"},
-    ],
+    [{"url": "nats://others:4222"}, {"phase": "Succeeded"}, {"phase": "Failed"}],
     ids=lambda other: next(iter(other)) + str(next(iter(other.values())))[:9],
 )
 def test_who_does_not_use_them_any_more_is_no_neighbour(other: dict[str, t.Any]) -> None:

@@ -90,12 +90,7 @@ def test_seed_scale(golden: Golden) -> None:
         name: (o["spec"].get("replicas") or o["spec"]["completions"])
         for (kind, name), o in by_name(objects).items()
         if kind in ("StatefulSet", "Job")
-    } == {
-        "criteo-trainer": 8,
-        "criteo-data-compose": 240,
-        "criteo-middleware": 100,
-        "criteo-emb-server": 120,
-    }
+    } == {"criteo-trainer": 8, "criteo-data-compose": 240, "criteo-middleware": 100, "criteo-emb-server": 120}
     golden("persia_job_seed_scale", [o for o in objects if o["kind"] in ("StatefulSet", "Job")])
 
 
@@ -192,10 +187,7 @@ def test_what_changed_is_named() -> None:
     assert changed(nn_worker={"replicas": 3}) == ["nn_worker.replicas"]
     assert changed(env=[{"name": "EPOCHS", "value": "4"}]) == ["env"]
     assert changed(image_pull_policy="IfNotPresent") == []
-    assert changed(embedding_config={"slots_config": {"age": {"dim": 16}}}, files={"train.py": "other"}) == [
-        "embedding_config",
-        "files",
-    ]
+    assert changed(embedding_config={"slots_config": {"age": {"dim": 16}}}, files={"train.py": "other"}) == ["embedding_config", "files"]
     assert changed(backend="operator") == ["backend"]
 
 
@@ -214,14 +206,7 @@ def test_operator_resource_has_no_field_of_its_own_invention() -> None:
         "dataloader",
         "nnWorker",
     }
-    assert set(resource["spec"]["nnWorker"]) <= {
-        "replicas",
-        "nprocPerNode",
-        "resources",
-        "volumeMounts",
-        "env",
-        "image",
-    }
+    assert set(resource["spec"]["nnWorker"]) <= {"replicas", "nprocPerNode", "resources", "volumeMounts", "env", "image"}
 
 
 @pytest.mark.parametrize(
@@ -265,10 +250,7 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
         ({"global_config_path": "/x"}, "either global_config or global_config_path"),
         ({"embedding_config": {"slots_config": {"age": {}}}}, "dim is missing"),
         ({"log_level": "loud"}, "log_level"),
-        (
-            {"env": [{"name": "PERSIA_NATS_URL", "value": "nats://a:1"}]},
-            "env of .*: PERSIA_NATS_URL is set by an option",
-        ),
+        ({"env": [{"name": "PERSIA_NATS_URL", "value": "nats://a:1"}]}, "env of .*: PERSIA_NATS_URL is set by an option"),
         ({"nn_worker": {"env": [{"name": "NPROC_PER_NODE", "value": "2"}]}}, "env of nn_worker: NPROC_PER_NODE"),
         *(({"nats_url": url}, "nats_url: .* is not nats://HOST:PORT") for url in ("queue:4222", "nats://", "nats://queue", "nats://a b:1")),
         ({"files": {"a/../b": "x"}}, "plain file name"),

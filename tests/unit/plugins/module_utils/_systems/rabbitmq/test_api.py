@@ -157,10 +157,7 @@ def test_who_does_not_listen_is_named_with_host_and_port(clock: FakeClock) -> No
 @pytest.mark.parametrize("fault", ["a page", "a redirect"])
 def test_another_server_is_not_taken_for_a_broker(broker: FakeBroker, clock: FakeClock, fault: str) -> None:
     broker.faults = [fault]
-    with (
-        client(broker.server_port, clock) as found,
-        pytest.raises(Unreachable, match="not as RabbitMQ's management API"),
-    ):
+    with client(broker.server_port, clock) as found, pytest.raises(Unreachable, match="not as RabbitMQ's management API"):
         found.get("whoami")
     assert len(broker.requests) == 1
 
@@ -173,10 +170,7 @@ def test_a_server_that_says_nothing_is_left(clock: FakeClock) -> None:
 
 
 def test_tls_at_a_port_without_it_is_said_at_once(broker: FakeBroker, clock: FakeClock) -> None:
-    with (
-        client(broker.server_port, clock, protocol="https") as found,
-        pytest.raises(Unreachable, match="is the one with TLS"),
-    ):
+    with client(broker.server_port, clock, protocol="https") as found, pytest.raises(Unreachable, match="is the one with TLS"):
         found.get("whoami")
     assert clock.now == 1000
 
@@ -184,10 +178,7 @@ def test_tls_at_a_port_without_it_is_said_at_once(broker: FakeBroker, clock: Fak
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        (
-            '{"error": "bad_request", "reason": "no &lt;b&gt; with secret-of-admin or new-secret"}',
-            "no <b> with <redacted> or <redacted>",
-        ),
+        ('{"error": "bad_request", "reason": "no &lt;b&gt; with secret-of-admin or new-secret"}', "no <b> with <redacted> or <redacted>"),
         ('{"error": "bad_request", "reason": ["invalid_regexp", [91], [[109, 111], 1]]}', "invalid_regexp [ mo 1"),
         ('{"error": "bad_request"}', "refuses PUT users/x: 400"),
     ],

@@ -9,12 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    Failed,
-    Forbidden,
-    InvalidInput,
-    Unauthorized,
-)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Forbidden, InvalidInput, Unauthorized
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api import Address, Login, ManagementApi
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.control import Answer, ensure_login

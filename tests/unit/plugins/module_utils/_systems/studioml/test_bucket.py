@@ -97,10 +97,7 @@ def test_an_upload_that_fails_has_the_reason_of_the_store() -> None:
 def test_no_sums_are_sent_that_google_refuses() -> None:
     """botocore 1.36 and newer send them by default, in a form that Google Cloud Storage refuses."""
     config = bucket.connect(STORAGE, None)._client.meta.config
-    assert (config.request_checksum_calculation, config.response_checksum_validation) == (
-        "when_required",
-        "when_required",
-    )
+    assert (config.request_checksum_calculation, config.response_checksum_validation) == ("when_required", "when_required")
     assert config.s3["addressing_style"] == "path"
 
 

@@ -21,13 +21,7 @@ from hypothesis import strategies as st
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import results
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.experiment import (
-    Experiment,
-    Resources,
-    Storage,
-    request,
-    seconds,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.experiment import Experiment, Resources, Storage, request, seconds
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
 
 STORAGE = Storage("leaf-store", "https://storage.googleapis.com", "us-west1", Sensitive("GOOG1E"), Sensitive("canary-hmac"))
@@ -117,12 +111,7 @@ def test_every_artifact_has_credentials() -> None:
     """internal/request/request.go, AWSCredential: access_key, secret_access_key and interface.md: secret_key. storage.go refuses none."""
     for artifact in experiment()["artifacts"].values():
         assert artifact["credentials"] == {
-            "aws": {
-                "access_key": "GOOG1E",
-                "secret_access_key": "canary-hmac",
-                "secret_key": "canary-hmac",
-                "region": "us-west1",
-            }
+            "aws": {"access_key": "GOOG1E", "secret_access_key": "canary-hmac", "secret_key": "canary-hmac", "region": "us-west1"}
         }
 
 
@@ -138,11 +127,7 @@ def test_the_project_of_metrics_and_logs_is_in_the_database() -> None:
 
 def test_the_storage_says_whether_there_is_tls() -> None:
     """s3://HOST does not. Ours, for the stand-in; the client sends its whole configuration (unencrypted_payload_builder.py)."""
-    assert made()["config"]["storage"] == {
-        "type": "s3",
-        "endpoint": "https://storage.googleapis.com",
-        "bucket": "leaf-store",
-    }
+    assert made()["config"]["storage"] == {"type": "s3", "endpoint": "https://storage.googleapis.com", "bucket": "leaf-store"}
 
 
 @given(st.lists(st.text(st.characters(codec="ascii", exclude_characters="\0")), max_size=4))
@@ -155,11 +140,7 @@ def test_a_shell_reads_the_arguments_as_they_were_given(args: list[str]) -> None
 def test_packages_are_words_of_the_script() -> None:
     """pythonenv.go: pip install {{range Pips}}. Prefixes such as tensorflow== are compared before, so plain ones stay plain."""
     lines = ("tensorflow==2.4.1", "torch>=1.0", "-e git+https://h/r@c#egg=x")
-    assert experiment(pythonenv=lines)["pythonenv"] == [
-        "tensorflow==2.4.1",
-        "'torch>=1.0'",
-        "-e 'git+https://h/r@c#egg=x'",
-    ]
+    assert experiment(pythonenv=lines)["pythonenv"] == ["tensorflow==2.4.1", "'torch>=1.0'", "-e 'git+https://h/r@c#egg=x'"]
 
 
 @pytest.mark.parametrize("name", ["a b", "a/b", 'a"b', "$(x)", "", "-a", "é"])

@@ -48,9 +48,7 @@ def public(form: s.PublicFormat, key: t.Any = SMALL) -> str:
 def opened_as_go_does(pem: str, phrase: str) -> list[int]:
     """The numbers of the key, read as RFC 1421 and x509.DecryptPEMBlock say: the key is MD5 of passphrase and first half of the IV."""
     head, body = re.fullmatch(
-        r"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: (\S+)\n\n(.*)\n-----END RSA PRIVATE KEY-----\n",
-        pem,
-        re.DOTALL,
+        r"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: (\S+)\n\n(.*)\n-----END RSA PRIVATE KEY-----\n", pem, re.DOTALL
     ).groups()  # type: ignore[union-attr]
     cipher, iv = head.split(",")
     assert cipher == "AES-256-CBC"
@@ -179,10 +177,7 @@ def test_a_private_key_that_the_runner_cannot_read_is_refused_with_the_reason(te
 @pytest.mark.parametrize("number", ["d", "dmp1", "dmq1", "iqmp"])
 def test_a_private_key_with_a_changed_number_is_damaged(number: str) -> None:
     numbers = SMALL.private_numbers()
-    changed = {
-        **{name: getattr(numbers, name) for name in ("p", "q", "d", "dmp1", "dmq1", "iqmp")},
-        number: getattr(numbers, number) + 2,
-    }
+    changed = {**{name: getattr(numbers, name) for name in ("p", "q", "d", "dmp1", "dmq1", "iqmp")}, number: getattr(numbers, number) + 2}
     key = rsa.RSAPrivateNumbers(**changed, public_numbers=numbers.public_numbers).private_key(unsafe_skip_rsa_key_validation=True)
     with pytest.raises(InvalidInput, match=r"^key is damaged: its numbers do not fit together"):
         keys.read_rsa_key(private(s.PrivateFormat.TraditionalOpenSSL, "correct horse", key), PHRASE, "key")
@@ -197,8 +192,7 @@ def test_a_wrong_passphrase_and_too_few_bits_are_refused(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("phrase", "told"),
-    [("", "is empty"), ("a\n", "line break"), ("a\r", "line break"), ("a\0b", "be printed"), ("\udc80", "be printed")],
+    ("phrase", "told"), [("", "is empty"), ("a\n", "line break"), ("a\r", "line break"), ("a\0b", "be printed"), ("\udc80", "be printed")]
 )
 def test_a_passphrase_that_the_runner_would_read_otherwise_is_refused(phrase: str, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):

@@ -167,10 +167,7 @@ TEXTS = st.text() | st.sampled_from([",", "AAAA,AAAA", "\ud800", base64.b64encod
 VALUES = st.none() | st.booleans() | st.floats() | TEXTS | st.lists(TEXTS, max_size=2)
 
 
-@given(
-    st.dictionaries(st.sampled_from(["payload", "signature", "fingerprint", "experiment"]), VALUES) | VALUES,
-    st.binary(),
-)
+@given(st.dictionaries(st.sampled_from(["payload", "signature", "fingerprint", "experiment"]), VALUES) | VALUES, st.binary())
 def test_whatever_lies_in_a_queue_is_refused_and_nothing_breaks(content: t.Any, noise: bytes) -> None:
     for body in (json.dumps({"message": content}).encode(), noise):
         with pytest.raises(Failed):
@@ -198,8 +195,7 @@ def test_a_signature_for_another_queue_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "prefix"),
-    [("rmq_cpu_a", "rmq_cpu_"), ("rmq_cpu_", "rmq_cpu_"), ("rmq_cpu", "rmq_"), ("rmq", None), ("sqs_a", None)],
+    ("queue", "prefix"), [("rmq_cpu_a", "rmq_cpu_"), ("rmq_cpu_", "rmq_cpu_"), ("rmq_cpu", "rmq_"), ("rmq", None), ("sqs_a", None)]
 )
 def test_the_longest_prefix_counts(queue: str, prefix: str | None) -> None:
     assert message.longest_prefix(queue, PUBLIC) == prefix

@@ -155,10 +155,7 @@ def test_metrics_are_served_at_9090() -> None:
 def test_metrics_are_collected_from_the_named_port(kind: str) -> None:
     """The kinds of Google's managed Prometheus and of prometheus-operator; both name a port, and select by labels."""
     found = made(kind, monitor=kind)
-    assert found["spec"] == {
-        "selector": {"matchLabels": runner().labels},
-        "endpoints": [{"port": "metrics", "interval": "30s"}],
-    }
+    assert found["spec"] == {"selector": {"matchLabels": runner().labels}, "endpoints": [{"port": "metrics", "interval": "30s"}]}
     served = made("Service") if kind == "ServiceMonitor" else made("Deployment")["spec"]["template"]
     assert runner().labels.items() <= served["metadata"]["labels"].items()
 
@@ -259,8 +256,7 @@ def test_another_management_api_is_asked_with_the_credentials_of_the_broker() ->
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
-    [("https://u:p@other:1", "has a user or password"), ("other:15672", "is not the address of a management API")],
+    ("address", "told"), [("https://u:p@other:1", "has a user or password"), ("other:15672", "is not the address of a management API")]
 )
 def test_an_address_of_the_management_api_that_cannot_be_used_is_refused(address: str, told: str) -> None:
     with pytest.raises(InvalidInput, match=f"amqp_mgt_url.*{told}"):
@@ -333,13 +329,7 @@ def request_key() -> keys.Pair:
 
 REQUEST = {
     "config": {"experimentLifetime": "30m", "env": {}},
-    "experiment": {
-        "key": "1",
-        "status": "waiting",
-        "pythonver": "3",
-        "time_added": 1.5,
-        "resources_needed": {"cpus": 1, "ram": "1gb"},
-    },
+    "experiment": {"key": "1", "status": "waiting", "pythonver": "3", "time_added": 1.5, "resources_needed": {"cpus": 1, "ram": "1gb"}},
 }
 
 

@@ -95,12 +95,7 @@ def test_the_stand_in_writes_what_was_recorded(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("MUSTER_RECORDED", str(FOLDER / f"{NEWEST}.json"))
     monkeypatch.setattr(standin, "moment", lambda: "NOW")
     monkeypatch.setattr(standin.socket, "gethostname", lambda: "runner-0")
-    for scene, words in (
-        ("idle", "no queues"),
-        ("finished", "run starting"),
-        ("finished", "experiment completed"),
-        ("refused", "unable"),
-    ):
+    for scene, words in (("idle", "no queues"), ("finished", "run starting"), ("finished", "experiment completed"), ("refused", "unable")):
         recorded = next(line for line in RECORDED[NEWEST][scene]["log"] if f" runner {words}" in line)
         assert standin.replayed(scene, words) == f"NOW {recorded.partition(' ')[2]}"
     line = standin.replayed("idle", "no queues", identity="amqp://b:1/%2f", matcher="^x$")

@@ -9,12 +9,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import (
-    Inference,
-    differences,
-    flat,
-    latencies,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import Inference, differences, flat, latencies
 
 ROW = {"name": "A", "datatype": "FP32", "shape": [2, 2], "data": [[1, 2], [3, 4]]}
 

@@ -13,11 +13,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import Autoscaling
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import (
-    Repository,
-    arguments,
-    checked_repository,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import Repository, arguments, checked_repository
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import TritonServer, has_gpus, manifests
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
@@ -120,24 +116,12 @@ def test_metrics_of_gpus_are_for_pods_that_have_some(resources: t.Any, found: bo
 
 def test_a_mode_has_its_flags() -> None:
     poll = dataclasses.replace(VOLUME, model_control_mode="poll", repository_poll_interval=3)
-    assert arguments(poll, ()) == [
-        "--model-repository=/models/live",
-        "--model-control-mode=poll",
-        "--repository-poll-secs=3",
-    ]
+    assert arguments(poll, ()) == ["--model-repository=/models/live", "--model-control-mode=poll", "--repository-poll-secs=3"]
     assert [flag for flag in arguments(BUCKET, ()) if "load" in flag] == ["--load-model=add", "--load-model=classify"]
 
 
 @pytest.mark.parametrize(
-    "place",
-    [
-        "s3://models",
-        "s3://models/a/b",
-        "s3://http://store:7070/models",
-        "s3://https://h/models/a",
-        "s3://h:1/m/a",
-        "gs://m/a",
-    ],
+    "place", ["s3://models", "s3://models/a/b", "s3://http://store:7070/models", "s3://https://h/models/a", "s3://h:1/m/a", "gs://m/a"]
 )
 def test_places_for_models(place: str) -> None:
     assert checked_repository(Repository(model_repository=place))
@@ -162,10 +146,7 @@ def test_folders_of_a_volume(place: str) -> None:
         ({"model_repository": "/modelsets"}, "is not below storage.mount_path"),
         ({"storage": None}, "there is no volume"),
         ({"credentials_secret": "s"}, "a volume needs no keys"),
-        (
-            {"model_repository": "gs://a", "storage": None, "credentials_secret": "s"},
-            "of no use for Google Cloud Storage",
-        ),
+        ({"model_repository": "gs://a", "storage": None, "credentials_secret": "s"}, "of no use for Google Cloud Storage"),
         ({"model_control_mode": "often"}, "'often' is unknown"),
         ({"repository_poll_interval": 0}, "repository_poll_interval: 0 is too small"),
         ({"load_models": ["a"]}, "loads every model of its repository"),

@@ -59,8 +59,7 @@ def test_text_has_its_length_in_front_and_what_is_none_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("datatype", "value"),
-    [("INT8", 128), ("UINT8", -1), ("INT32", 1.5), ("FP32", "1.5"), ("FP16", 1e6), ("BF16", "x"), ("BYTES", 1)],
+    ("datatype", "value"), [("INT8", 128), ("UINT8", -1), ("INT32", 1.5), ("FP32", "1.5"), ("FP16", 1e6), ("BF16", "x"), ("BYTES", 1)]
 )
 def test_a_value_of_another_type_is_refused(datatype: str, value: t.Any) -> None:
     with pytest.raises(InvalidInput, match=f"inputs: A has values that are not {datatype}: "):
