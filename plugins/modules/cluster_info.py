@@ -35,7 +35,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask what the cluster has, and whether trainings may be created
+- name: Read what the cluster has, and whether trainings may be created
   muster.ml.cluster_info:
     namespace: ml
     rules:

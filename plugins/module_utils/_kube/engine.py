@@ -79,9 +79,7 @@ def apply_objects(
     )  # fmt: skip
     run = _Run(cluster, options)
     steps = make_plan(cluster, objects := list(objects), options)
-    caveats = _unread_references(cluster, steps, references) if references is not None else []
-    if prune and not steps:
-        raise _no_objects(owner)
+    caveats = _checked(cluster, steps, options, references)
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
@@ -94,17 +92,18 @@ def apply_objects(
     return report
 
 
-def _no_objects(owner: str) -> InvalidInput:
-    return InvalidInput(
-        f"prune with no objects at all would delete everything of {owner_text(owner)}.",
-        hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
-    )
+def _checked(cluster: Cluster, steps: list[PlannedObject], options: ApplyOptions, references: Promised | None) -> list[str]:
+    """Raise if the plan would delete everything, or its pods would not start; return what could not be checked of what they name.
 
-
-def _unread_references(cluster: Cluster, steps: list[PlannedObject], promised: Promised) -> list[str]:
-    """Raise if pods of what is to be written would not start; return what could not be checked. A rerun without changes asks nothing."""
+    A run again without changes asks nothing.
+    """
+    if options.prune and not steps:
+        raise InvalidInput(
+            f"prune with no objects at all would delete everything of {owner_text(options.owner)}.",
+            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
+        )
     written = [step.desired for step in steps if step.verdict != "unchanged"]
-    return require(cluster, written, [step.desired for step in steps], promised) if written else []
+    return require(cluster, written, [step.desired for step in steps], references) if written and references is not None else []
 
 
 @dataclasses.dataclass(frozen=True)

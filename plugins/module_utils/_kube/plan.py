@@ -104,9 +104,9 @@ class ApplyOptions:
     adopt: bool = False
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
     promised: Promised | None = None
-    """What check mode counts as existing; None for our own objects, for which roles may create kinds, namespaces and accounts."""
+    """Objects that check mode counts as existing; None for our own objects, for which roles may create kinds, namespaces and accounts."""
     references: Promised | None = None
-    """What check mode counts as existing of the objects that pods name (references.py); None where these are not checked."""
+    """Objects that check mode counts as existing, of those that pods name (references.py); None where these are not checked."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
     recreate: bool = False
     prune: bool = False
@@ -117,7 +117,7 @@ class ApplyOptions:
 
     @property
     def expected(self) -> Promised | None:
-        """What counts as existing already; None: anything."""
+        """Objects that exist already; None: any."""
         return self.promised if self.check else Promised()
 
     @property

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What pods need before they can start: the objects that they name, storage for their claims, and images with valid names.
+"""The needs of pods before they can start: the objects that they name, storage for their claims, and images with valid names.
 
 The API server stores a workload whatever its pods name, and the pods then wait for ever. So it is refused before anything is written.
 

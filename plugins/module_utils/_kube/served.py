@@ -28,7 +28,7 @@ _NAMED_BY_PODS = {
 
 @dataclasses.dataclass
 class Promised:
-    """What a run in check mode would have created, on which later objects depend.
+    """Objects that a run in check mode would have created, on which later objects depend.
 
     ``kinds``: (apiVersion, kind), and whether it is namespaced (None: unknown). ``namespaces``: their names. ``objects``: those that pods
     name, by kind, namespace (empty if it has none) and name.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a cluster offers to trainings, and what the user may do there. Only reads; what may not be read is noted.
+"""A survey of a cluster for trainings: its capabilities, and the user's permissions. Only reads; what may not be read is noted.
 
 Private to the collection.
 """

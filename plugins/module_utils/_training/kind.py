@@ -59,7 +59,7 @@ class Request:
     world_timeout: float = 0
     remove_finalizer: bool = False
     promised: Promised = dataclasses.field(default_factory=Promised)
-    """What check mode counts as there of what pods name."""
+    """Objects that pods name and that check mode counts as existing."""
 
 
 class Progress(t.Protocol):

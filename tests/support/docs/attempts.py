@@ -15,6 +15,7 @@ from support.docs.pages import Page
 
 READS = {"status", "existing"}
 LISTED = {
+    "init": "writes a folder of the reader; the check inventories runs it",
     "images": "needs a registry of the reader; the check registry runs it",
     "prove": "needs a system that is installed; the acceptance suite and the scenarios run it",
     "acceptance": "makes a cluster of its own; make prove runs it",
@@ -83,7 +84,7 @@ def _attempt(line: str, words: list[str], copies: Mapping[str, str]) -> Attempt:
     if program != "ansible-playbook":
         raise LookupError(f"{line}: nothing says how {program} is tried")
     (playbook,) = (Path(word.removeprefix("muster.ml.")).stem for word in rest if re.search(r"^[^=@]*\.yml$|^muster\.ml\.", word))
-    inventory = rest[rest.index("-i") + 1]
+    inventory = rest[rest.index("-i") + 1] if "-i" in rest else ""
     inventory = copies.get(inventory, inventory)
     in_clouds = inventory in ("inventories/eks", "inventories/gke")
     of_the_reader = any(word.startswith("persia_job_file=") for word in rest)

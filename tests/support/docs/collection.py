@@ -17,7 +17,7 @@ from support.reading import load, parse, syntax
 
 Options = Mapping[str, Mapping[str, Any]]
 NAMESPACE = "muster.ml."
-VARIABLE = re.compile(r"(?<![\w.'/-])((?:muster|eks|gke|gcp|gcs|acceptance|images)_[a-z][a-z0-9_]*)\b(?![.(/])")
+VARIABLE = re.compile(r"(?<![\w.'/-])((?:muster|eks|gke|gcp|gcs|acceptance|images|init)_[a-z][a-z0-9_]*)\b(?![.(/])")
 VARIABLE_PLACES = (
     "playbooks/*.yml",
     "playbooks/*/*",

@@ -33,7 +33,7 @@ NAMES = [
 ]
 OWN = {"_terms", "part"}
 # What a role makes itself: an image from its pinned versions, the ARN of the IAM role that it created.
-NO_VARIABLE = {"local_cluster": {"storage_image"}, "s3_artifacts": {"identity", "namespace", "role_arn"}}
+NO_VARIABLE = {"local_cluster": {"storage_image", "network_policy_image"}, "s3_artifacts": {"identity", "namespace", "role_arn"}}
 OPERATOR = {"namespace": "ml", "image": "natsio/nats-operator:0.8.3"}
 
 Options = dict[str, dict[str, t.Any]]
