@@ -31,7 +31,7 @@ _PULLING = ("ErrImagePull", "ImagePullBackOff")
 _REFUSED = re.compile(r"not found|notfound|unauthorized|forbidden|denied|authorization failed", re.IGNORECASE)
 """Answers of a registry, and not that it cannot be reached."""
 _PREEMPTION = re.compile(r"[.,]? (?:no new claims to deallocate, )?preemption: .*$", re.DOTALL)
-"""Text that the scheduler adds to the cause where preemption would not help (its plugins DynamicResources and DefaultPreemption, 1.36.3)."""
+"""Text that the scheduler adds to the cause where preemption would not help (its plugins DynamicResources, DefaultPreemption; 1.36.3)."""
 _STARTING = ("ContainerCreating", "PodInitializing")
 _KILLED = (137, 143)
 """Exit status of a process that was ended by SIGKILL or SIGTERM."""
