@@ -23,12 +23,30 @@ options:
     type: str
   rules:
     description:
-      - Rules as in a Role, each with V(apiGroups), V(resources) and V(verbs). The API server is asked for each right by itself
-        (SelfSubjectAccessReview), in O(namespace).
-      - A rule with V(cluster_wide) set to true is asked for the whole cluster, as those of a ClusterRole.
+      - Rules as in a Role. The API server is asked for each right by itself (SelfSubjectAccessReview), in O(namespace).
     type: list
     elements: dict
     default: []
+    suboptions:
+      apiGroups:
+        description: API groups of the resources, of which the core group is an empty text.
+        type: list
+        elements: str
+        required: true
+      resources:
+        description: Resources, such as V(jobs) or V(pods/log).
+        type: list
+        elements: str
+        required: true
+      verbs:
+        description: Verbs, such as V(create).
+        type: list
+        elements: str
+        required: true
+      cluster_wide:
+        description: Ask for the whole cluster, as for a rule of a ClusterRole.
+        type: bool
+        default: false
 seealso:
   - module: muster.ml.node_info
   - module: muster.ml.gang_preflight
@@ -112,7 +130,17 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.survey import survey
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str"}, "rules": {"type": "list", "elements": "dict", "default": []}}
+_TEXTS = {"type": "list", "elements": "str", "required": True}
+RULE: dict[str, dict[str, t.Any]] = {
+    "apiGroups": _TEXTS,
+    "resources": _TEXTS,
+    "verbs": _TEXTS,
+    "cluster_wide": {"type": "bool", "default": False},
+}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "namespace": {"type": "str"},
+    "rules": {"type": "list", "elements": "dict", "default": [], "options": RULE},
+}
 
 CONSTRAINTS: dict[str, t.Any] = {}
 

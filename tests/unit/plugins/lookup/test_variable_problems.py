@@ -146,7 +146,7 @@ def test_every_default_is_taken() -> None:
 
 def test_every_variable_of_roles_and_playbooks_is_known() -> None:
     roles = {name for role in collection.roles().values() for name in role.options}
-    shared = re.compile(r"muster_|(eks|gke)_manage_|images_")
+    shared = re.compile(r"muster_|(eks|gke)_manage_|images_|init_")
     groups = {"muster_clusters", "muster_gcp_brokers"}  # of inventories
     read = {name for name in collection.variables() if shared.match(name)} - groups - roles
     settings = _specs.options("").keys()
