@@ -400,7 +400,6 @@ def test_what_the_broker_exports_is_a_document_for_it_and_for_another_vhost(team
     path = team.folder / "definitions.json"
     path.write_text(json.dumps(team.ask("definitions")))
     team.again(src=str(path))
-    assert "global parameter" in team.warnings[-1]
     path.write_text(json.dumps(team.ask("definitions", VHOST)))
     team.run(vhosts=[{"name": "copy"}])
     team.run(src=str(path), vhost="copy")
