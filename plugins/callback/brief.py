@@ -210,6 +210,15 @@ class CallbackModule(Default):  # type: ignore[misc]
         for line in explained("\n".join(map(str, said)), _POLICIES):
             self._display.display(f"    {line}", color=constants.COLOR_ERROR)
 
+    def _dump_results(self, result: t.Any, *args: t.Any, **options: t.Any) -> str:
+        """The message of a failure, or of an item of a loop, comes first and is not folded, as YAML would fold it."""
+        message = result.get("msg")
+        if self._is_verbose or not isinstance(message, str) or self.get_option("result_format") != "yaml":
+            return str(super()._dump_results(result, *args, **options))
+        lines = message.strip().splitlines() or [""]
+        rest = super()._dump_results({key: value for key, value in result.items() if key != "msg"}, *args, **options)
+        return "\n    msg: " + "\n         ".join(lines) + str(rest).rstrip()
+
     def _handle_exception(self, result: t.Any, use_stderr: bool = False) -> None:
         """The message is in the result, which is printed, and where the task is beside it: ansible-core would print both twice."""
         if self._is_verbose:

@@ -68,7 +68,7 @@ class Maker:
     def node(self, number: int) -> Manifest:
         pick = self.chance.choice
         name = f"{self.name}-{number}"
-        labels = {CASE: self.name, HOST: name, ZONE: pick("xyz"), "pool": pick(("cpu", "gpu"))}
+        labels = {CASE: self.name, "type": "kwok", HOST: name, ZONE: pick("xyz"), "pool": pick(("cpu", "gpu"))}
         taints = []
         if labels["pool"] == "gpu" and self.often(0.3):
             taints.append({"key": GPU, "value": "present", "effect": pick(("NoSchedule", "NoExecute"))})

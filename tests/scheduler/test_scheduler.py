@@ -309,7 +309,7 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
         for at in range(2)
     ]
     for node in nodes:
-        node["metadata"]["labels"] = {CASE: name, "kubernetes.io/hostname": node["metadata"]["name"]}
+        node["metadata"]["labels"] = {CASE: name, "type": "kwok", "kubernetes.io/hostname": node["metadata"]["name"]}
     case = Case(name=name, nodes=nodes, pods=[], groups=[], others=[])
     options = {
         "name": "job",
