@@ -28,6 +28,8 @@ PERSIA: dict[str, Any] = {
     "persia_image": "registry.example.com/persia-cpu:0.1.dev251",
 }
 DEPRECATION = "[DEPRECATION WARNING]"
+# kubernetes.core 6.2.0 imports from there; the sanity test pylint refuses it in this collection.
+OF_OTHERS = "from 'ansible.module_utils._text'"
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Installed:
         )  # fmt: skip
         with self.shell.log.open("rb") as log:
             log.seek(began)
-            told = [line for line in log.read().decode(errors="replace").splitlines() if DEPRECATION in line]
+            told = [line for line in log.read().decode(errors="replace").splitlines() if DEPRECATION in line and OF_OTHERS not in line]
         if told:
             raise CheckFailed(f"muster.ml.{playbook}: {told[0]}")
 

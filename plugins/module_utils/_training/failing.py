@@ -72,7 +72,7 @@ class MissingImages:
         now = self._clock.monotonic()
         ranks = [rank for group in status.groups for rank in group.ranks if rank.image_trouble[0]]
         # That it is missing counts from the first trouble of any kind, that it is refused from the first refusal.
-        kinds = [(rank.pod, refused) for rank in ranks for refused in {False, rank.image_trouble[1]}]
+        kinds = [(rank.pod, refused) for rank in ranks for refused in ((False, True) if rank.image_trouble[1] else (False,))]
         self._since = {kind: self._since.get(kind, now) for kind in kinds}
         limits = {True: REFUSED, False: max(self._timeout, REFUSED)}
         late = {pod for (pod, refused), since in self._since.items() if now - since >= limits[refused]}
