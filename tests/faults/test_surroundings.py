@@ -168,7 +168,7 @@ def test_clock(row: Row, hours: int, ground: Ground, results: Rows, monkeypatch:
 
     class Skewed(dt.datetime):
         @classmethod
-        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
+        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:  # type: ignore[override]
             return real.now(tz) + skew
 
     runs, script = ground.folder / "runs", ground.folder / "plugin"
