@@ -23,11 +23,7 @@ MARK = "muster-owner"
 _VALUE = re.compile(r"[a-z0-9_-]{1,63}")
 # The fields that are maps with keys of the user's own: those with additionalProperties in Google's discovery documents of the kinds here.
 # Some of these names are of lists elsewhere, such as tags of NodeConfig.
-MAPS = frozenset(
-    {
-        "cleanupPolicies", "labels", "metadata", "resourceLabels", "sysctls", "tags",
-    }
-)  # fmt: skip
+MAPS = frozenset({"cleanupPolicies", "labels", "maintenanceExclusions", "metadata", "resourceLabels", "sysctls", "tags"})
 
 
 def same(live: t.Any, desired: t.Any, field: str = "") -> bool:
