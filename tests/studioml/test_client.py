@@ -104,7 +104,8 @@ def test_the_role_writes_merges_refuses_and_removes(home: Home) -> None:
     assert stat.S_IMODE((home.studioml / "config.yaml").stat().st_mode) == 0o600
     (home.studioml / "config.yaml").write_text(yaml.safe_dump({**home.config(), "verbose": "crit", "pip": ["numpy"]}))
     assert "changed=0" in home.play()
-    assert "config.yaml has other values for verbose, which another owner has set" in home.play(options={"verbose": "error"}, fails=True)
+    refused = home.play(options={"verbose": "error"}, fails=True)
+    assert "config.yaml has other values for verbose" in " ".join(refused.split())
     assert "changed=1" in home.play(options={"verbose": "error", "overwrite": True})
     assert home.config()["verbose"] == "error"
     assert "changed=1" in home.play(entry="remove")
