@@ -144,8 +144,12 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     # The plan of check mode
 
+    def _is_planned(self, task: t.Any) -> bool:
+        """Whether the result of a task belongs to a plan. A task with check_mode in a real run is a rehearsal."""
+        return bool(task.check_mode and context.CLIARGS.get("check") and not self._is_verbose)
+
     def v2_on_file_diff(self, result: t.Any) -> None:
-        if result._task.check_mode and not self._is_verbose:
+        if self._is_planned(result._task):
             self._diffs.append(result)
         else:
             super().v2_on_file_diff(result)
@@ -188,7 +192,7 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
         task, found = result._task, result._result
-        if task.check_mode and found.get("changed"):
+        if self._is_planned(task) and found.get("changed"):
             self._note_plan(result)
         if self._is_verbose or found.get("changed"):
             super().v2_runner_on_ok(result)

@@ -80,6 +80,12 @@ def test_differences_follow_the_table_of_a_plan(tmp_path: Path) -> None:
     assert real.index("+two") < real.index("    export A=b")
 
 
+def test_a_rehearsal_of_a_real_run_is_no_plan(tmp_path: Path) -> None:
+    copy = {"name": "Rehearse", "check_mode": True, "ansible.builtin.copy": {"content": "two\n", "dest": str(tmp_path / "file")}}
+    lines = printed(tmp_path, {"Work": [copy, SAY]}, "--diff")
+    assert lines.index("+two") < lines.index("    export A=b")
+
+
 def test_the_table_of_a_plan_marks_data(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin, lines = brief.CallbackModule(), list[str]()
     display = SimpleNamespace(verbosity=0, display=lambda line, **_: lines.append(line), banner=lines.append)
