@@ -160,6 +160,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import fetching
@@ -215,14 +216,17 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(groups.delete_group(ctx, namespace, owner))
     data = desired(params, namespace)
     objects = manifests(data)
-    fetching.check_neighbours(ctx.cluster, data)
-    if params["retry"]:
-        fetching.delete_failed(ctx.cluster, objects[-1], owner, check=ctx.check)
+    job = ref_of(objects[-1])
+    live = ctx.cluster.get(job)
+    if live is None:
+        # Its name has a hash of the claim and the folder. So one that exists was compared with its neighbours when it was created.
+        fetching.check_neighbours(ctx.cluster, data)
+    elif params["retry"]:
+        fetching.delete_failed(ctx.cluster, live, owner, check=ctx.check)
     report = groups.apply_group(ctx, objects, owner, wait=False, prune=True)
     if not params["wait"] or ctx.check:
         return ctx.result(report, path=data.folder)
-    name = objects[-1]["metadata"]["name"]
-    message = fetching.wait(ctx.cluster, data, name, timeout=params["wait_timeout"], progress=ctx.progress)
+    message = fetching.wait(ctx.cluster, data, job.name, timeout=params["wait_timeout"], progress=ctx.progress)
     return ctx.result(report, path=data.folder, message=message)
 
 

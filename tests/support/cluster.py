@@ -74,11 +74,7 @@ PLANNED_AGAIN = frozenset(
 # existing.yml looks at the nodes before anything is done, and gpu_drivers waits for GPUs after.
 WAITED_FOR = frozenset({"/api/v1/nodes"})
 # Each model that is uploaded asks which pods serve it, and which one is its store.
-ASKED_BY_EACH = {
-    "triton_model": re.compile(r"/pods\?labelSelector=[^&]*%2Fname%3D(triton|object-store)$"),
-    # Once in the dry run of the training, which names the claim of its data set, and once when it is fetched.
-    "persia": re.compile(r"/jobs\?labelSelector=[^&]*%2Fname%3Ddataset$"),
-}
+ASKED_BY_EACH = {"triton_model": re.compile(r"/pods\?labelSelector=[^&]*%2Fname%3D(triton|object-store)$")}
 # Under the names of what is published: what somebody's cluster would pull.
 STAND_INS = ["published-nats", "published-nats-operator", "published-pushgateway", "published-pytorch", "published-persia"]
 # The local cluster and the code that all scenarios run.

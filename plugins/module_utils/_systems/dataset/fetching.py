@@ -52,9 +52,8 @@ def check_neighbours(cluster: Cluster, data: Dataset) -> None:
 
 def delete_failed(cluster: Cluster, job: Manifest, owner: str, *, check: bool) -> None:
     """Delete a failed Job, so that it is created again."""
-    ref = ref_of(job)
-    if job_state(cluster.get(ref)).failed:
-        delete_objects(cluster, [ref], owner, check=check, wait=True)
+    if job_state(job).failed:
+        delete_objects(cluster, [ref_of(job)], owner, check=check, wait=True)
 
 
 def wait(cluster: Cluster, data: Dataset, name: str, *, timeout: float, progress: t.Callable[[str], None]) -> str:
