@@ -66,12 +66,11 @@ def apply_objects(
     """Apply these objects and, with prune, delete all others of this owner. It is safe to run again at any point.
 
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
-    taken from their managers. ``namespaces``: where prune deletes, beside
-    the namespaces of the objects and of the owner; None: everywhere. ``made_of``: of desired objects that were made of what was
-    read, the version (None: there was none); where another run has written since, Overtaken with what was done before (see made_once.py).
-    They are written one after the other, in the given order and before the rest of their wave. ``promised``: what check mode counts as
-    there, to which it adds what the objects here bring; ``references``: the same for what pods name, which is checked then. The report has
-    the objects as they are at the end.
+    taken from their managers. ``namespaces``: where prune deletes, beside those of the objects and of the owner; None: everywhere.
+    ``made_of``: of desired objects that were made of what was read, the version (None: there was none); where another run has written
+    since, Overtaken with what was done before (see made_once.py). They are written one after the other, in the given order and before the
+    rest of their wave. ``promised``: what check mode counts as there, to which it adds what the objects here bring; ``references``: the
+    same for what pods name, which is checked then. The report has the objects as they are at the end.
     """
     options = ApplyOptions(
         owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised, references, made_of or {},
