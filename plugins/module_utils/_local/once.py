@@ -15,6 +15,7 @@ import shutil
 import typing as t
 from pathlib import Path
 
+from .._core.errors import InvalidInput
 from .._core.files import draft_prefix, locked
 from . import spec
 
@@ -30,6 +31,8 @@ def making(target: Path) -> t.Iterator[bool]:
 
     Drafts of it (``draft_prefix``) that killed runs left are deleted first: with one of each image, they would fill the disk.
     """
+    if not target.name:
+        raise InvalidInput(f"{target} is a folder.", "Give the path of a file in it.")
     with locked(target.with_name(f".{target.name}.lock")):
         for left in target.parent.glob(f"{glob.escape(draft_prefix(target))}*"):
             shutil.rmtree(left) if left.is_dir() else left.unlink()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.files import draft_prefix, locked
 from ansible_collections.muster.ml.plugins.module_utils._local.once import making
 
@@ -77,3 +78,8 @@ def test_nobody_holds_a_lock_that_was_removed(tmp_path: Path) -> None:
         list(pool.map(hold, range(40)))
     assert most == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_that_is_no_file_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"/ is a folder"), making(Path("/")):
+        pass
