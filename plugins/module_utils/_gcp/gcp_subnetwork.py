@@ -76,9 +76,9 @@ class GcpSubnetwork(Described):
 
     def seen(self, live: Body) -> Body:
         """Ranges that grow are the only ones that Google changes in place."""
-        now = live.get("ipCidrRange", "")
-        wanted = range_of("ip_cidr_range", self.ip_cidr_range or now)
-        if not _holds(wanted, now):
+        now = str(live.get("ipCidrRange", ""))  # a subnetwork for IPv6 only (stackType IPV6_ONLY) has none
+        wanted = range_of("ip_cidr_range", self.ip_cidr_range) if self.ip_cidr_range else now
+        if now and not _holds(wanted, now):
             raise InvalidInput(
                 f"{self.label} has ipCidrRange {now}; Google can only widen it, and {wanted} does not hold all of it",
                 hint="Give a range that holds the present one, or make a subnetwork of another name",
