@@ -65,7 +65,9 @@ class Place:
 
 def place(project: str, resource: dict[str, str | None]) -> Place:
     """The one that the option ``resource`` names."""
-    kind, name = next((kind, name) for kind, name in resource.items() if name)
+    kind, name = next(((kind, name) for kind, name in resource.items() if name is not None), ("", ""))
+    if not name:
+        raise InvalidInput(f"resource: {kind} is empty", hint="Give the name of the resource")
     query = {"options.requestedPolicyVersion": VERSION}
     if kind == "project":
         return Place(f"project {name}", "cloudresourcemanager", f"projects/{name}", "projects")

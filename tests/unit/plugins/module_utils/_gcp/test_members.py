@@ -179,3 +179,8 @@ def test_a_member_without_a_type_and_a_repository_without_a_location_are_refused
 )  # fmt: skip
 def test_each_resource_has_its_place(resource: dict[str, str | None], path: str) -> None:
     assert place(PROJECT, resource).path == path
+
+
+def test_an_empty_name_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="resource: bucket is empty"):
+        place(PROJECT, {"project": None, "bucket": ""})
