@@ -147,7 +147,7 @@ def simulator(name: str, shell: Shell) -> None:
     """The tests of a cloud's modules and roles, on a simulator of it that the tests of each file start themselves.
 
     One life of a cluster by the playbooks is among them, from the plan to the teardown that keeps data. Others are marked `prove`: later
-    changes, what belongs to somebody else, killed runs, removed data, plans of systems; FULL=1 and make prove SYSTEMS=eks,gke run them, too.
+    changes, what belongs to others, killed runs, removed data, plans of systems; FULL=1 and make prove SYSTEMS=eks,gke run them, too.
     """
     some = [] if os.environ.get("FULL") else ["-m", "not prove"]
     shell.run(
