@@ -20,7 +20,7 @@ Run = Callable[..., Result]
 
 
 class Hasty:
-    """A clock that only pauses move, by a tenth of their seconds: no deadline depends on the speed of the machine. They take a fiftieth."""
+    """A clock that only pauses move: no deadline depends on the speed of the machine. A pause takes a fiftieth of its seconds."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -29,7 +29,7 @@ class Hasty:
         return self._now
 
     def sleep(self, seconds: float) -> None:
-        self._now += seconds / 10
+        self._now += seconds / 50
         time.sleep(seconds / 50)
 
 
