@@ -39,8 +39,8 @@ _WORKLOAD = "Workload"
 _UNSETTLED = ("Pending", "Degraded")
 _LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 Goal = t.Literal["running", "step", "completed"]
-_TAIL = 100
-"""Lines of a log in which progress is looked for."""
+_TAIL = 1000
+"""Lines of a log in which progress is looked for. PERSIA logs 150 a second beside it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping
 _NUMBER = r"(?:nan|inf|[-+]?\d[\d.]*(?:e[-+]?\d+)?)"
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z) ?")
 """The time that the kubelet writes before a line."""
+_LEAST = 1.0
+"""Seconds between two lines that a rate is computed from, at least."""
 _TERMINAL = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 _METRIC = re.compile(rf"\b(?:train_)?(loss|accuracy|auc)\b[\"']?\s*[:=]?\s*[\"']?({_NUMBER})", re.IGNORECASE)
 _PAIR = re.compile(rf"[\"']?\b(steps?|epochs?|time)[\"']?\s*[:=]\s*[\"']?({_NUMBER})", re.IGNORECASE)
@@ -94,7 +96,7 @@ class Progress:
             "" if self.epoch is None else f"epoch {self.epoch:.4g}{f' of {self.epochs}' if self.epochs else ''}",
             "" if self.step is None else f"{single} {self.step}{f' of {self.steps}' if self.steps else ''}",
             *(f"{name} {value:.4g}" for name, value in sorted(self.metrics.items(), key=lambda item: item[0] != "loss")),
-            f"{self.rate:.3g} {self.unit}/s" if self.rate and self.step is not None else "",
+            f"{self.rate:.3g} {self.unit}/s" if self.rate else "",
         ]
         return ", ".join(filter(None, parts))
 
@@ -122,12 +124,13 @@ def read(text: str) -> Progress:
             continue  # a bar within the one of the training, such as that of an evaluation
         own = found.pop("time", 0.0)
         when = own if when is None else when
-        given = {"rate": None, "left": None, **found} if "step" in found else found
+        unit = seen.get("unit")
+        given = {"rate": None, "left": None, "unit": "steps", **found} if "step" in found else {"unit": "epochs", **seen, **found}
         seen = {**seen, **given, "metrics": {**seen.get("metrics", {}), **metrics}, "at": when or seen.get("at", 1.0)}
         place = _place(seen)
-        if when and place is not None:
-            # A training that begins again, from a checkpoint or in another attempt, has a rate of its own.
-            points = [point for point in points if point[1] <= place] if not points or points[-1][1] <= place else []
+        if points and (place < points[-1][1] or seen["unit"] != unit):
+            points = []  # another attempt, or from a checkpoint
+        if when and ("step" in found or "step" not in seen):
             points.append((when, place))
     return _with_time_left(Progress(**seen), points)
 
@@ -186,19 +189,20 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _place(seen: Mapping[str, t.Any]) -> float | None:
+def _place(seen: Mapping[str, t.Any]) -> float:
     """How far the training is, in steps; in epochs if it prints no steps."""
     if seen.get("in_epoch"):
         return float(seen["step"] + seen.get("epoch", 0) * seen.get("steps", 0))
-    place = seen.get("step", seen.get("epoch"))
-    return None if place is None else float(place)
+    return float(seen.get("step", seen.get("epoch", 0)))
 
 
 def _with_time_left(progress: Progress, points: list[tuple[float, float]]) -> Progress:
     """The progress with the rate and the time left that the program does not print."""
     rate = progress.rate
-    if rate is None and points and points[-1][0] > points[0][0]:
-        rate = (points[-1][1] - points[0][1]) / (points[-1][0] - points[0][0])
+    # Before the second line there are preparations, such as compiling.
+    times = [when for when, _place in points[1:]]
+    if rate is None and times and times[-1] - times[0] >= _LEAST:
+        rate = (points[-1][1] - points[1][1]) / (times[-1] - times[0])
     left = progress.left
     if rate and progress.done and (progress.in_epoch or left is None):
         left = (progress.done[1] - progress.done[0]) / rate

@@ -25,10 +25,11 @@ RECORDINGS = {
     "elastic": (
         stamped(
             'muster.ml/elastic {"event": "rendezvous", "time": 1795272880.1, "round": 0, "nodes": 3, "world_size": 3}',
+            'muster.ml/elastic {"event": "start", "time": 1795272880.3, "torch": "1.13.1", "world_size": 3, "epoch": 3, "step": 72}',
             'muster.ml/elastic {"event": "step", "time": 1795272881.1, "world_size": 3, "epoch": 3, "epochs": 10, "step": 90, "steps": 240,'
             ' "loss": 0.3121}',
-            'muster.ml/elastic {"event": "step", "time": 1795272883.1, "world_size": 3, "epoch": 4, "epochs": 10, "step": 100, "steps": 240,'
-            ' "loss": 0.2312}',
+            'muster.ml/elastic {"event": "step", "time": 1795272883.1, "world_size": 3, "epoch": 4, "epochs": 10, "step": 100,'
+            ' "steps": 240, "loss": 0.2312}',
         ),
         "41 %, 28 s left, epoch 5 of 10, step 100 of 240, loss 0.2312, 5 steps/s",
     ),
@@ -40,7 +41,8 @@ RECORDINGS = {
     # roles/persia/files/example/train.py.
     "persia": (
         stamped(
-            "MUSTER step=40 steps=160 epoch=1 epochs=10 loss=0.551021",
+            "MUSTER attempt=77e03876e364 step=0 time=1795403631.02",
+            "MUSTER step=40 steps=160 epoch=1 epochs=10 loss=0.5510",
             "MUSTER epoch=3 loss=0.5457 auc=0.7364 train_loss=0.5322 step=48 seconds=1.9",
         ),
         "30 %, 28 s left, epoch 3 of 10, step 48 of 160, loss 0.5457, auc 0.7364, 4 steps/s",
@@ -49,15 +51,17 @@ RECORDINGS = {
     "tpu": (
         stamped(
             '{"event": "start", "time": 1795273000.1, "jax": "0.7.2", "platform": "cpu", "hosts": 2, "step": 0}',
+            '{"event": "step", "time": 1795273003.5, "hosts": 2, "step": 10, "steps": 120, "loss": 1.0325}',
             '{"event": "step", "time": 1795273004.5, "hosts": 2, "step": 20, "steps": 120, "loss": 0.4521}',
         ),
-        "16 %, 10 s left, step 20 of 120, loss 0.4521, 10 steps/s",
+        "16 %, 20 s left, step 20 of 120, loss 0.4521, 5 steps/s",
     ),
     # roles/studioml/files/example/train.py, whose output has no times but its own.
     "studioml": (
         '{"experiment": {"epoch": 1, "epochs": 5, "loss": 0.731208, "time": 1795273000.5}}\n'
-        '{"experiment": {"epoch": 2, "epochs": 5, "loss": 0.312077, "time": 1795273010.5}}\n',
-        "40 %, 30 s left, epoch 2 of 5, loss 0.3121",
+        '{"experiment": {"epoch": 2, "epochs": 5, "loss": 0.412077, "time": 1795273010.5}}\n'
+        '{"experiment": {"epoch": 3, "epochs": 5, "loss": 0.312077, "time": 1795273020.5}}\n',
+        "60 %, 20 s left, epoch 3 of 5, loss 0.3121, 0.1 epochs/s",
     ),
     # transformers 5.24.0, ProgressCallback, with an evaluation between; its evaluation has a bar of its own.
     "transformers": (
@@ -108,29 +112,33 @@ RECORDINGS = {
     ),
     # Megatron-LM, github.com/epfLLM/Megatron-LLM/issues/11.
     "megatron": (
-        " iteration      203/  250000 | consumed samples:       207872 | elapsed time per iteration (ms): 140346.9 | learning rate: 1.522E-05"
-        " | global batch size:  1024 | lm loss: 2.383620E+00 | loss scale: 1.0 | grad norm: 0.155 | number of skipped iterations:   0 |"
-        " number of nan iterations:   0 |\n",
+        " iteration      203/  250000 | consumed samples:       207872 | elapsed time per iteration (ms): 140346.9 | learning rate:"
+        " 1.522E-05 | global batch size:  1024 | lm loss: 2.383620E+00 | loss scale: 1.0 | grad norm: 0.155 | number of skipped iterations:"
+        "   0 | number of nan iterations:   0 |\n",
         "0 %, 405 days 18 h left, step 203 of 250000, loss 2.384, 0.00713 steps/s",
     ),
     # github.com/pytorch/examples at 0221496, imagenet/main.py: the format of its print.
     "imagenet": (
         stamped(
-            "Epoch: [0][10/5005]\tTime 0.401 (0.561)\tData 0.001 (0.151)\tLoss 6.9870 (7.0210)\tPrec@1 0.000 (0.142)\tPrec@5 0.391 (0.533)",
-            "Epoch: [0][20/5005]\tTime 0.399 (0.482)\tData 0.001 (0.079)\tLoss 6.9555 (6.9952)\tPrec@1 0.391 (0.140)\tPrec@5 0.781 (0.541)",
+            *(
+                f"Epoch: [0][{step}/5005]\tTime 0.401 (0.561)\tData 0.001 (0.151)\tLoss {loss} (7.0210)\tPrec@1 0.000 (0.142)\tPrec@5 0.391"
+                for step, loss in ((10, 6.9870), (20, 6.9721), (30, 6.9555))
+            )
         ),
-        "17 min of the epoch left, epoch 0, step 20 of 5005, loss 6.955, 5 steps/s",
+        "17 min of the epoch left, epoch 0, step 30 of 5005, loss 6.955, 5 steps/s",
     ),
     # torchvision's references/classification, github.com/fangwei123456/Spike-Element-Wise-ResNet/issues/10.
     "torchvision": (
-        "Epoch: [0]  [ 103/5005]  eta: 4:43:31  lr: 0.1  img/s: 13.62830983555788  loss: 6.8536 (6.9458)  acc1: 0.0000 (0.2103)  acc5: 0.0000"
-        " (0.9916)  time: 2.5401  data: 0.0336  max mem: 3524\n",
+        "Epoch: [0]  [ 103/5005]  eta: 4:43:31  lr: 0.1  img/s: 13.62830983555788  loss: 6.8536 (6.9458)  acc1: 0.0000 (0.2103)  acc5:"
+        " 0.0000 (0.9916)  time: 2.5401  data: 0.0336  max mem: 3524\n",
         "4 h 44 min of the epoch left, epoch 0, step 103 of 5005, loss 6.854",
     ),
     # github.com/pytorch/examples, mnist/main.py.
     "mnist": (
-        stamped("Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.329474", "Train Epoch: 1 [640/60000 (1%)]\tLoss: 1.425185"),
-        "3 min of the epoch left, epoch 1, sample 640 of 60000, loss 1.425, 320 samples/s",
+        stamped(
+            *(f"Train Epoch: 1 [{n}/60000 ({n // 600}%)]\tLoss: {loss:f}" for n, loss in ((0, 2.329474), (640, 1.425185), (1280, 0.826797)))
+        ),
+        "3 min of the epoch left, epoch 1, sample 1280 of 60000, loss 0.8268, 320 samples/s",
     ),
 }
 
@@ -160,8 +168,25 @@ def test_other_lines_are_no_progress(text: str) -> None:
 
 
 def test_an_attempt_that_begins_again_has_a_rate_of_its_own() -> None:
-    steps = [stamped(*(f"MUSTER step={step} steps=100 loss=0.5" for step in (10, 90, 20, 30)))]
+    steps = [stamped(*(f"MUSTER step={step} steps=100 loss=0.5" for step in (10, 90, 15, 20, 30)))]
     assert newest(steps).rate == 5
+
+
+def test_a_line_with_an_epoch_only_is_no_step() -> None:
+    found = read(
+        stamped("MUSTER trained attempt=77e03876e364 epoch=7 batches=0-78", *(f"MUSTER step={step} steps=900" for step in (499, 500, 510)))
+    )
+    assert (found.rate, found.left) == (5, 78)
+
+
+def test_preparations_and_lines_of_one_moment_have_no_rate() -> None:
+    """PERSIA after a restart: where it resumes, and two lines for its first step, 1.7 s later; seen as 46 minutes left of 40 seconds."""
+    text = (
+        "2026-11-27T08:33:20.1Z MUSTER resume epoch=30 step=2370 checkpoint=step-00002370-da1c\n"
+        "2026-11-27T08:33:21.8Z MUSTER attempt=6ac0 step=2370 time=1795768401.80\n"
+        "2026-11-27T08:33:21.8Z MUSTER step=2371 steps=3950 epoch=31 epochs=50 loss=0.4547\n"
+    )
+    assert read(text).line() == "60 %, epoch 31 of 50, step 2371 of 3950, loss 0.4547"
 
 
 def test_a_loss_that_is_no_number_is_shown() -> None:
