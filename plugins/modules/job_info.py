@@ -133,7 +133,7 @@ progress:
       type: float
       returned: always
     line:
-      description: The same as a clause.
+      description: Progress as a clause.
       type: str
       returned: always
 summary:

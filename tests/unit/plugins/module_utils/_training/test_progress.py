@@ -104,7 +104,7 @@ RECORDINGS = {
         "Epoch 1/2\n10/10 - 3s - 330ms/step - accuracy: 0.5417 - loss: 0.7062 - val_accuracy: 0.4833 - val_loss: 0.7383\n",
         "50 %, 3 s left, epoch 1 of 2, step 10 of 10, loss 0.7062, accuracy 0.5417, 3.03 steps/s",
     ),
-    # MaxText, docs/guides/monitoring_and_debugging/understand_logs_and_metrics.md at fd85ceb; it does not print its number of steps.
+    # MaxText, its guide "Understand logs and metrics" at fd85ceb; it does not print its number of steps.
     "maxtext": (
         "completed step: 8, seconds: 5.668, TFLOP/s/device: 134.911, Tokens/s/device: 8671.946, total_weights: 196608, loss: 10.440\n"
         "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, Tokens/s/device: 8672.758, total_weights: 196608, loss: 10.374\n",
