@@ -4,8 +4,8 @@
 
 """The progress that a training program prints: step, epoch, metrics, rate and time left. No I/O.
 
-Each format was recorded from its program, see tests/unit/plugins/module_utils/_training/test_progress.py. Other lines are skipped. A rate that
-the program does not print is computed from the times of its lines, the time left from the rate and the totals.
+Each format was recorded from its program, see tests/unit/plugins/module_utils/_training/test_progress.py. Other lines are skipped. A rate
+that the program does not print is computed from the times of its lines, the time left from the rate and the totals.
 
 Private to the collection.
 """
