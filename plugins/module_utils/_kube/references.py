@@ -72,7 +72,8 @@ class Need(t.NamedTuple):
 def require(cluster: Cluster, written: Sequence[Manifest], desired: Sequence[Manifest], promised: Promised) -> list[str]:
     """Raise if pods of the objects that are to be WRITTEN would never start; return warnings.
 
-    The warnings name missing pull secrets, and what could not be checked for want of rights. DESIRED: all objects that will be there after this run, and PROMISED: what check mode counts as there.
+    The warnings name missing pull secrets, and what could not be checked for want of rights. DESIRED: all objects that will be there after
+    this run, and PROMISED: what check mode counts as there.
     """
     makers = [item for item in written if group_kind(item) in _WITH_PODS]
     problems: list[MusterError] = [_bad_image(ref_of(item), name) for item in makers for name in images_of(item) if not is_image(name)]

@@ -90,7 +90,8 @@ def test_a_missing_pull_secret_is_a_warning(cluster: FakeCluster) -> None:
         "Job default/j names Secret default/pull (imagePullSecrets), which does not exist: images that need a login cannot be pulled."
     ]
     both = job({"envFrom": [{"secretRef": {"name": "pull"}}]}, imagePullSecrets=pulls)
-    assert "Secret default/pull (secretRef), which does not exist" in str(pytest.raises(MusterError, applied, cluster, both).value)
+    with pytest.raises(MusterError, match=r"Secret default/pull \(secretRef\), which does not exist"):
+        applied(cluster, both)
 
 
 def test_a_missing_key_is_named_with_those_that_are_there(cluster: FakeCluster) -> None:
