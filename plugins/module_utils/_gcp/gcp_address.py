@@ -57,6 +57,10 @@ class GcpAddress(Labelled):
             "description": text_with("", self.description, self.owner or "") or None,
         }
 
+    def seen(self, live: Body) -> Body:
+        """With the values that fields left out stand for (compute v1 discovery document, Address; apache/libcloud has such answers)."""
+        return {"addressType": "EXTERNAL", "networkTier": "PREMIUM", **live}
+
     def marks(self, live: Body) -> dict[str, str]:
         owner = split_mark(live.get("description") or "")[1]
         return {**({MARK: owner} if owner else {}), **super().marks(live)}

@@ -132,6 +132,8 @@ class GcpInstance(Labelled):
             "natIP": _access(live).get("natIP"),
             "diskSizeGb": disk.get("sizeGb"),
             "diskType": disk.get("type", "").rsplit("/", 1)[-1],
+            # Machines that were made before there were others are shown without a model.
+            "scheduling": {"provisioningModel": "STANDARD", **(live.get("scheduling") or {})},
             "tags": (live.get("tags") or {}).get("items") or [],
             "metadata": {row["key"]: row.get("value", "") for row in items},
         }
