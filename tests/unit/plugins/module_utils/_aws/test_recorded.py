@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Answers of AWS that others published, read as ours would be: what is there already is not changed, and troubles are told."""
+"""Answers of AWS that others published, read as ours would be: what is there already is not changed, and troubles are told.
+
+recorded/aws.json has them, cut to what is read of them, with the class that reads them and options that say what is there.
+"""
 
 from __future__ import annotations
 
 import importlib
+import json
 import typing as t
 
 import pytest
 from support.places import ROOT
-from support.reading import load
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
-ROWS: list[dict[str, t.Any]] = load(ROOT / "tests" / "unit" / "recorded" / "aws.yml")
+ROWS: list[dict[str, t.Any]] = json.loads((ROOT / "tests" / "unit" / "recorded" / "aws.json").read_text(encoding="utf-8"))
 
 
 class Recorded:

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Answers of Google that others published, read as ours would be: what is there already is not changed, and troubles are told."""
+"""Answers of Google that others published, read as ours would be: what is there already is not changed, and troubles are told.
+
+recorded/google.json has them, cut to what is read of them, with the class that reads them and options that say what is there. `libcloud` is
+apache/libcloud, libcloud/test/compute/fixtures/gce.
+"""
 
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import typing as t
 
 import pytest
 from support.places import ROOT
-from support.reading import load
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import problem, refusal
 
-ROWS: list[dict[str, t.Any]] = load(ROOT / "tests" / "unit" / "recorded" / "google.yml")
+ROWS: list[dict[str, t.Any]] = json.loads((ROOT / "tests" / "unit" / "recorded" / "google.json").read_text(encoding="utf-8"))
 
 
 def rows(key: str) -> list[t.Any]:
