@@ -10,9 +10,8 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
 from support.places import ROOT
+from support.reading import load
 
 NAME = "scripts/docs"
 PAGE = ROOT / "docs" / "operating" / "security.md"
@@ -42,7 +41,7 @@ Right = tuple[str, str, str, str]
 
 def access_objects(golden: str) -> list[Object]:
     """The service accounts of a golden with their roles and bindings."""
-    found = yaml.safe_load((GOLDENS / f"{golden}.yaml").read_text(encoding="utf-8"))
+    found = load(GOLDENS / f"{golden}.yaml")
     return [item for item in found if item["kind"] in ACCESS]
 
 
