@@ -58,7 +58,7 @@ class GcpAddress(Labelled):
         }
 
     def seen(self, live: Body) -> Body:
-        """With the values that fields left out stand for (compute v1 discovery document, Address; apache/libcloud has such answers)."""
+        """The address with the defaults of fields that an answer leaves out (compute v1 discovery document, Address)."""
         return {"addressType": "EXTERNAL", "networkTier": "PREMIUM", **live}
 
     def marks(self, live: Body) -> dict[str, str]:
