@@ -35,7 +35,7 @@ def namespace_access(account: Manifest, rules: Sequence[Manifest], namespace: st
 
 
 def access_in(account: Manifest, rules: Mapping[str | None, Sequence[Manifest]]) -> list[Manifest]:
-    """What ACCOUNT may do by namespace; None: in all of them, and with objects that have none."""
+    """Roles with their bindings: the rules of ACCOUNT by namespace; None stands for a ClusterRole."""
     return [
         one
         for namespace, allowed in rules.items()
