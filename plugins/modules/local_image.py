@@ -259,7 +259,7 @@ EXAMPLES = r"""
       config:
         entrypoint: [/nats-server]
 
-- name: Copy a published image to the registry of the cluster
+- name: Upload a published image to the registry of the cluster
   muster.ml.local_image:
     name: docker.io/library/nats:2.14.2
     builder: /srv/build/umoci
