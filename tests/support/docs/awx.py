@@ -42,7 +42,9 @@ Question = dict[str, Any]
 
 
 def templates() -> str:
-    return HEAD.format(prompts="".join(f"  {prompt}: true\n" for prompt in PROMPTS)) + "".join(template(name) for name in (*SHARED, *systems()))
+    return HEAD.format(prompts="".join(f"  {prompt}: true\n" for prompt in PROMPTS)) + "".join(
+        template(name) for name in (*SHARED, *systems())
+    )
 
 
 def systems() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 
-from support.docs import awx, pages, picture, rights, settings
+from support.docs import awx, landing, pages, picture, rights, settings
 from support.docs.reference import reference
 from support.places import ROOT
 
@@ -13,7 +13,7 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 def main() -> int:
-    for name, text in {**reference(), awx.FILE: awx.templates()}.items():
+    for name, text in {**reference(), awx.FILE: awx.templates(), landing.README: landing.picture("elastic")}.items():
         (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / name).write_text(text, encoding="utf-8")
     parts = {ARCHITECTURE: (picture.NAME, picture.picture(picture.lines())), rights.PAGE: (rights.NAME, rights.table())}
