@@ -42,9 +42,8 @@ Question = dict[str, Any]
 
 
 def templates() -> str:
-    return HEAD.format(prompts="".join(f"  {prompt}: true\n" for prompt in PROMPTS)) + "".join(
-        template(name) for name in (*SHARED, *systems())
-    )
+    prompts = "".join(f"  {prompt}: true\n" for prompt in PROMPTS)
+    return HEAD.format(prompts=prompts) + "".join(template(name) for name in (*SHARED, *systems()))
 
 
 def systems() -> list[str]:

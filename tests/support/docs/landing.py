@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a system creates in its namespace, drawn from the objects of its builders: Services, the workloads that they lead to, and what those mount.
+"""What a system creates in its namespace, drawn from the objects of its builders: Services, workloads that they lead to, what those mount.
 
 make docs puts one on the page of each system; that of elastic PyTorch is README's, too.
 """
@@ -92,9 +92,7 @@ def picture(system: str) -> str:
     arrows += [(1, _key(one), mount) for one in workloads for mount in dict.fromkeys(mounts(one))]
     rest = sorted({item["kind"] for item in made} - {"Service", *(kind for kind, _name in (*columns[1], *read))})
     below = 20 + ROW * max(map(len, columns))
-    parts = [
-        f'<path d="M{10 + BOX + c * 250},{_middle(places[c, a])} L{260 + c * 250},{_middle(places[c + 1, b])}"/>' for c, a, b in arrows
-    ]
+    parts = [_line(column, places[column, one], places[column + 1, other]) for column, one, other in arrows]
     parts += [_box(10 + column * 250, row, *key) for (column, key), row in places.items()]
     parts += [f'<text x="10" y="{below}" class="k">and {escape(", ".join(rest))}</text>'] if rest else []
     size = f'viewBox="0 0 {WIDTH} {below + 12}" width="{WIDTH}" height="{below + 12}"'
@@ -105,8 +103,9 @@ def _key(item: Object) -> tuple[str, str]:
     return item["kind"], item["metadata"]["name"]
 
 
-def _middle(row: int) -> int:
-    return 10 + row * ROW + HEIGHT // 2
+def _line(column: int, row: int, beside: int) -> str:
+    x = 10 + BOX + column * 250
+    return f'<path d="M{x},{30 + row * ROW} L{x + 30},{30 + beside * ROW}"/>'
 
 
 def _box(x: int, row: int, kind: str, name: str) -> str:

@@ -79,23 +79,16 @@ def _short(line: str) -> str:
     return line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…"
 
 
-def svg(lines: list[str]) -> str:
+def svg(lines: list[str], command: str = NAME) -> str:
     width, height = round(COLUMNS * CHARACTER + 2 * MARGIN), len(lines) * LINE + 2 * MARGIN
     rows = [
         f'<text x="{MARGIN}" y="{MARGIN + LINE * n - 4}" fill="{_colour(line)}" xml:space="preserve">{escape(line, quote=False)}</text>'
         for n, line in enumerate(lines, 1)
     ]
-    return "\n".join(
-        [
-            "<!-- Written by scripts/record from the log of a run; do not edit. -->",
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-            'font-family="ui-monospace, monospace" font-size="12">',
-            f"<title>What {NAME} prints</title>",
-            '<rect width="100%" height="100%" rx="8" fill="#0d1117"/>',
-            *rows,
-            "</svg>\n",
-        ]
-    )
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    about = f'<title>What {command} prints</title><rect width="100%" height="100%" rx="8" fill="#0d1117"/>'
+    note = "<!-- Written by scripts/record from the log of a run; do not edit. -->\n"
+    return f'{note}{head} font-family="ui-monospace, monospace" font-size="12">{about}{"".join(rows)}</svg>\n'
 
 
 def _colour(line: str) -> str:
@@ -109,8 +102,10 @@ def in_picture() -> list[str]:
 
 
 def main() -> int:
-    log = Path(sys.argv[1]).read_text(encoding="utf-8")
-    PICTURE.write_text(svg(told(log, *sys.argv[2:3])), encoding="utf-8")
+    log, *rest = sys.argv[1:]
+    command = rest[0] if rest else NAME
+    picture = PICTURE.with_name(f"{rest[1]}.svg") if rest[1:] else PICTURE
+    picture.write_text(svg(told(Path(log).read_text(encoding="utf-8"), command), command), encoding="utf-8")
     return 0
 
 
