@@ -217,7 +217,7 @@ THEIRS = {
     ),
     "deepops": (
         {"kube_control_plane": "mgmt01", "etcd": "mgmt01", "k8s_cluster": "mgmt01", "slurm-master": "login01", "slurm-node": "gpu01"},
-        {"deepops_dir": "/opt/deepops", "kubeconfig_localhost": True, "nvidia_driver_ubuntu_install_from_cuda_repo": True},
+        {"deepops_dir": "/opt/deepops", "kubeconfig_localhost": True, "nvidia_driver_branch": "580"},
         {"ansible_host": "10.0.0.1"},
     ),
 }
