@@ -23,7 +23,6 @@ from support import audit, canary, versions
 from support.lanes import Check, CheckFailed, Shell
 from support.places import BIN, BUILD, ROOT, tree
 from support.scenario import SCENARIOS, Scenario
-from support.users import write_kubeconfig
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,8 @@ class Ground:
 
     def with_user(self, user: str) -> Ground:
         """The same cluster with a user of its own, whose kubeconfig is written."""
+        from support.users import write_kubeconfig  # with the 800 files of the client, which most readers of this module do not need
+
         found = replace(self, user=user)
         write_kubeconfig(self.kubeconfig, user, found.kubeconfig)
         return found
