@@ -204,6 +204,43 @@ def test_a_variable_that_does_not_exist_stops_all(theirs: Theirs, servers: tuple
     assert theirs.play("own.yml") == 0, theirs.output
 
 
+# Groups, a host and some variables of kubespray's inventory/sample (46dbdd399) and deepops' config.example (3957a42f), August 2026.
+THEIRS = {
+    "kubespray": (
+        {"kube_control_plane": "node1", "etcd": "node1", "kube_node": "node4"},
+        {
+            "etcd_data_dir": "/var/lib/etcd",
+            "etcd_deployment_type": "host",
+            "etcd_version": "3.6.14",
+            "local_path_provisioner_enabled": False,
+        },
+        {"ansible_host": "95.54.0.12", "ip": "10.3.0.1", "etcd_member_name": "etcd1"},
+    ),
+    "deepops": (
+        {"kube_control_plane": "mgmt01", "etcd": "mgmt01", "k8s_cluster": "mgmt01", "slurm-master": "login01", "slurm-node": "gpu01"},
+        {"deepops_dir": "/opt/deepops", "kubeconfig_localhost": True, "nvidia_driver_branch": "580"},
+        {"ansible_host": "10.0.0.1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("project", THEIRS)
+def test_beside_the_inventory_of_another_project(project: str, theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """One host of theirs gets into muster_clusters; their files stay as they are."""
+    groups, variables, own = THEIRS[project]
+    host = groups["kube_control_plane"]
+    children = {group: {"hosts": {name: own if name == host else {}}} for group, name in groups.items()}
+    theirs.write("theirs/hosts.yml", {"all": {"children": children}})
+    theirs.write("theirs/group_vars/all.yml", variables)
+    path = theirs.write("kubeconfig", servers[0].kubeconfig())
+    settings = {"ansible_python_interpreter": sys.executable, "muster_platform": "existing", "muster_kubeconfig": str(path)}
+    write_fleet(theirs, {host: {**settings, "muster_systems": []}})
+    for playbook in (SITE, "muster.ml.status"):
+        assert theirs.play(playbook, "-i", "theirs") == 0, theirs.output
+        assert set(theirs.recap()) == {host}
+    assert f" {own['ansible_host']} " in theirs.log("ssh")
+
+
 TYPOS = yaml.safe_load((ROOT / "tests/inventories/typos.yml").read_text(encoding="utf-8"))
 
 

@@ -76,8 +76,8 @@ def in_picture() -> list[str]:
 
 
 def main() -> int:
-    log, command = Path(sys.argv[1]).read_text(encoding="utf-8"), sys.argv[2]
-    PICTURE.write_text(svg(shown(log, command), command), encoding="utf-8")
+    log, command, name = Path(sys.argv[1]).read_text(encoding="utf-8"), *sys.argv[2:4]
+    PICTURE.with_name(f"{name}.svg").write_text(svg(shown(log, command), command), encoding="utf-8")
     return 0
 
 
