@@ -229,6 +229,11 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
     ("fields", "said"),
     [
         ({"name": "Adult"}, "not a valid name"),
+        ({"launch_script": "lunch.sh"}, r"launch_script: 'lunch.sh' is not among files"),
+        (
+            {"global_config": {"common_config": {"metrics_config": {"push_interval_sec": 7, "push_interval_seconds": 8}}}},
+            "push_interval_sec",
+        ),
         ({"name": "a" * 50}, "job and group name together"),
         ({"nn_worker": {"replicas": 0}}, r"nn_worker\.replicas: 0 is too small"),
         ({"nn_worker": {"replicas": -1}}, r"nn_worker\.replicas: -1 is too small"),
@@ -263,3 +268,25 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
 def test_bad_input_is_refused_by_name(fields: dict[str, t.Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         native.manifests(job(**fields))
+
+
+def test_the_interval_of_persias_own_examples_is_carried() -> None:
+    """PERSIA reads push_interval_seconds and skips push_interval_sec, which examples/src/adult-income has (ff754b8)."""
+    config = {"common_config": {"job_type": "Train", "metrics_config": {"push_interval_sec": 7}}}
+    assert spec.metrics_config(from_params({**PARAMS, "global_config": config}))["push_interval_seconds"] == 7
+
+
+def test_a_launch_script_gets_the_word_of_its_group_and_the_addresses() -> None:
+    own = job(launch_script="launch.sh", files={**PARAMS["files"], "launch.sh": "#!/bin/bash\n"})
+    env = {role: {item["name"]: item.get("value") for item in native.persia_env(own, group)} for role, group in own.groups.items()}
+    words = {role: values["MUSTER_LAUNCH_SCRIPT"] for role, values in env.items()}
+    assert words == {
+        "nn_worker": "/workspace/scripts/launch.sh trainer",
+        "dataloader": "/workspace/scripts/launch.sh datacompose",
+        "embedding_worker": "/workspace/scripts/launch.sh middleware",
+        "embedding_parameter_server": "/workspace/scripts/launch.sh embserver",
+    }
+    assert env["nn_worker"]["MASTER_ADDR"] == "adult-trainer-0.adult-trainer"
+    assert [env[role].get("PERSIA_PORT") for role in words] == ["8888", "8887", None, None]
+    with pytest.raises(InvalidInput, match="launch_script"):
+        operator.manifests(job(backend="operator", launch_script="/launch.sh"))
