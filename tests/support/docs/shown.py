@@ -10,7 +10,6 @@ from functools import cache
 from support.places import ROOT
 from support.reading import load, syntax
 
-
 # Above a test, in a file of a scenario, or in a claim: the rows of tables that it is about.
 ROWS = re.compile(r"# Shows rows? ([0-9]{3}[0-9., and]*)\.$", re.MULTILINE)
 

@@ -131,6 +131,7 @@ def test_the_program_gets_the_path_of_the_script(pod: Pod, role: str) -> None:
     assert pod.run(role, 'test "$MUSTER_ENTRY" = "$HERE/entry.py"', MUSTER_LINGER_SECONDS="0")[0] == 0
 
 
+# Shows row 000.10.
 @pytest.mark.parametrize(
     ("first", "called"),
     [
@@ -170,6 +171,7 @@ def test_an_embedding_server_gets_both_files(pod: Pod) -> None:
     ]
 
 
+# Shows row 000.11.
 @pytest.mark.parametrize("role", ["nn-worker", "data-loader", "embedding-worker"])
 def test_a_failure_stays_a_failure(pod: Pod, role: str) -> None:
     assert pod.run(role, "exit 3")[0] == 3

@@ -115,6 +115,7 @@ def test_each_difference_of_an_elastic_job_is_told() -> None:
         assert words in told
 
 
+# Shows row 004.14.
 def test_the_pods_of_the_document_are_a_training() -> None:
     found = translate(read(PODS), "imagenet.yaml")
     options = found.options

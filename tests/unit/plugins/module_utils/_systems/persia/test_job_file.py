@@ -95,6 +95,7 @@ def leaves(value: t.Any) -> list[t.Any]:
     return [leaf for item in value for leaf in leaves(item)] if isinstance(value, list) else [value]
 
 
+# Shows rows 001.4 and 001.6.
 def test_old_and_new_names_ask_for_the_same_training() -> None:
     old, today = translate(read(OLD), "old.yml"), translate(new(), "new.yml")
     assert old.options == today.options
@@ -102,6 +103,7 @@ def test_old_and_new_names_ask_for_the_same_training() -> None:
     assert fields(today.differences) == {"PersiaJob clicks metadata.namespace", "spec.restartPolicy"}
 
 
+# Shows row 001.2.
 def test_every_value_of_the_file_is_taken_over_or_told() -> None:
     found = translate(read(OLD), "old.yml")
     kept = leaves(found.options)
@@ -110,6 +112,7 @@ def test_every_value_of_the_file_is_taken_over_or_told() -> None:
     assert [leaf for leaf in leaves(read(OLD)) if leaf not in kept and leaf not in told] == []
 
 
+# Shows row 001.11.
 def test_a_translated_file_is_a_training() -> None:
     options = translate(read(OLD), "old.yml").options
     job = from_params({**options, "namespace": "ml"})
@@ -135,6 +138,7 @@ def test_servers_elsewhere_are_used_and_told(url: str) -> None:
     assert {"name": "PERSIA_NATS_URL", "value": url} in native.persia_env(job, job.groups["nn_worker"])
 
 
+# Shows row 001.9.
 def test_what_a_part_leaves_to_the_variables_is_told() -> None:
     found = translate(read(FRAGMENT), "part.yml")
     assert found.options["nn_worker"] == {"replicas": 1, "nproc_per_node": 1, "image": "example/persia-cuda:dev"}
@@ -214,6 +218,7 @@ def document() -> list[t.Any]:
     return [*map(stateful_set, GROUPS), nats]
 
 
+# Shows rows 000.3 and 000.6.
 def test_the_stateful_sets_of_the_document_are_a_training() -> None:
     found = translate(document(), "train.persia.yml")
     taken = {name: found.options[role] for name, role in ROLES.items()}
@@ -281,6 +286,7 @@ def test_a_group_is_known_by_name_label_or_word() -> None:
     assert role_of(["web", "embserver"]) == "embedding_parameter_server"
 
 
+# Shows row 001.3.
 def test_the_names_of_early_november_2021_are_read() -> None:
     text = OLD.replace("nnWorkerPyEntryPath", "trainerPyEntryPath").replace("embeddingParameterServer", "embeddingServer")
     text = text.replace("embeddingWorker", "middlewareServer").replace("  nnWorker:", "  trainer:")

@@ -57,6 +57,7 @@ def program_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(place, "program", lambda module: f"{module.__name__.rpartition('.')[2]}.py\n")
 
 
+# Shows rows 000.8, 000.15, 000.16 and 000.23.
 @pytest.mark.usefixtures("program_by_name")
 def test_native(golden: Golden) -> None:
     golden("persia_job_native", native.manifests(job()))
@@ -67,6 +68,7 @@ def test_operator(golden: Golden) -> None:
     golden("persia_job_operator", operator.manifests(job(backend="operator", image_pull_policy="IfNotPresent")))
 
 
+# Shows rows 000.5 and 000.21.
 @pytest.mark.usefixtures("program_by_name")
 def test_seed_scale(golden: Golden) -> None:
     """The numbers of PERSIA's Google Cloud document, which must survive unchanged."""
@@ -139,6 +141,7 @@ def test_a_gateway_that_exists_is_used() -> None:
     assert config["common_config"]["metrics_config"]["enable_metrics"] is True
 
 
+# Shows row 000.7.
 def test_every_group_has_a_headless_service_that_exists() -> None:
     objects = by_name(native.manifests(job()))
     for (kind, name), item in objects.items():
