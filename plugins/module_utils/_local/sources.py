@@ -48,7 +48,8 @@ class Sources:
         if self.source == "released":
             return released, ""
         for rows in (built, released):
-            if linked.get("kubelet") in {row["path"] for row in rows} or all(_is_there(row) for row in rows):
+            same = any(row["name"] == "kubelet" and _key(row["path"]) == _key(linked.get("kubelet", "")) for row in rows)
+            if same or all(_is_there(row) for row in rows):
                 return rows, ""
         why = download.why_unreachable(self._asked(released))
         return (built, f"Released files are not used: {why}") if why else (released, "")
@@ -88,6 +89,11 @@ class Sources:
         if any(row["way"] == "image" for row in missing):
             urls.append(pull.manifest_url(self.urls["registry"], f"registry.k8s.io/kube-apiserver:{self.version}"))
         return list(dict.fromkeys(urls))
+
+
+def _key(path: str) -> tuple[str, ...]:
+    """The part of a path in the cache that tells the content, wherever the cache lies."""
+    return Path(path).parts[-2:]
 
 
 def _is_there(row: Row) -> bool:
