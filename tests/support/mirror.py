@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from support.places import ROOT
 
-from ansible_collections.muster.ml.plugins.module_utils._local import host, pull, system_images
+from ansible_collections.muster.ml.plugins.module_utils._local import pull, system_images
 from ansible_collections.muster.ml.plugins.module_utils._local.archive import Image, write_image
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import architecture
 from ansible_collections.muster.ml.plugins.module_utils._local.programs import go_build
+from support.places import ROOT
 
 ROLE = ROOT / "roles" / "local_cluster"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muster"
@@ -39,7 +39,8 @@ def role_vars() -> dict[str, Any]:
     text = (ROLE / "vars" / "main.yml").read_text(encoding="utf-8")
     found: dict[str, Any] = yaml.safe_load(text)
     for _nested in range(2):
-        text = re.sub(r"\{\{ (__local_cluster_\w+_(?:version|ldflags)) \}\}", lambda name: str(found[name[1]]).strip(), text)
+        for name in re.findall(r"\{\{ (__local_cluster_\w+_(?:version|ldflags)) \}\}", text):
+            text = text.replace(f"{{{{ {name} }}}}", str(found[name]).strip())
         found = yaml.safe_load(text)
     return found
 

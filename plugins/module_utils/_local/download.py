@@ -76,11 +76,11 @@ def base_url(name: str, url: str) -> str:
 
 def request(url: str, headers: Headers | None = None, method: str = "GET", timeout: float = STALL_SECONDS) -> http.client.HTTPResponse:
     """Send a request, and return the response with its body unread. Raises a MusterError unless the server has what was asked for."""
-    asked = urllib.request.Request(url, method=method)  # noqa: S310 - the opener has no handler for files
-    for name, value in (headers or {}).items():
-        # A token is for this server only, not for the one it redirects to.
-        (asked.add_unredirected_header if name == "Authorization" else asked.add_header)(name, value)
     try:
+        asked = urllib.request.Request(url, method=method)  # noqa: S310 - the opener has no handler for files
+        for name, value in (headers or {}).items():
+            # A token is for this server only, not for the one it redirects to.
+            (asked.add_unredirected_header if name == "Authorization" else asked.add_header)(name, value)
         return t.cast("http.client.HTTPResponse", _opener().open(asked, timeout=timeout))
     except urllib.error.HTTPError as exc:
         exc.close()

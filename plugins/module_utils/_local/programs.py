@@ -40,9 +40,10 @@ class Release:
                 f"{self.name}: no checksum is pinned for {self.url}.",
                 hint="Give one as sha256:... or sha512:..., or build from Go modules (local_cluster_source: build).",
             )
-        for program in self.programs:
-            if not program or Path(program).name != program:
-                raise InvalidInput(f"{self.name}: {program!r} is no name of a program.", hint="Give a name without folders.")
+        for program, member in self.programs.items():
+            require_name(program)
+            if not isinstance(member, str):
+                raise InvalidInput(f"{self.name}: the path of {program} in the archive is {member!r}, which is no text.", hint="Quote it.")
 
     @property
     def folder(self) -> Path:
@@ -51,6 +52,12 @@ class Release:
 
     def is_there(self) -> bool:
         return all((self.folder / program).is_file() for program in self.programs)
+
+
+def require_name(name: str) -> None:
+    """Refuse the name of a program or an image that is no name of a file, because it becomes one in the cache."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise InvalidInput(f"{name!r} is no name of a program or an image.", hint="Give a name of letters, digits, '.', '_' and '-'.")
 
 
 def fetch(desired: Release) -> None:

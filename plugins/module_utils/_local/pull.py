@@ -27,6 +27,7 @@ from .._core.files import draft_prefix, naming
 from . import download
 from .host import run
 from .once import making
+from .programs import require_name
 
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
@@ -36,6 +37,7 @@ Document = dict[str, t.Any]
 
 def archive_path(kubeadm: Path, name: str) -> Path:
     """The archive of an image in the cache: beside the kubeadm that names it, whose folder is called after its content."""
+    require_name(name)
     return kubeadm.with_name(f"{name}.tar")
 
 
