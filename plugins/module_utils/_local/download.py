@@ -77,6 +77,8 @@ def base_url(name: str, url: str) -> str:
 def request(url: str, headers: Headers | None = None, method: str = "GET", timeout: float = STALL_SECONDS) -> http.client.HTTPResponse:
     """Send a request, and return the response with its body unread. Raises a MusterError unless the server has what was asked for."""
     try:
+        if "@" in urllib.parse.urlsplit(url).netloc:
+            raise InvalidInput(f"{url} has a login, which is not used.", hint="Give the URL of a mirror that asks for none.")
         asked = urllib.request.Request(url, method=method)  # noqa: S310 - the opener has no handler for files
         for name, value in (headers or {}).items():
             # A token is for this server only, not for the one it redirects to.
