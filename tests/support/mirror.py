@@ -25,6 +25,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import pull, syst
 from ansible_collections.muster.ml.plugins.module_utils._local.archive import Image, write_image
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import architecture
 from ansible_collections.muster.ml.plugins.module_utils._local.programs import go_build
+from ansible_collections.muster.ml.plugins.module_utils._local.sources import IMAGES
 from support.places import ROOT
 
 ROLE = ROOT / "roles" / "local_cluster"
@@ -81,6 +82,17 @@ def pack(folder: Path) -> list[dict[str, Any]]:
         image = system_images.build_image(reference, {name: str(programs[name])} if name in programs else {})
         _push(folder / "registry" / reference.partition("/")[2].rpartition(":")[0], reference.rpartition(":")[2], image)
     return rows
+
+
+def cache(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    """A cache with nothing but what is not released."""
+    fetched = {*IMAGES, *(name for row in rows for name in row["programs"])}
+    for name, path in built().items():
+        if name not in fetched:
+            place = folder / "cache" / "bin" / path.parent.name / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, place)
+    return folder / "cache"
 
 
 def _push(repository: Path, tag: str, image: Image) -> None:
@@ -150,9 +162,15 @@ def running(folder: Path) -> Iterator[Mirror]:
         thread.start()
         base = f"http://127.0.0.1:{server.server_address[1]}"
         urls = {name: f"{base}/{name}" for name in ("kubernetes", "github", "registry")}
-        settings = {"local_cluster_source": "released", "local_cluster_release_urls": urls, "__local_cluster_released": rows}
+        settings = {
+            "local_cluster_source": "released",
+            "local_cluster_release_urls": urls,
+            "__local_cluster_released": rows,
+            "local_cluster_cache_dir": str(cache(folder, rows)),
+        }
         try:
             yield Mirror(settings, server.requests)  # type: ignore[attr-defined]
         finally:
             server.shutdown()
             thread.join()
+            shutil.rmtree(folder)
