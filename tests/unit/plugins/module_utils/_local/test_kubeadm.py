@@ -82,6 +82,8 @@ def test_containerd_knows_its_socket_and_never_pulls_the_pause_image() -> None:
     assert config["version"] == 3
     assert config["grpc"]["address"] == "/run/muster/dev/dev-2/containerd.sock"
     assert config["plugins"]["io.containerd.cri.v1.images"]["pinned_images"]["sandbox"] == SETTINGS.pause_image
+    # Released plugins come before those of the host.
+    assert config["plugins"]["io.containerd.cri.v1.runtime"]["cni"]["bin_dirs"] == ["/var/lib/muster/dev/bin", *HOST.cni_bin_dirs]
 
 
 def test_images_made_here_are_never_collected() -> None:
