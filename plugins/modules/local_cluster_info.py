@@ -155,7 +155,7 @@ to_build:
   type: list
   elements: dict
 programs_ahead:
-  description: What is to be fetched or built, the estimated time, and why nothing released is used. Empty if nothing is missing.
+  description: Numbers of files, images and programs to fetch or build, and why nothing released is used. Empty if nothing is missing.
   returned: success
   type: str
 paths:

@@ -75,7 +75,7 @@ EXAMPLES = r"""
           etcd: etcd-v3.6.14-linux-amd64/etcd
           etcdctl: etcd-v3.6.14-linux-amd64/etcdctl
 
-- name: Pull the images of Kubernetes from a mirror
+- name: Download images of Kubernetes from a mirror
   muster.ml.local_fetch:
     images: [etcd, kube-apiserver]
     kubeadm: /usr/bin/kubeadm

@@ -176,7 +176,7 @@ def why_unreachable(urls: t.Sequence[str], seconds: float = PROBE_SECONDS) -> st
         try:
             request(url, method="HEAD", timeout=seconds).close()
         except Unauthorized as exc:
-            # A registry asks for a token, which it gives to everybody.
+            # A registry asks for a token, which anonymous clients get.
             found.put("" if "/v2/" in url else exc.message)
         except MusterError as exc:
             found.put(exc.message)

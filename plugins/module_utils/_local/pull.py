@@ -147,7 +147,7 @@ def _document(url: str, headers: download.Headers) -> tuple[bytes, str]:
 
 
 def _token(url: str) -> dict[str, str]:
-    """The header with a token, if the registry gives one to everybody and asks for it."""
+    """Get a token for anonymous pulls, if the registry asks for one. Returns the header with it."""
     try:
         download.request(url, {"Accept": ", ".join((*INDEXES, *MANIFESTS))}, method="HEAD").close()
     except Unauthorized as exc:

@@ -58,7 +58,7 @@ class Sources:
         return {**row, "way": "build", "path": str(programs.go_build(row, self.cache_dir, architecture()).path)}
 
     def _released(self, built: list[Row]) -> list[Row]:
-        """What is released, and the remaining programs from their Go modules."""
+        """Rows of released programs and images, then those of the programs that are built in any case."""
         wanted = {row["name"] for row in self.table}
         rows: list[Row] = []
         for file in (self._file(row) for row in self.files):
