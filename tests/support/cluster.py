@@ -24,7 +24,6 @@ from support import audit, canary, mirror, versions
 from support.lanes import Check, CheckFailed, Shell
 from support.places import BIN, BUILD, ROOT, tree
 from support.scenario import SCENARIOS, Scenario
-from support.users import write_kubeconfig
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,8 @@ class Ground:
 
     def with_user(self, user: str) -> Ground:
         """The same cluster with a user of its own, whose kubeconfig is written."""
+        from support.users import write_kubeconfig  # with the 800 files of the client, which most readers of this module do not need
+
         found = replace(self, user=user)
         write_kubeconfig(self.kubeconfig, user, found.kubeconfig)
         return found

@@ -28,7 +28,7 @@ def test_each_client_asks_over_one_connection_and_the_first_requests_do_not_coun
     # What is in flight at the end is not counted either, of each client one.
     assert 0 < len(times) < triton.requests.count("/v2/models/add/infer") - 3 - 1
     assert len(triton.clients) == 3
-    assert all(0 < took < 1 for took in times)
+    assert all(took > 0 for took in times)
 
 
 @pytest.mark.parametrize("broken", [{"error": 0.5}, {"status": 503}])

@@ -34,6 +34,7 @@ TYPES = {"bool": "multiplechoice", "float": "float", "int": "integer"}
 SHARED: dict[str, tuple[str, tuple[str, ...]]] = {
     "site": ("Create the platform of the inventory and run its systems", ("muster_only",)),
     "status": ("Show what is installed and in what state", ()),
+    "doctor": ("Report faults with their causes and next steps", ()),
     "prove": ("Check that the cluster is as the inventory says", ()),
     "teardown": ("Remove what Muster created", ("muster_remove_data",)),
 }

@@ -51,14 +51,16 @@ def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> li
     return [pytorch_job.with_run_of(item, live) if live and group_kind(item) == group_kind(live) else item for item in objects]
 
 
-def _progress(cluster: Cluster, status: JobStatus) -> World:
-    """The progress, from the logs of a few pods only, however many there are."""
+def _read(cluster: Cluster, status: JobStatus) -> World:
+    """The world, from the logs of a few pods only, however many there are."""
     ranks = _ranks_to_read(status)
-    texts = read_logs(cluster, status.namespace, ranks, required=False, tail_lines=_TAIL)
+    if not ranks:
+        return World()
+    texts = read_logs(cluster, status.namespace, ranks, required=False, tail_lines=_TAIL, timestamps=True)
     found = world(texts)
     if found.nodes is None and any(text.count("\n") >= _TAIL for text in texts):
         # The script logs so much that the line of the rendezvous is not in the tail: read the whole log.
-        return world(read_logs(cluster, status.namespace, ranks[:1], required=False))
+        return world(read_logs(cluster, status.namespace, ranks[:1], required=False, timestamps=True))
     return found
 
 
@@ -69,8 +71,11 @@ def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal
     if now.nodes == desired.size and (goal == "running" or (goal == "step" and steps_on)):
         return None
     said = f"{observed.status.state}; {now.nodes or 0} of {desired.size} pods have met"
-    trained = "" if now.step is None else f"; epoch {now.epoch}, step {now.step}"
-    return _with_reason(said + trained, observed)
+    if trained := observed.progress.line():
+        if goal == "completed" and now.nodes == desired.size and not now.reason:
+            return Missing(f"{said}; {trained}", observed.line().brief)
+        said = f"{said}; {trained}"
+    return _with_reason(said, observed)
 
 
 def _scaling_pending_reason(desired: Desired, before: Observed, observed: Observed) -> str | None:
@@ -108,7 +113,7 @@ def _results(observed: Observed) -> dict[str, t.Any]:
 
 
 def _world(observed: Observed) -> World:
-    return t.cast(World, observed.progress)
+    return t.cast(World, observed.world)
 
 
 def _with_reason(said: str, observed: Observed) -> Missing:
@@ -153,7 +158,7 @@ KIND = Kind(
             continued=_continued,
         ),
     ),
-    progress=_progress,
+    world=_read,
     pending_reason=_pending_reason,
     scaling_pending_reason=_scaling_pending_reason,
     results=_results,

@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import typing as t
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..._pod_programs.elastic_launch import LOG_PREFIX
+from ..._training.progress import Progress, newest
 
 _REASONS = ("failed", "rendezvous_lost", "rendezvous_unreachable", "waiting")
 
@@ -29,6 +30,7 @@ class World:
     stepped: float = 0.0
     accuracy: float | None = None
     reason: str = ""
+    progress: Progress = dataclasses.field(default_factory=Progress)
 
     @property
     def makes_progress(self) -> bool:
@@ -58,7 +60,7 @@ def events(logs: Iterable[str]) -> list[dict[str, t.Any]]:
     return sorted(found, key=lambda event: float(event["time"]))
 
 
-def world(logs: Iterable[str]) -> World:
+def world(logs: Sequence[str]) -> World:
     """The state according to the events of the logs."""
     seen: dict[str, t.Any] = {}
     lost = False
@@ -81,4 +83,4 @@ def world(logs: Iterable[str]) -> World:
             seen["reason"] = f"pod {event.get('index')}: {event.get('reason') or kind}"
             lost = lost or kind == "rendezvous_lost"
         seen |= {key: event[key] for key in ("epoch", "step", "accuracy") if key in event}
-    return World(**seen)
+    return World(**seen, progress=newest(logs))

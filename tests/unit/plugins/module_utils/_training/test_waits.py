@@ -96,21 +96,25 @@ SERVERS = NatsCluster(name="n", namespace="default", size=SIZE, pod=PodSettings(
 def test_sixty_servers_that_do_not_answer_end_with_the_wait(
     ask: t.Callable[..., t.Any], at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clocks, "LEAST_FOR_AN_ANSWER", 0.2)
+    monkeypatch.setattr(clocks, "LEAST_FOR_AN_ANSWER", 3.0)  # the list of pods is answered in less, on a busy machine too
     with silent(at_once=at_once) as cluster:
         began = time.monotonic()
         with pytest.raises(
             WaitTimeout, match=r"default/n is not as desired after .* s\. Last seen: 0 of 60 servers have all 59 routes; n-0: "
         ):
-            ask(cluster, SERVERS, timeout=0.4, progress=unseen)
-        assert time.monotonic() - began < 0.4 + 4  # one after the other they take 6 s at least
+            ask(cluster, SERVERS, timeout=3.0, progress=unseen)
+        assert time.monotonic() - began < 60  # one after the other they take 180 s
 
 
-class Slow(FakeCluster):
-    """Pods that are asked take as long as one lets them."""
+class Together(FakeCluster):
+    """Pods that answer once nine of them are asked at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Barrier(9)
 
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
-        time.sleep(0.5)
+        self.asked.wait(60)
         return 503, "no"
 
 
@@ -122,12 +126,10 @@ def members(cluster: FakeCluster, size: int) -> EtcdCluster:
 
 
 def test_members_of_etcd_are_asked_side_by_side() -> None:
-    cluster = Slow()
+    cluster = Together()
     desired = members(cluster, 9)
-    began = time.monotonic()
     with pytest.raises(WaitTimeout, match="etcd-0: /health answers 503"):
         etcd.wait(cluster, desired, timeout=0.2, progress=unseen)
-    assert time.monotonic() - began < 3  # 4.5 one after the other
 
 
 def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
