@@ -261,7 +261,7 @@ def life(name: str, shell: Shell) -> None:
 def released(scenario: Scenario) -> Iterator[None]:
     """Serve what Kubernetes releases, made of this machine's programs, for a cache of the scenario's own: nothing is asked for twice."""
     with mirror.running(scenario.state / "mirror") as served:
-        scenario.settings.write_text(json.dumps(served.settings), encoding="utf-8")
+        scenario.extra_variables.write_text(json.dumps(served.settings), encoding="utf-8")
         yield
     asked = [request for request in served.requests if request.startswith("GET ")]
     if len(asked) < len(mirror.IMAGES) or len(asked) != len(set(asked)):

@@ -54,9 +54,9 @@ class Scenario:
         return SCENARIOS / self.name
 
     @property
-    def settings(self) -> Path:
+    def extra_variables(self) -> Path:
         """Variables of all steps, as extra variables."""
-        return self.state / "settings.json"
+        return self.state / "variables.json"
 
     def has(self, step: str) -> bool:
         return (self.folder / f"{STEPS[step][0]}.yml").exists()
@@ -64,8 +64,8 @@ class Scenario:
     def command(self, step: str) -> tuple[str | Path, ...]:
         """Words of ansible-playbook for a step."""
         playbook, *options = STEPS[step]
-        if self.settings.is_file():
-            options += ["--extra-vars", f"@{self.settings}"]
+        if self.extra_variables.is_file():
+            options += ["--extra-vars", f"@{self.extra_variables}"]
         return (
             BIN / "ansible-playbook", "--inventory", self.state / "inventory.yml", *options, self.folder / f"{playbook}.yml"
         )  # fmt: skip
