@@ -42,15 +42,56 @@ options:
     description: Folder with a folder for every Go module that a row of O(programs) names as C(module).
     type: path
     required: true
-  release:
-    description: Released files with C(url), C(checksum) and C(member), by program.
+  released:
+    description: Released files, as in the role's C(vars/main.yml).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the file in messages.
+        type: str
+        required: true
+      base:
+        description: Suboption of O(release_urls) that has the base URL.
+        type: str
+        choices: [kubernetes, github]
+        required: true
+      path:
+        description: Path of the file below the base URL. C({arch}) in it stands for V(amd64) or V(arm64).
+        type: str
+        required: true
+      sha256:
+        description: SHA-256 of the file, by processor.
+        type: dict
+        required: true
+      programs:
+        description: Path in the archive of each program, by name. Empty if the file is the program itself.
+        type: dict
+        required: true
+  release_urls:
+    description: Base URLs of released files and images, those of mirrors in place of the originals.
     type: dict
     default: {}
+    suboptions:
+      kubernetes:
+        description: Base URL of kubeadm, kubelet and kubectl.
+        type: str
+        default: https://dl.k8s.io
+      github:
+        description: Base URL of containerd, runc and the CNI plugins.
+        type: str
+        default: https://github.com
+      registry:
+        description: Base URL of the registry with the images that kubeadm lists.
+        type: str
+        default: https://registry.k8s.io
   source:
     description:
-      - Source of the programs. V(auto) takes released files if all of them are pinned and can be downloaded, else Go modules.
+      - Source of the programs. V(released) takes released files and images, V(build) builds Go modules. V(auto) asks for the released ones
+        for three seconds, and builds unless all can be had. A cluster keeps the source that it was made from.
     type: str
-    choices: [auto, release, go]
+    choices: [auto, released, build]
     default: auto
   cache_dir:
     description: Folder of the cache for programs.
@@ -99,21 +140,26 @@ packages_missing:
   type: list
   elements: str
 to_fetch:
-  description: Programs that are missing and come as released files, with the options of M(muster.ml.release_binary).
+  description: Released files that are missing, as option O(muster.ml.local_fetch#module:files).
   returned: success
   type: list
   elements: dict
+to_pull:
+  description: Images that are missing, as option O(muster.ml.local_fetch#module:images).
+  returned: success
+  type: list
+  elements: str
 to_build:
   description: Programs that are missing and come from Go modules, as option O(muster.ml.local_build#module:programs).
   returned: success
   type: list
   elements: dict
 programs_ahead:
-  description: Number of programs to download or build, and the estimated time. Empty if none is missing.
+  description: Numbers of files, images and programs to fetch or build, and why nothing released is used. Empty if nothing is missing.
   returned: success
   type: str
 paths:
-  description: Paths of all programs, by name.
+  description: Paths of all programs, and of the archives of images, by name.
   returned: success
   type: dict
 node_programs:
@@ -175,12 +221,22 @@ from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import NEEDED, rows
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._local import host, preflight
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.download import base_url
 from ansible_collections.muster.ml.plugins.module_utils._local.health import why_not_ready
+from ansible_collections.muster.ml.plugins.module_utils._local.sources import URLS, Sources
 from ansible_collections.muster.ml.plugins.module_utils._local.survey import Survey
 
+RELEASED: dict[str, t.Any] = {
+    "name": NEEDED,
+    "base": {"type": "str", "choices": ["kubernetes", "github"], "required": True},
+    "path": NEEDED,
+    "sha256": {"type": "dict", "required": True},
+    "programs": {"type": "dict", "required": True},
+}
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "programs": {"type": "list", "elements": "dict", "default": []},
@@ -188,8 +244,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "kubectl": {"type": "bool", "default": True},
     "install_packages": {"type": "bool", "default": True},
     "module_root": {"type": "path", "required": True},
-    "release": {"type": "dict", "default": {}},
-    "source": {"type": "str", "choices": ["auto", "release", "go"], "default": "auto"},
+    "released": rows(**RELEASED),
+    "release_urls": {"type": "dict", "default": {}, "options": {name: {"type": "str", "default": url} for name, url in URLS.items()}},
+    "source": {"type": "str", "choices": ["auto", "released", "build"], "default": "auto"},
     "cache_dir": {"type": "path", "default": "~/.cache/muster"},
     "kubeconfig": {"type": "path"},
     "wait": {"type": "bool", "default": False},
@@ -230,11 +287,16 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     if any(not isinstance(row.get(key), str) for row in params["programs"] for key in ("name", "module", "package")):
         raise InvalidInput("programs: each needs name, module and package.")
     table = [
-        {**row, "module_dir": f"{params['module_root']}/{row['module']}", "release": params["release"].get(row["name"])}
+        {**row, "module_dir": f"{params['module_root']}/{row['module']}"}
         for row in params["programs"]
         if purposes.get(row.get("needed_for"), True)
     ]
-    survey = Survey.make(cluster, table, Path(params["cache_dir"]), params["source"], install_packages=params["install_packages"])
+    sources = Sources(
+        table=table, files=params["released"], source=params["source"], cache_dir=Path(params["cache_dir"]),
+        urls={name: base_url(name, url) for name, url in {**URLS, **params["release_urls"]}.items()},
+        version=cluster.options["kubernetes_version"],
+    )  # fmt: skip
+    survey = Survey.make(cluster, sources, install_packages=params["install_packages"])
     current = survey.kubeconfig_current(params["kubeconfig"])
     return {"changed": False, **survey.result(gap or "", kubeconfig_current=current)}
 

@@ -10,8 +10,8 @@ module: local_node_images
 short_description: Import the images of Kubernetes into a node of a local cluster
 version_added: 0.1.0
 description:
-  - Builds the images of the control plane, kube-proxy, CoreDNS and the volume provisioner from programs, and imports them into the
-    containerd of one node. They are never pulled from a registry.
+  - Imports the images of the control plane, kube-proxy, CoreDNS and the volume provisioner into the containerd of one node, from archives
+    that M(muster.ml.local_fetch) pulled, or built from programs. A node itself pulls none of them.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -23,7 +23,7 @@ options:
     type: int
     required: true
   programs:
-    description: Paths of the programs for the images, by name.
+    description: Paths of the programs for the images, or of the archives of images (C(.tar)), by name.
     type: dict
     required: true
 """
@@ -67,7 +67,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     if not ctx.check:
         for number, name in enumerate(missing, start=1):
             ctx.progress(f"importing {name} into {node.name} ({number} of {len(missing)})")
-            system_images.import_image(cluster, node, system_images.build_image(name, programs))
+            system_images.import_image(cluster, node, name, programs)
             # Record each image after its import, so that images imported before a failure are not imported again.
             system_images.record(node, name, content[name])
     return {"changed": bool(missing), "images": missing}

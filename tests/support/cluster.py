@@ -8,18 +8,19 @@ The cluster has a name, addresses, a kubeconfig and an audit log of its own: one
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from support import audit, canary, versions
+from support import audit, canary, mirror, versions
 from support.lanes import Check, CheckFailed, Shell
 from support.places import BIN, BUILD, ROOT, tree
 from support.scenario import SCENARIOS, Scenario
@@ -252,6 +253,22 @@ def life(name: str, shell: Shell) -> None:
     # What an earlier run prepared is gone with its cluster.
     shutil.rmtree(scenario.state, ignore_errors=True)
     scenario.write()
+    with released(scenario) if ground is OWN else contextlib.nullcontext():
+        _life(shell, ground, scenario)
+
+
+@contextlib.contextmanager
+def released(scenario: Scenario) -> Iterator[None]:
+    """Serve what Kubernetes releases, made of this machine's programs, for a cache of the scenario's own: nothing is asked for twice."""
+    with mirror.running(scenario.state / "mirror") as served:
+        scenario.extra_variables.write_text(json.dumps(served.settings), encoding="utf-8")
+        yield
+    asked = [request for request in served.requests if request.startswith("GET ")]
+    if len(asked) < len(mirror.IMAGES) or len(asked) != len(set(asked)):
+        raise CheckFailed(f"the mirror had {len(asked)} requests for {len(set(asked))} files")
+
+
+def _life(shell: Shell, ground: Ground, scenario: Scenario) -> None:
     hidden = {"the canary": CANARY}
     with canary.ProcessWatch(hidden) as watch:
         try:

@@ -53,12 +53,19 @@ class Scenario:
     def folder(self) -> Path:
         return SCENARIOS / self.name
 
+    @property
+    def extra_variables(self) -> Path:
+        """Variables of all steps, as extra variables."""
+        return self.state / "variables.json"
+
     def has(self, step: str) -> bool:
         return (self.folder / f"{STEPS[step][0]}.yml").exists()
 
     def command(self, step: str) -> tuple[str | Path, ...]:
         """Words of ansible-playbook for a step."""
         playbook, *options = STEPS[step]
+        if self.extra_variables.is_file():
+            options += ["--extra-vars", f"@{self.extra_variables}"]
         return (
             BIN / "ansible-playbook", "--inventory", self.state / "inventory.yml", *options, self.folder / f"{playbook}.yml"
         )  # fmt: skip

@@ -240,7 +240,7 @@ def test_one_file_talks_to_kubernetes() -> None:
     # These only fetch: manifests that a user names by address, released programs, and (in a pod) a data set, metrics, and what an etcd can.
     fetching = {
         "plugins/module_utils/_kube/source.py",
-        "plugins/module_utils/_local/programs.py",
+        "plugins/module_utils/_local/download.py",
         "plugins/module_utils/_pod_programs/dataset_fetch.py",
         "plugins/module_utils/_pod_programs/elastic_launch.py",
         "plugins/module_utils/_pod_programs/persia_metrics.py",

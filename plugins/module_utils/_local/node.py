@@ -29,6 +29,7 @@ from .spec import STATE_ROOT, VOLUMES, NodeSpec, record_file
 
 # Empty folders that were created on the host as mount points, recorded so that removal can delete them.
 MOUNT_POINTS = Path(STATE_ROOT) / "mount-points.json"
+LINKED = "programs.json"
 
 
 def write_if_changed(path: Path, text: str, mode: int) -> bool:
@@ -244,13 +245,18 @@ def reload_services(node: NodeSpec, python: str, supervisor_dir: Path) -> None:
     run(argv, env={"PYTHONPATH": str(supervisor_dir)}, timeout=60)
 
 
+def linked_programs(bin_dir: Path) -> dict[str, str]:
+    """Name -> path in the cache from which it was linked, of the programs in the cluster's folder."""
+    path = bin_dir / LINKED
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
 def link_programs(bin_dir: Path, programs: dict[str, str], *, check: bool) -> list[str]:
     """Put programs into the cluster's folder, so that it does not depend on a cache. Returns those that changed.
 
     They are links if cache and cluster are on one file system, otherwise copies; a running program keeps its old file.
     """
-    record_path = bin_dir / "programs.json"
-    have = json.loads(record_path.read_text(encoding="utf-8")) if record_path.exists() else {}
+    have = linked_programs(bin_dir)
     stale = [name for name, path in programs.items() if have.get(name) != path or not (bin_dir / name).exists()]
     if check or not stale:
         return stale
@@ -266,5 +272,5 @@ def link_programs(bin_dir: Path, programs: dict[str, str], *, check: bool) -> li
             draft.replace(bin_dir / name)
         finally:
             draft.unlink(missing_ok=True)
-    write_if_changed(record_path, json.dumps({**have, **programs}, indent=1) + "\n", 0o644)
+    write_if_changed(bin_dir / LINKED, json.dumps({**have, **programs}, indent=1) + "\n", 0o644)
     return stale

@@ -60,7 +60,7 @@ def node_files(spec: ClusterSpec, node: NodeSpec, host: HostTraits, settings: No
         "init.sh": (0o755, init_script(spec, node, host)),
         "kubelet.sh": (0o755, kubelet_script(spec)),
         "supervisord.conf": (0o644, supervisor_config(spec, node, settings)),
-        "containerd.toml": (0o644, containerd_config(node, host, settings)),
+        "containerd.toml": (0o644, containerd_config(spec, node, host, settings)),
         "own/etc/kubernetes/resolv.conf": (0o644, resolver_config(spec, settings)),
         "own/etc/cni/net.d/10-muster.conflist": (0o644, cni_config(node)),
     }
@@ -178,7 +178,7 @@ def _section(title: str, **values: str) -> str:
     return f"[{title}]\n" + "".join(f"{key} = {value}\n" for key, value in values.items())
 
 
-def containerd_config(node: NodeSpec, host: HostTraits, settings: NodeSettings) -> str:
+def containerd_config(spec: ClusterSpec, node: NodeSpec, host: HostTraits, settings: NodeSettings) -> str:
     """containerd 2 (configuration version 3). JSON strings and lists are TOML too."""
     runtime = 'plugins."io.containerd.cri.v1.runtime"'
     images = 'plugins."io.containerd.cri.v1.images"'
@@ -199,7 +199,8 @@ def containerd_config(node: NodeSpec, host: HostTraits, settings: NodeSettings) 
         f"[{runtime}]",
         f"  restrict_oom_score_adj = {json.dumps(not host.may_raise_limits)}",
         f"[{runtime}.cni]",
-        f"  bin_dirs = {json.dumps(list(host.cni_bin_dirs))}",
+        # Released plugins lie beside the cluster's other programs; runc is found there, too, because that folder is the first of PATH.
+        f"  bin_dirs = {json.dumps([f'{spec.state_dir}/bin', *host.cni_bin_dirs])}",
         '  conf_dir = "/etc/cni/net.d"',
         f"[{runtime}.containerd]",
         '  default_runtime_name = "runc"',

@@ -39,6 +39,8 @@ PACKAGES = {
     "busybox": "busybox-static",
     "ldd": "libc-bin",
 }
+# The image pause is made from this program unless it is a released one.
+REPLACED = {"catatonit": "pause"}
 CONTROLLERS = {"cpu", "cpuset", "memory", "pids"}
 # The kubelet needs these as well where each controller has its own hierarchy.
 CONTROLLERS_V1 = CONTROLLERS | {"cpuacct", "devices", "blkio"}
@@ -194,9 +196,9 @@ def foreign_kubeconfigs(cluster: LocalCluster) -> list[Problem]:
     ]
 
 
-def go_problems(go_mods: t.Iterable[str], free_cache: int) -> list[Problem]:
-    """Problems that prevent building programs on this machine."""
-    needed = max((required_version(text) for text in go_mods), default=())
+def go_problems(go_mods: t.Mapping[str, Path], free_cache: int) -> list[Problem]:
+    """Problems that prevent building programs on this machine: name of each -> its go.mod."""
+    needed = max(required_version(path.read_text(encoding="utf-8")) for path in go_mods.values())
     text = ".".join(map(str, needed))
     problems = []
     try:
@@ -204,7 +206,12 @@ def go_problems(go_mods: t.Iterable[str], free_cache: int) -> list[Problem]:
     except CommandFailed:
         reason = "Go is not installed"
     if reason:
-        problems.append(Problem(what=f"{reason}.", fix=f"Install Go {text} or later and put it on root's PATH (go version)."))
+        problems.append(
+            Problem(
+                what=f"{reason}, which builds {', '.join(sorted(go_mods))}.",
+                fix=f"Install Go {text} or later and put it on root's PATH (go version).",
+            )
+        )
     if free_cache < NEED_DISK_TO_BUILD:
         problems.append(
             Problem(
@@ -221,16 +228,20 @@ def package_problems(missing: t.Sequence[str]) -> list[Problem]:
     return [Problem(what="Packages are missing.", fix=fix)] if missing else []
 
 
-def missing_packages() -> tuple[str, ...]:
-    packages = [package for program, package in PACKAGES.items() if not shutil.which(program, path=SYSTEM_PATH)]
-    if not any((Path(folder) / "ptp").exists() for folder in CNI_BIN_DIRS):
+def missing_packages(provided: t.Collection[str] = ()) -> tuple[str, ...]:
+    """The packages that the host lacks. PROVIDED: programs and images that are released, and need no package."""
+    needed = {program: package for program, package in PACKAGES.items() if REPLACED.get(program, program) not in provided}
+    packages = [package for program, package in needed.items() if not shutil.which(program, path=SYSTEM_PATH)]
+    if "ptp" not in provided and not any((Path(folder) / "ptp").exists() for folder in CNI_BIN_DIRS):
         packages.append("containernetworking-plugins")
     return tuple(packages)
 
 
-def gather_facts(cluster: LocalCluster, cache_dir: Path, architecture: str, *, try_kernel: bool) -> HostFacts:
+def gather_facts(
+    cluster: LocalCluster, cache_dir: Path, architecture: str, *, provided: t.Collection[str] = (), try_kernel: bool
+) -> HostFacts:
     root = os.geteuid() == 0
-    packages = missing_packages()
+    packages = missing_packages(provided)
     version, mounts = cgroup_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
     has_ip = "iproute2" not in packages
     ready = root and try_kernel and not packages

@@ -10,124 +10,85 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import http.client
+import re
+import shutil
 import tarfile
 import tempfile
 import typing as t
-import urllib.error
-import urllib.parse
-import urllib.request
 from pathlib import Path
 
-from .._core.errors import InvalidInput, Rejected, Unreachable
-from .._core.files import NO_ROOM, naming
+from .._core.errors import InvalidInput, Rejected
+from .._core.files import draft_prefix, naming
+from .download import save
 from .gobuild import GoBuild
-
-CHUNK = 1 << 20
-PROBE_SECONDS = 3.0
-ALGORITHMS = {"sha256": 64, "sha512": 128}
+from .once import making
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Release:
-    """A released file: the program itself, or an archive with the program as a member."""
+    """A released file with programs: name of each -> its path in the archive, or an empty text if the file is the program."""
 
     name: str
     url: str
     checksum: str
-    member: str
+    programs: t.Mapping[str, str]
     cache_dir: Path
 
     def __post_init__(self) -> None:
-        algorithm, _colon, digest = self.checksum.partition(":")
-        if ALGORITHMS.get(algorithm) != len(digest):
+        if not re.fullmatch(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}", self.checksum):
             raise InvalidInput(
                 f"{self.name}: no checksum is pinned for {self.url}.",
-                hint="Give one as sha256:... or sha512:..., or build from Go modules (local_cluster_source: go).",
+                hint="Give one as sha256:... or sha512:..., or build from Go modules (local_cluster_source: build).",
             )
+        for program, member in self.programs.items():
+            require_name(program)
+            if not isinstance(member, str):
+                raise InvalidInput(f"{self.name}: the path of {program} in the archive is {member!r}, which is no text.", hint="Quote it.")
 
     @property
-    def path(self) -> Path:
-        return self.cache_dir / "bin" / self.checksum.partition(":")[2][:16] / self.name
+    def folder(self) -> Path:
+        """The folder of its programs in the cache, named by content."""
+        return self.cache_dir / "bin" / self.checksum.partition(":")[2][:16]
+
+    def is_there(self) -> bool:
+        return all((self.folder / program).is_file() for program in self.programs)
 
 
-def _opener() -> urllib.request.OpenerDirector:
-    """Opens URLs through the proxies of the environment; never files of this host."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPRedirectHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.UnknownHandler(),
-    ):
-        opener.add_handler(handler)
-    return opener
+def require_name(name: str) -> None:
+    """Refuse the name of a program or an image that is no name of a file, because it becomes one in the cache."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise InvalidInput(f"{name!r} is no name of a program or an image.", hint="Give a name of letters, digits, '.', '_' and '-'.")
 
 
-def is_reachable(url: str, timeout: float = PROBE_SECONDS) -> bool:
-    """Whether a released file can be reached: one short request, without its content."""
-    request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - the URL is pinned in the role
-    try:
-        with _opener().open(request, timeout=timeout) as answer:
-            return bool(answer.status < 400)
-    except (OSError, ValueError, http.client.HTTPException):
-        return False
+def fetch(desired: Release) -> None:
+    """Download, verify the checksum, and only then extract the programs. Each appears in the cache whole or not at all."""
+    desired.folder.mkdir(parents=True, exist_ok=True)
+    file = desired.folder / "download"
+    with making(file) as _missing:
+        if desired.is_there():
+            return
+        with naming(file), tempfile.TemporaryDirectory(dir=desired.folder, prefix=draft_prefix(file)) as own:
+            save(desired.url, Path(own) / "download", desired.checksum)
+            for program, member in desired.programs.items():
+                draft = Path(own) / f"program-{program}"
+                _extract(desired, Path(own) / "download", member, draft)
+                draft.chmod(0o755)
+                draft.replace(desired.folder / program)
 
 
-def fetch(desired: Release, timeout: float = 60.0) -> Path:
-    """Download, verify the checksum, and only then extract the program. It appears in the cache whole or not at all."""
-    folder = desired.path.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    # A separate draft for each run, because another one may fetch the same file at the same time.
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{desired.name}.") as own:
-        download, draft = Path(own) / "download", Path(own) / "program"
-        _download(desired, download, timeout)
-        _extract(desired, download, draft)
-        draft.chmod(0o755)
-        draft.replace(desired.path)
-    return desired.path
-
-
-def _download(desired: Release, target: Path, timeout: float) -> None:
-    algorithm, _colon, expected = desired.checksum.partition(":")
-    digest = hashlib.new(algorithm)
-    try:
-        with naming(desired.path), _opener().open(desired.url, timeout=timeout) as answer, target.open("wb") as out:
-            while chunk := answer.read(CHUNK):
-                digest.update(chunk)
-                out.write(chunk)
-    except (OSError, ValueError, http.client.HTTPException) as exc:
-        if isinstance(exc, OSError) and exc.errno in NO_ROOM:
-            raise
-        raise Unreachable(
-            f"{desired.name}: {desired.url} could not be fetched: {exc}.",
-            hint="Check the network or the proxy settings, or set local_cluster_source to go.",
-        ) from exc
-    if digest.hexdigest() != expected:
-        raise Rejected(
-            f"{desired.name}: {desired.url} has {algorithm} {digest.hexdigest()}, expected {expected}.",
-            hint="The file is not the one that was pinned, so it was deleted. Do not use it.",
-        )
-
-
-def _extract(desired: Release, download: Path, draft: Path) -> None:
-    if not desired.member:
-        download.replace(draft)
+def _extract(desired: Release, download: Path, member: str, draft: Path) -> None:
+    if not member:
+        shutil.copyfile(download, draft)
         return
-    with tarfile.open(download) as archive:
-        try:
-            source = archive.extractfile(desired.member)
-        except KeyError:
-            source = None
-        if source is None:
-            raise InvalidInput(f"{desired.name}: {desired.url} has no file {desired.member}.")
-        with source, draft.open("wb") as out:
-            while chunk := source.read(CHUNK):
-                out.write(chunk)
+    try:
+        with tarfile.open(download) as archive, draft.open("wb") as out:
+            # Some projects pack "./name", some "name".
+            entry = next((one for one in archive if one.isfile() and one.name.removeprefix("./") == member.removeprefix("./")), None)
+            if entry is None:
+                raise InvalidInput(f"{desired.name}: {desired.url} has no file {member}.", hint="Correct its path in the archive.")
+            shutil.copyfileobj(t.cast("t.IO[bytes]", archive.extractfile(entry)), out, 1 << 20)
+    except tarfile.TarError as exc:
+        raise Rejected(f"{desired.name}: {desired.url} is no archive: {exc}.", hint="Pin a file that tar can read.") from exc
 
 
 def go_build(row: t.Mapping[str, t.Any], cache_dir: Path, architecture: str) -> GoBuild:

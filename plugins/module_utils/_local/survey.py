@@ -13,19 +13,21 @@ import dataclasses
 import typing as t
 from pathlib import Path
 
-from .._core.errors import InvalidInput
-from . import host, network, node, preflight, programs, system_images
+from . import host, network, node, preflight, system_images
 from .cluster import LocalCluster, is_initialised, known_clusters
 from .gobuild import architecture
 from .kubeconfigs import ends_soon
 from .leftovers import leftovers
 from .node_files import HostTraits
+from .sources import Row, Sources, to_provide
 from .spec import NodeSpec, record_file
 
-Row = dict[str, t.Any]
-BUILD_KEYS = ("name", "module_dir", "package", "ldflags", "tags")
-# Programs that nodes run themselves, and those for users; all others go into images.
-NODE_PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kubeadm")
+# Programs that nodes run themselves, and those for users; all others go into images. Those of the second line are Debian's unless released
+# ones are used.
+NODE_PROGRAMS = (
+    "containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kubeadm",
+    "runc", "ptp", "portmap", "host-local", "loopback",
+)  # fmt: skip
 TOOLS = ("kubectl",)
 
 
@@ -33,6 +35,7 @@ TOOLS = ("kubectl",)
 class Survey:
     cluster: LocalCluster
     rows: list[Row]
+    reason: str
     nodes: list[Row]
     network_missing: list[str]
     packages_missing: tuple[str, ...]
@@ -40,19 +43,20 @@ class Survey:
     surplus: list[int]
 
     @classmethod
-    def make(cls, cluster: LocalCluster, table: list[Row], cache_dir: Path, source: str, *, install_packages: bool) -> Survey:
+    def make(cls, cluster: LocalCluster, sources: Sources, *, install_packages: bool) -> Survey:
         traits = host.traits()
         made = record_file(cluster.spec.name).exists()
-        facts = preflight.gather_facts(cluster, cache_dir, architecture(), try_kernel=not made)
+        rows, reason = sources.rows(node.linked_programs(cluster.bin_dir))
+        paths = {row["name"]: row["path"] for row in rows}
+        facts = preflight.gather_facts(cluster, sources.cache_dir, architecture(), provided=paths.keys(), try_kernel=not made)
         usable = facts.root and "iproute2" not in facts.packages_missing and "nftables" not in facts.packages_missing
         steps = network.missing_steps(cluster.spec, egress=cluster.options["egress"]) if usable else []
-        rows = resolve_sources(table, cache_dir, source)
-        paths = {row["name"]: row["path"] for row in rows}
         nodes = [observe_node(cluster, one, paths, traits) for one in cluster.spec.all_nodes]
         mark_missing(rows, all_current=made and all(is_converged(one) for one in nodes))
         return cls(
             cluster=cluster,
             rows=rows,
+            reason=reason,
             nodes=nodes,
             network_missing=[step.why for step in steps] if usable else ["unknown without root and its programs"],
             packages_missing=facts.packages_missing,
@@ -84,7 +88,7 @@ class Survey:
             "ready": kubeconfig_current and not any(todo),
             "problems": [f"{problem.what} {problem.fix}" for problem in self.problems],
             "packages_missing": list(self.packages_missing),
-            **programs_to_provide(self.rows),
+            **to_provide(self.rows, self.reason),
             "paths": {row["name"]: row["path"] for row in self.rows},
             "node_programs": {row["name"]: row["path"] for row in self.rows if row["name"] in node_programs(self.cluster)},
             "supervisor_missing": not (self.cluster.supervisor_dir / "supervisor/supervisord.py").is_file(),
@@ -100,62 +104,10 @@ class Survey:
         }
 
 
-def resolve_sources(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
-    """Each program with its source and its place. The source is the same for all, because their versions must match."""
-    go_rows = [{**row, "way": "go", "path": str(programs.go_build(row, cache_dir, architecture()).path)} for row in table]
-    if source == "go":
-        return go_rows
-    released = _released(table, cache_dir)
-    if source == "auto":
-        # An existing cluster keeps its source, so that it does not change with the state of the network.
-        present = [rows for rows in (go_rows, released) if rows and all(Path(row["path"]).is_file() for row in rows)]
-        if present:
-            return present[0]
-        if not released or not all(programs.is_reachable(url) for url in {row["release"]["url"] for row in released}):
-            return go_rows
-    if not released and table:
-        lacking = [row["name"] for row in table if not (row.get("release") or {}).get("checksum")]
-        raise InvalidInput(
-            f"No released file with a checksum is pinned for {', '.join(lacking)}.",
-            hint="Set local_cluster_release for them, or local_cluster_source to go.",
-        )
-    return released
-
-
-def _released(table: list[Row], cache_dir: Path) -> list[Row]:
-    """The rows with their released files, or nothing if any of them has no pinned checksum."""
-    rows = []
-    for row in table:
-        release = row.get("release") or {}
-        if not release.get("checksum"):
-            return []
-        desired = programs.Release(
-            name=row["name"], url=release["url"], checksum=release["checksum"],
-            member=release.get("member") or "", cache_dir=cache_dir,
-        )  # fmt: skip
-        rows.append({**row, "way": "release", "path": str(desired.path)})
-    return rows
-
-
 def mark_missing(rows: list[Row], *, all_current: bool) -> None:
     """Mark the missing programs; a cluster that has all of them needs no cache."""
     for row in rows:
         row["missing"] = not all_current and not Path(row["path"]).is_file()
-
-
-def programs_to_provide(rows: list[Row]) -> dict[str, t.Any]:
-    """The missing programs, with the task that fetches or builds each, and a summary for the user."""
-    missing = [row for row in rows if row["missing"]]
-    to_fetch = [
-        {"name": row["name"], **row["release"], "member": row["release"].get("member") or ""} for row in missing if row["way"] == "release"
-    ]
-    to_build = [{"ldflags": "", "tags": [], **{key: row[key] for key in BUILD_KEYS if key in row}} for row in missing if row["way"] == "go"]
-    lines = []
-    if to_fetch:
-        lines.append(f"Programs to fetch: {len(to_fetch)}.")
-    if to_build:
-        lines.append(f"Programs to build from Go modules: {len(to_build)}, which takes about ten minutes on two cores the first time.")
-    return {"to_fetch": to_fetch, "to_build": to_build, "programs_ahead": " ".join(lines)}
 
 
 def observe_node(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], traits: HostTraits) -> Row:
@@ -194,5 +146,5 @@ def _problems(cluster: LocalCluster, facts: preflight.HostFacts, rows: list[Row]
     if made and facts.root:
         return [*preflight.changed_immutable(cluster, known_clusters().get(cluster.spec.name, {})), *taken]
     found = [*preflight.find_problems(cluster, facts, preflight.other_clusters(cluster.spec.name)), *taken]
-    go_mods = {(Path(row["module_dir"]) / "go.mod").read_text(encoding="utf-8") for row in rows if row["missing"] and row["way"] == "go"}
-    return found + (preflight.go_problems(go_mods, facts.free_cache) if go_mods else [])
+    to_build = {row["name"]: Path(row["module_dir"]) / "go.mod" for row in rows if row["missing"] and row["way"] == "build"}
+    return found + (preflight.go_problems(to_build, facts.free_cache) if to_build else [])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kubernetes' own images: built from its programs, and imported into a node before kubeadm runs.
+"""Kubernetes' own images: pulled, or built from its programs, and imported into a node before kubeadm runs.
 
 Private to the collection.
 """
@@ -21,6 +21,7 @@ from .archive import Image, ImageFile, library_files, write_image
 from .cluster import LocalCluster
 from .host import SYSTEM_PATH, import_failure, run
 from .node import write_if_changed
+from .pull import reference_of
 from .spec import NodeSpec
 
 Programs = t.Mapping[str, str]
@@ -52,10 +53,17 @@ def content_ids(cluster: LocalCluster, node: NodeSpec, programs: Programs) -> di
     for name, parts in image_names(cluster, node).items():
         if not programs.keys() >= set(parts):
             continue
+        archive = released(name, programs)
         texts = [file.text for file in TEXTS.get(_short(name), ())]
-        made_from = [name, [programs.get(one, "") for one in parts], *texts]
+        made_from = [name, [str(archive)]] if archive else [name, [programs[one] for one in parts], *texts]
         found[name] = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]
     return found
+
+
+def released(name: str, programs: Programs) -> Path | None:
+    """The archive of an image that was pulled, or None if it is made from programs."""
+    path = Path(programs.get(_short(name), ""))
+    return path if path.suffix == ".tar" else None
 
 
 def _short(name: str) -> str:
@@ -105,9 +113,21 @@ def _which(program: str) -> str:
     return str(Path(found).resolve())
 
 
-def import_image(cluster: LocalCluster, node: NodeSpec, image: Image) -> None:
-    """Stream the image into the node's containerd, so that it is not on the disk twice."""
-    argv = [str(cluster.bin_dir / "ctr"), "--address", node.containerd_socket, "-n", "k8s.io", "images", "import", "-"]
+def import_image(cluster: LocalCluster, node: NodeSpec, name: str, programs: Programs) -> None:
+    """Import the image under its name into the node's containerd."""
+    ctr = [str(cluster.bin_dir / "ctr"), "--address", node.containerd_socket, "-n", "k8s.io", "images"]
+    if (archive := released(name, programs)) is None:
+        _stream([*ctr, "import", "-"], node, build_image(name, programs))
+        return
+    try:
+        run([*ctr, "import", str(archive)], timeout=600)
+    except CommandFailed as exc:
+        raise import_failure(name, node.name, exc.message) from exc
+    run([*ctr, "tag", "--force", reference_of(archive), name], timeout=60)
+
+
+def _stream(argv: list[str], node: NodeSpec, image: Image) -> None:
+    """Write the image while ctr reads it, so that it is not on the disk twice."""
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as child:  # fmt: skip

@@ -150,7 +150,6 @@ def literals() -> dict[str, t.Any]:
         "secret_key": CANARY, "public_key": pair.public, "signing_key": signer.private.reveal(), "broker_ca": authority(),
         "project": PROJECT, "auth_kind": "accesstoken", "url_ca_cert": "ca.crt", "ca_cert": "ca.crt", "directory": "certificates",
         "workspace": ["workspace"], "filename": "train.py", "pythonenv": [], "src": "models/add", "name_of": "x", "binaries": {},
-        "release": {},
         "url": "https://example.com/x", "path": "made/file", "builder": "go", "module_dir": "go", "kustomize": "go",
         "requirements": "wheels.txt",
         "cache_dir": "cache", "subnet_id": "subnet-0123456789abcdef0", "subnet_ids": ["subnet-0123456789abcdef0"], "dest": "made",
@@ -553,9 +552,10 @@ def test_the_message_names_the_option(name: str, options: dict[str, t.Any], told
 
 def test_urls_in_messages_have_no_login(world: World) -> None:
     address = f"https://user:{URL_CANARY}@h/"
-    params = {**dict.fromkeys(spec_of("release_binary")), **examples("release_binary")[0], "url": "https://h/", "name": address}
+    file = {"name": "x", "url": address, "checksum": f"sha256:{SHA}", "programs": {"x": ""}}
+    params = {**dict.fromkeys(spec_of("local_fetch")), "files": [file], "images": [], "cache_dir": "cache"}
     told: list[str] = []
     with barred(world.folder):
-        found = world.result("release_binary", params, told, check=False, far=False)
+        found = world.result("local_fetch", params, told, check=False, far=False)
     assert URL_CANARY not in json.dumps([found, told])
     assert "https://***@h/" in found["msg"]

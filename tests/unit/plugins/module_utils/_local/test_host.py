@@ -369,3 +369,25 @@ def test_only_root_reaches_the_volumes_on_the_host(tmp_path: Path, monkeypatch: 
     assert stat.S_IMODE(volumes.stat().st_mode) == 0o700
     assert node.stale_files(one, {}) == []
     assert "volumes" in local_node.RELOADABLE
+
+
+def test_an_image_that_was_pulled_gets_its_name_in_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node, name = CLUSTER.spec.node(1), "muster.local/kubernetes/pause:1"
+    tarred, said = tmp_path / "pause.tar", []
+    with tarfile.open(tarred, "w") as tar:
+        index = b'{"manifests": [{"annotations": {"io.containerd.image.name": "registry.k8s.io/pause:3.10.2"}}]}'
+        entry = tarfile.TarInfo("./index.json")
+        entry.size = len(index)
+        tar.addfile(entry, io.BytesIO(index))
+    monkeypatch.setattr(system_images, "run", lambda argv, **_more: said.append(argv[6:]))
+    system_images.import_image(CLUSTER, node, name, {"pause": str(tarred)})
+    assert said == [["import", str(tarred)], ["tag", "--force", "registry.k8s.io/pause:3.10.2", name]]
+    pulled, built = (system_images.content_ids(CLUSTER, node, programs)[name] for programs in ({"pause": str(tarred)}, {}))
+    assert pulled != built
+
+
+def test_what_is_released_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight.shutil, "which", lambda _program, **_more: None)
+    monkeypatch.setattr(preflight, "CNI_BIN_DIRS", ())
+    needed = set(preflight.missing_packages())
+    assert needed - set(preflight.missing_packages({"runc", "ptp", "pause"})) == {"runc", "containernetworking-plugins", "catatonit"}

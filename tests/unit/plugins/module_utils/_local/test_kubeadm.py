@@ -71,17 +71,19 @@ def test_without_the_capability_nobody_touches_oom_scores() -> None:
     assert "oomScoreAdj" not in documents()["KubeletConfiguration"]
     assert documents(BOUND)["KubeletConfiguration"]["oomScoreAdj"] == 0
     for host, desired in ((HOST, False), (BOUND, True)):
-        config = tomllib.loads(node_files.containerd_config(SPEC.node(1), host, SETTINGS))
+        config = tomllib.loads(node_files.containerd_config(SPEC, SPEC.node(1), host, SETTINGS))
         assert config["plugins"]["io.containerd.cri.v1.runtime"]["restrict_oom_score_adj"] is desired
 
 
 def test_containerd_knows_its_socket_and_never_pulls_the_pause_image() -> None:
-    config = tomllib.loads(node_files.containerd_config(SPEC.node(2), HOST, SETTINGS))
+    config = tomllib.loads(node_files.containerd_config(SPEC, SPEC.node(2), HOST, SETTINGS))
     # More than one folder, as containerd's default has, is read as the name of one.
     assert ":" not in config["plugins"]["io.containerd.cri.v1.images"]["registry"]["config_path"]
     assert config["version"] == 3
     assert config["grpc"]["address"] == "/run/muster/dev/dev-2/containerd.sock"
     assert config["plugins"]["io.containerd.cri.v1.images"]["pinned_images"]["sandbox"] == SETTINGS.pause_image
+    # Released plugins come before those of the host.
+    assert config["plugins"]["io.containerd.cri.v1.runtime"]["cni"]["bin_dirs"] == ["/var/lib/muster/dev/bin", *HOST.cni_bin_dirs]
 
 
 def test_images_made_here_are_never_collected() -> None:

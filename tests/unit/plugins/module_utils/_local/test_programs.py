@@ -1,94 +1,174 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where programs come from: released files by checksum, Go modules by their pins."""
+"""Where programs come from: released files by checksum from a mirror with every fault, or Go modules by their pins."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import socket
 import tarfile
 import threading
+import time
 import typing as t
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, InvalidInput, Rejected, Unreachable
-from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, programs, survey
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    CommandFailed,
+    InvalidInput,
+    MusterError,
+    NotFound,
+    Rejected,
+    Unauthorized,
+    Unreachable,
+)
+from ansible_collections.muster.ml.plugins.module_utils._local import download, gobuild, programs, sources
 
 
-def archive(member: str, content: bytes) -> bytes:
+def archive(**members: bytes) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as tar:
-        entry = tarfile.TarInfo(member)
-        entry.size = len(content)
-        tar.addfile(entry, io.BytesIO(content))
+        for name, content in members.items():
+            entry = tarfile.TarInfo(f"./bin/{name}")
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
     return out.getvalue()
 
 
-FILES = {"/etcd": b"the program", "/etcd.tgz": archive("etcd-v3/etcd", b"from the archive")}
+FILES = {"/kubeadm": b"the program", "/etcd.tgz": archive(etcd=b"from the archive", etcdctl=b"beside it")}
 
 
 class Site(BaseHTTPRequestHandler):
+    """A mirror. The first folder of a path is its fault."""
+
     def do_GET(self) -> None:
-        content = FILES.get(self.path)
-        self.send_response(404 if content is None else 200)
+        # Of a proxy, the path is a whole URL.
+        fault, name = self.path.removeprefix("http://dl.example").split("/")[1], self.path.rpartition("/")[2]
+        content = FILES.get(f"/{name}")
+        if fault == "silent":
+            self.server.quiet.wait(20)  # type: ignore[attr-defined]
+            return
+        if fault.isdecimal():
+            self.send_error(int(fault))
+            return
+        if content is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        if content and self.command == "GET":
-            self.wfile.write(content)
+        if self.command == "HEAD":
+            return
+        content = {"half": content[: len(content) // 2], "other": content[::-1]}.get(fault, content)
+        for byte in content if fault == "slow" else [content]:
+            self.wfile.write(bytes([byte]) if isinstance(byte, int) else byte)
+            if fault == "slow" and self.server.quiet.wait(0.05):  # type: ignore[attr-defined]
+                return
 
     def do_HEAD(self) -> None:
         self.do_GET()
 
     def log_message(self, *_args: object) -> None:
-        """Nobody reads it."""
+        """No log."""
 
 
 @pytest.fixture
 def site() -> t.Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        server.daemon_threads = True
+        server.quiet = threading.Event()  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.quiet.set()  # type: ignore[attr-defined]
         server.shutdown()
         thread.join()
 
 
-def release(url: str, tmp_path: Path, *, member: str = "", checksum: str = "") -> programs.Release:
-    digest = hashlib.sha256(FILES["/" + url.rpartition("/")[2]]).hexdigest()
-    return programs.Release(name="etcd", url=url, checksum=checksum or f"sha256:{digest}", member=member, cache_dir=tmp_path)
+def checksum(name: str) -> str:
+    return f"sha256:{hashlib.sha256(FILES[name]).hexdigest()}"
 
 
-def test_a_released_program_is_kept_executable(site: str, tmp_path: Path) -> None:
-    path = programs.fetch(release(f"{site}/etcd", tmp_path))
+def release(url: str, tmp_path: Path, members: t.Mapping[str, str] | None = None) -> programs.Release:
+    name = "/" + url.rpartition("/")[2]
+    return programs.Release(name="etcd", url=url, checksum=checksum(name), programs=members or {"kubeadm": ""}, cache_dir=tmp_path)
+
+
+def left(tmp_path: Path) -> list[str]:
+    return sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_released_program_is_kept_executable_and_not_asked_for_again(site: str, tmp_path: Path) -> None:
+    desired = release(f"{site}/kubeadm", tmp_path)
+    programs.fetch(desired)
+    path = desired.folder / "kubeadm"
     assert path.read_bytes() == b"the program"
     assert path.stat().st_mode & 0o777 == 0o755
+    programs.fetch(release("http://127.0.0.1:1/kubeadm", tmp_path))
 
 
-def test_a_program_is_taken_out_of_its_archive(site: str, tmp_path: Path) -> None:
-    path = programs.fetch(release(f"{site}/etcd.tgz", tmp_path, member="etcd-v3/etcd"))
-    assert path.read_bytes() == b"from the archive"
-    assert [one.name for one in path.parent.iterdir()] == ["etcd"]
+def test_programs_are_taken_out_of_their_archive(site: str, tmp_path: Path) -> None:
+    desired = release(f"{site}/etcd.tgz", tmp_path, {"etcd": "bin/etcd", "etcdctl": "./bin/etcdctl"})
+    programs.fetch(desired)
+    assert {path.name: path.read_bytes() for path in desired.folder.iterdir()} == {"etcd": b"from the archive", "etcdctl": b"beside it"}
 
 
-def test_two_runs_that_fetch_the_same_do_not_share_a_draft(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second begins and ends while the first is in the middle."""
-    desired, first, downloaded = release(f"{site}/etcd", tmp_path), [True], programs._download
+FAULTS: list[tuple[str, type[MusterError], str]] = [
+    ("other", Rejected, r"/other/kubeadm has sha256 \w{64}, expected \w{64}\. The file is not the one that was pinned"),
+    ("half", Unreachable, r"/half/kubeadm could not be fetched: the connection ended after 5 of 11 bytes\. Check the network"),
+    (
+        "404",
+        NotFound,
+        r"/404/kubeadm: the server answers HTTP 404 Not Found\. Give a mirror that has this file in local",
+    ),
+    ("403", Unauthorized, r"/403/kubeadm: the server answers HTTP 403 Forbidden\. Give a mirror that asks for no login"),
+    ("503", Unreachable, r"/503/kubeadm: the server answers HTTP 503 Service Unavailable\. Run again later"),
+    ("silent", Unreachable, r"/silent/kubeadm could not be fetched: no answer for 0 s\. Check the network"),
+    ("slow", Unreachable, r"/slow/kubeadm could not be fetched: only 0\.0 KiB a second arrived\. Check the network"),
+]
 
-    def in_the_middle(one: programs.Release, target: Path, timeout: float) -> None:
-        downloaded(one, target, timeout)
-        if first and first.pop():
-            programs.fetch(desired)
-            assert target.read_bytes() == b"the program"
 
-    monkeypatch.setattr(programs, "_download", in_the_middle)
-    assert programs.fetch(desired).read_bytes() == b"the program"
-    assert [path.name for path in desired.path.parent.iterdir()] == ["etcd"]
+@pytest.mark.parametrize(("fault", "kind", "told"), FAULTS)
+def test_a_fault_of_a_mirror_is_told_with_the_next_step_and_leaves_nothing(
+    fault: str, kind: type[MusterError], told: str, site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "STALL_SECONDS", 0.2)
+    monkeypatch.setattr(download.request, "__defaults__", (None, "GET", 0.2))
+    with pytest.raises(kind, match=told) as caught:
+        programs.fetch(release(f"{site}/{fault}/kubeadm", tmp_path))
+    assert "set local_cluster_source to build" in str(caught.value)
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "ftp://127.0.0.1", "file://"])
+def test_what_cannot_be_reached_is_told(url: str, tmp_path: Path) -> None:
+    (tmp_path / "kubeadm").write_bytes(FILES["/kubeadm"])
+    with pytest.raises(Unreachable, match="/kubeadm could not be fetched: "):
+        programs.fetch(release(f"{url}{tmp_path}/kubeadm", tmp_path / "cache"))
+
+
+def test_a_proxy_is_named_without_its_login(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", site.replace("//", "//user:canary@"))
+    with pytest.raises(NotFound, match=r"the server, or the proxy 127\.0\.0\.1:\d+, answers HTTP 404") as caught:
+        programs.fetch(release("http://dl.example/404/kubeadm", tmp_path))
+    assert "canary" not in str(caught.value)
+    monkeypatch.setenv("http_proxy", "http://user:canary@127.0.0.1:1")
+    with pytest.raises(Unreachable, match=r"refused \(asked: the server, or the proxy 127\.0\.0\.1:1\)") as gone:
+        programs.fetch(release("http://dl.example/kubeadm", tmp_path))
+    assert "canary" not in str(gone.value)
+
+
+def test_a_redirect_to_an_address_without_tls_is_not_followed() -> None:
+    asked = download.urllib.request.Request("https://dl.example/kubeadm")
+    with pytest.raises(OSError, match="which has no TLS"):
+        download._Redirects().redirect_request(asked, None, 302, "Found", {}, "http://dl.example/kubeadm")
 
 
 def test_a_full_disk_is_no_fault_of_the_network(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    desired, to_open = release(f"{site}/etcd", tmp_path), Path.open
+    desired, to_open = release(f"{site}/kubeadm", tmp_path), Path.open
 
     def full(path: Path, *how: t.Any, **more: t.Any) -> t.IO[t.Any]:
         return to_open(Path("/dev/full") if path.name == "download" else path, *how, **more)
@@ -96,84 +176,139 @@ def test_a_full_disk_is_no_fault_of_the_network(site: str, tmp_path: Path, monke
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(OSError, match="No space left on device") as caught:
         programs.fetch(desired)
-    assert caught.value.filename == str(desired.path)
-    assert list(desired.path.parent.iterdir()) == []
+    assert str(caught.value.filename).startswith(str(desired.folder))
+    assert left(tmp_path) == []
 
 
-def test_another_file_than_the_pinned_one_is_thrown_away(site: str, tmp_path: Path) -> None:
-    desired = release(f"{site}/etcd", tmp_path, checksum="sha256:" + "0" * 64)
-    with pytest.raises(Rejected, match="is not the one that was pinned"):
-        programs.fetch(desired)
-    assert list(desired.path.parent.iterdir()) == []
+def test_what_a_killed_run_left_is_deleted(site: str, tmp_path: Path) -> None:
+    desired = release(f"{site}/kubeadm", tmp_path)
+    draft = desired.folder / ".download.muster-killed" / "download"
+    draft.parent.mkdir(parents=True)
+    draft.write_text("half")
+    programs.fetch(desired)
+    assert [path.name for path in desired.folder.iterdir()] == ["kubeadm"]
 
 
-@pytest.mark.parametrize("checksum", ["", "sha256:", "sha256:12", "md5:" + "0" * 32])
-def test_nothing_goes_unverified(checksum: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", ["", "sha256:", "sha256:12", "md5:" + "0" * 32, "sha256:" + "/" * 64])
+def test_nothing_goes_unverified(given: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no checksum is pinned"):
-        programs.Release(name="etcd", url="https://x/etcd", checksum=checksum, member="", cache_dir=tmp_path)
+        programs.Release(name="etcd", url="https://x/etcd", checksum=given, programs={"etcd": ""}, cache_dir=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "..", "../etcd", "/etcd"])
+def test_a_program_stays_in_its_folder(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is no name of a program or an image"):
+        release("https://x/kubeadm", tmp_path, {name: ""})
+    with pytest.raises(InvalidInput, match="the path of etcd in the archive is 7, which is no text"):
+        release("https://x/kubeadm", tmp_path, {"etcd": t.cast("str", 7)})
 
 
 def test_a_missing_member_is_named(site: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="has no file nowhere/etcd"):
-        programs.fetch(release(f"{site}/etcd.tgz", tmp_path, member="nowhere/etcd"))
+        programs.fetch(release(f"{site}/etcd.tgz", tmp_path, {"etcd": "nowhere/etcd"}))
+    with pytest.raises(Rejected, match="is no archive"):
+        programs.fetch(release(f"{site}/kubeadm", tmp_path, {"kubeadm": "kubeadm"}))
+    assert left(tmp_path) == []
 
 
-def test_a_file_of_the_host_is_no_release(tmp_path: Path) -> None:
-    (tmp_path / "etcd").write_bytes(FILES["/etcd"])
-    with pytest.raises(Unreachable, match="could not be fetched"):
-        programs.fetch(release(f"file://{tmp_path}/etcd", tmp_path))
+@pytest.mark.parametrize(
+    "url", ["dl.k8s.io", "ftp://x", "https://", "https://user:canary@x", "https://x?a", "https://x/#b", "https://x y", "http://x:y"]
+)
+def test_a_base_url_is_one(url: str) -> None:
+    with pytest.raises(InvalidInput, match=r"local_cluster_release_urls: github '.*' is not the URL of a mirror") as caught:
+        download.base_url("github", url)
+    assert "canary" not in str(caught.value)
+    assert download.base_url("github", "https://x:1/mirror/") == "https://x:1/mirror"
 
 
-def test_a_probe_says_whether_a_file_can_be_had(site: str) -> None:
-    assert programs.is_reachable(f"{site}/etcd")
-    assert not programs.is_reachable(f"{site}/nothing")
-    assert not programs.is_reachable("http://127.0.0.1:1/etcd", timeout=1)
+def test_a_probe_says_why_a_file_cannot_be_had_within_its_time(site: str) -> None:
+    assert download.why_unreachable([f"{site}/kubeadm", f"{site}/401/v2/etcd/manifests/1"]) == ""
+    assert "HTTP 404" in download.why_unreachable([f"{site}/kubeadm", f"{site}/404/kubeadm"])
+    assert "HTTP 401" in download.why_unreachable([f"{site}/401/kubeadm"])
+    assert "refused" in download.why_unreachable(["http://127.0.0.1:1/etcd"])
+    began = time.monotonic()
+    assert download.why_unreachable([f"{site}/silent/kubeadm"], 0.2).endswith(("no answer within 0 s.", "is kept.", "no answer for 0 s"))
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as listening:
+        mute = f"http://127.0.0.1:{listening.getsockname()[1]}/kubeadm"
+        assert "no answer" in download.why_unreachable([mute, mute, mute], 0.2)
+    assert time.monotonic() - began < 15
 
 
 @pytest.fixture
 def module(tmp_path: Path) -> Path:
-    folder = tmp_path / "etcd"
+    folder = tmp_path / "kubelet"
     folder.mkdir()
     (folder / "go.mod").write_text("module x\n\ngo 1.26.0\n")
     (folder / "go.sum").write_text("")
     return folder
 
 
-def table(module: Path, **more: t.Any) -> list[dict[str, t.Any]]:
-    return [{"name": "etcd", "module_dir": str(module), "package": "./etcd", **more}]
+def choice(module: Path, cache: Path, url: str, source: str = "auto") -> sources.Sources:
+    """kubelet and kubeadm are released, etcd is an image, and storage is neither."""
+    processor, sha256 = gobuild.architecture(), checksum("/kubeadm")[7:]
+    names = ("kubelet", "kubeadm", "etcd", "storage")
+    return sources.Sources(
+        table=[{"name": name, "module_dir": str(module), "package": f"./{name}", "needed_for": "x"} for name in names],
+        files=[
+            {"name": "nodes", "base": "kubernetes", "path": "{arch}/kubeadm", "sha256": {processor: sha256}, "programs": {"kubeadm": ""}},
+            {"name": "both", "base": "github", "path": "kubeadm", "sha256": {processor: "0" * 64}, "programs": {"kubelet": "", "runc": ""}},
+        ],
+        urls=dict.fromkeys(sources.URLS, url),
+        source=source,
+        cache_dir=cache,
+        version="v1.36.3",
+    )  # fmt: skip
 
 
-def test_released_files_come_first_where_they_can_be_reached(site: str, module: Path, tmp_path: Path) -> None:
-    digest = hashlib.sha256(FILES["/etcd"]).hexdigest()
-    rows = table(module, release={"url": f"{site}/etcd", "checksum": f"sha256:{digest}"})
-    assert [row["way"] for row in survey.resolve_sources(rows, tmp_path, "auto")] == ["release"]
-    unreachable = table(module, release={"url": f"{site}/nothing", "checksum": f"sha256:{digest}"})
-    assert [row["way"] for row in survey.resolve_sources(unreachable, tmp_path, "auto")] == ["go"]
+def ways(found: tuple[list[sources.Row], str]) -> dict[str, str]:
+    return {row["name"]: row["way"] for row in found[0]}
 
 
-def test_without_a_checksum_modules_are_built_or_the_release_is_refused(module: Path, tmp_path: Path) -> None:
-    assert [row["way"] for row in survey.resolve_sources(table(module), tmp_path, "auto")] == ["go"]
-    with pytest.raises(InvalidInput, match="No released file with a checksum is pinned for etcd"):
-        survey.resolve_sources(table(module), tmp_path, "release")
+def test_released_files_come_first_where_they_can_be_reached(
+    site: str, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FILES, "/v1.36.3", b"a manifest")
+    rows, reason = choice(module, tmp_path, site).rows({})
+    images = dict.fromkeys(sources.IMAGES, "image")
+    assert ways((rows, "")) == {"kubeadm": "released", "kubelet": "released", "runc": "released", **images, "storage": "build"}
+    assert reason == ""
+    (file,) = {row["file"].url for row in rows if row["name"] == "kubeadm"}
+    assert file == f"{site}/{gobuild.architecture()}/kubeadm"
+    monkeypatch.delitem(FILES, "/v1.36.3")
+    rows, reason = choice(module, tmp_path, site).rows({})
+    assert set(ways((rows, "")).values()) == {"build"}
+    assert reason == f"Released files are not used: {site}/v2/kube-apiserver/manifests/v1.36.3: the server answers HTTP 404 Not Found."
+    assert ways(choice(module, tmp_path, site, "released").rows({}))["etcd"] == "image"
+    assert set(ways(choice(module, tmp_path, site, "build").rows({})).values()) == {"build"}
 
 
-def test_what_was_built_before_decides(site: str, module: Path, tmp_path: Path) -> None:
-    digest = hashlib.sha256(FILES["/etcd"]).hexdigest()
-    rows = table(module, release={"url": f"{site}/etcd", "checksum": f"sha256:{digest}"})
-    built = Path(survey.resolve_sources(rows, tmp_path, "go")[0]["path"])
-    built.parent.mkdir(parents=True)
-    built.touch()
-    assert [row["way"] for row in survey.resolve_sources(rows, tmp_path, "auto")] == ["go"]
+def test_a_cluster_and_a_full_cache_keep_their_source_without_the_network(module: Path, tmp_path: Path) -> None:
+    unreachable = choice(module, tmp_path, "http://127.0.0.1:1")
+    released, _reason = choice(module, tmp_path / "elsewhere", "http://127.0.0.1:1", "released").rows({})
+    linked = {row["name"]: row["path"] for row in released}
+    assert ways(unreachable.rows(linked))["kubelet"] == "released"
+    assert ways(unreachable.rows({}))["kubelet"] == "build"
+    for row in choice(module, tmp_path, "http://127.0.0.1:1", "released").rows({})[0]:
+        Path(row["path"]).parent.mkdir(parents=True, exist_ok=True)
+        Path(row["path"]).touch()
+    assert ways(unreachable.rows({}))["kubelet"] == "released"
+    for row in choice(module, tmp_path, "http://127.0.0.1:1", "build").rows({})[0]:
+        Path(row["path"]).parent.mkdir(parents=True, exist_ok=True)
+        Path(row["path"]).touch()
+    assert ways(unreachable.rows({}))["kubelet"] == "build"
 
 
-def test_missing_programs_come_with_the_options_that_make_them(module: Path) -> None:
-    go = {"way": "go", "path": "/cache/x", **table(module, needed_for="storage")[0]}
-    released = {**go, "way": "release", "release": {"url": "https://x/etcd", "checksum": "sha256:1", "member": None}}
-    ahead = survey.programs_to_provide([{**go, "missing": True}, {**released, "missing": True}, {**go, "missing": False}])
-    assert ahead["to_build"] == [{"name": "etcd", "module_dir": str(module), "package": "./etcd", "ldflags": "", "tags": []}]
-    assert ahead["to_fetch"] == [{"name": "etcd", "url": "https://x/etcd", "checksum": "sha256:1", "member": ""}]
-    assert ahead["programs_ahead"].startswith("Programs to fetch: 1. Programs to build from Go modules: 1,")
-    assert survey.programs_to_provide([{**go, "missing": False}])["programs_ahead"] == ""
+def test_what_is_missing_comes_with_the_options_that_provide_it(module: Path, tmp_path: Path) -> None:
+    rows, _reason = choice(module, tmp_path, "https://x", "released").rows({})
+    ahead = sources.to_provide([{**row, "missing": row["name"] != "kubeadm"} for row in rows], "not used")
+    (both,) = ahead["to_fetch"]
+    assert both == {"name": "both", "url": "https://x/kubeadm", "checksum": "sha256:" + "0" * 64, "programs": {"kubelet": "", "runc": ""}}
+    assert ahead["to_pull"] == list(sources.IMAGES)
+    assert ahead["to_build"] == [{"name": "storage", "module_dir": str(module), "package": "./storage", "ldflags": "", "tags": []}]
+    assert ahead["programs_ahead"] == (
+        "not used To fetch: 1 released files and 7 images of Kubernetes. Programs to build from Go modules: 1."
+    )
+    assert sources.to_provide([{**row, "missing": False} for row in rows], "not used")["programs_ahead"] == ""
 
 
 def build_of(module: Path, cache: Path, **more: t.Any) -> gobuild.GoBuild:

@@ -6,4 +6,4 @@ from ansible_collections.muster.ml.plugins.plugin_utils._host_action import Host
 
 
 class ActionModule(HostAction):
-    """Runs the module release_binary on the controller."""
+    """Runs the module local_fetch on the controller."""
