@@ -188,7 +188,8 @@ class Backend:
         for pod in pods:
             by_group.setdefault(labels_of(pod).get(LABEL_GROUP, ""), []).append(pod)
         groups = []
-        for live in sorted(workloads, key=lambda item: str(item["metadata"]["name"])):
+        sized = [live for live in workloads if forms[group_kind(live)].size]
+        for live in sorted(sized, key=lambda item: str(item["metadata"]["name"])):
             group = group_status(forms[group_kind(live)], live, by_group.get(labels_of(live).get(LABEL_GROUP, ""), []))
             (group,) = _with_queue(cluster, live, [group])
             if group.state in _UNSETTLED and len(group.ranks) < group.desired:
@@ -264,8 +265,8 @@ class Kind:
     """The role with such trainings, for the message."""
     trainer_role: str = ""
     """The role of the groups that decide whether the training has ended; without it all groups do."""
-    progress: Callable[[Cluster, JobStatus], Progress] | None = None
-    """Read the progress from the logs of the pods."""
+    progress: Callable[[Cluster, Observed], Progress] | None = None
+    """Read the progress, from the logs of the pods and the status of the workloads."""
     pending_reason: Callable[[Desired, Observed, Observed, Goal], str | None] | None = None
     """Return what the goal still lacks, if the state of the pods does not show it; called with the states before this run and now."""
     scaling_pending_reason: Callable[[Desired, Observed, Observed], str | None] | None = None
@@ -299,5 +300,5 @@ class Kind:
     def observe(self, cluster: Cluster, namespace: str, name: str) -> Observed:
         """Read a training with the progress that its pods report in their logs."""
         observed = self.read(cluster, namespace, name)
-        progress = self.progress(cluster, observed.status) if self.progress else None
+        progress = self.progress(cluster, observed) if self.progress else None
         return dataclasses.replace(observed, progress=progress)

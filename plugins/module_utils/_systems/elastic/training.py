@@ -19,30 +19,37 @@ from ..._kube.objects import Manifest, Ref, group_kind
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.logs import read_logs
 from ..._training.status import JOB, JobStatus, Rank, Workload
-from . import native, pytorch_job
+from . import native, pytorch_job, train_job
 from .spec import ElasticJob, from_params
-from .world import World, world
+from .world import World, with_reported, world
 
 # Lines of a log, more than are written between two repetitions of the round; see the launcher.
 _TAIL = 300
 _PYTORCH_JOB = Workload(pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True, pod_sets=pytorch_job.pod_sets)
+_TRAIN_JOB = Workload(train_job.API_VERSION, train_job.KIND, size=(train_job.SIZE,), ends=True, pod_sets=lambda _item: ())
+_RUNTIME = Workload(train_job.API_VERSION, train_job.RUNTIME, size=(), pod_sets=train_job.pod_sets)
 _UNCHANGEABLE = "only replicas can change while it runs"
 
 
 def desired(params: Mapping[str, t.Any]) -> Desired:
     """The training that module options describe."""
     job = from_params(params)
-    # A new run must not use what an old one has left in etcd.
-    run_id = f"{job.name}-{uuid.uuid4().hex[:12]}"
     return Desired.of_program(
         KIND,
         job,
-        native.manifests(job) if job.backend == "native" else pytorch_job.manifests(job, run_id),
+        _manifests(job),
         backend=KIND.backend(job.backend),
         made_once=(Ref(pytorch_job.API_VERSION, pytorch_job.KIND, job.name, job.namespace),),
         size=job.replicas,
         least=job.min_replicas,
     )
+
+
+def _manifests(job: ElasticJob) -> list[Manifest]:
+    if job.backend == "pytorchjob":
+        # A new run must not use what an old one has left in etcd.
+        return pytorch_job.manifests(job, f"{job.name}-{uuid.uuid4().hex[:12]}")
+    return train_job.manifests(job) if job.backend == "trainjob" else native.manifests(job)
 
 
 def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> list[Manifest]:
@@ -51,7 +58,13 @@ def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> li
     return [pytorch_job.with_run_of(item, live) if live and group_kind(item) == group_kind(live) else item for item in objects]
 
 
-def _progress(cluster: Cluster, status: JobStatus) -> World:
+def _progress(cluster: Cluster, observed: Observed) -> World:
+    """The progress: what pods reported to Kubeflow Trainer, and their logs."""
+    live = next((item for item in observed.workloads if group_kind(item) == train_job.GROUP_KIND), {})
+    return with_reported(_logged(cluster, observed.status), (live.get("status") or {}).get("trainerStatus") or {})
+
+
+def _logged(cluster: Cluster, status: JobStatus) -> World:
     """The progress, from the logs of a few pods only, however many there are."""
     ranks = _ranks_to_read(status)
     texts = read_logs(cluster, status.namespace, ranks, required=False, tail_lines=_TAIL)
@@ -132,7 +145,10 @@ def _rendezvous(workloads: Sequence[Manifest]) -> str:
     for live in workloads:
         if group_kind(live) == pytorch_job.GROUP_KIND:
             return str((live["spec"].get("elasticPolicy") or {}).get("rdzvBackend") or "")
-        env = live["spec"]["template"]["spec"]["containers"][0].get("env") or []
+        if group_kind(live) == train_job.GROUP_KIND:
+            continue
+        template = live["spec"]["template"] if live["kind"] == "Job" else train_job.pod_sets(live)[0].template
+        env = template["spec"]["containers"][0].get("env") or []
         return next((str(entry.get("value")) for entry in env if entry["name"] == native.RENDEZVOUS), "")
     return ""
 
@@ -151,6 +167,13 @@ KIND = Kind(
             installed_by="training-operator (role muster.ml.training_operator)",
             immutable_because=_UNCHANGEABLE,
             continued=_continued,
+        ),
+        Backend(
+            name="trainjob",
+            label=ElasticJob.label,
+            workloads=(_TRAIN_JOB, _RUNTIME),
+            installed_by="Kubeflow Trainer 2 (role muster.ml.trainer)",
+            immutable_because="nothing of a TrainJob can change while it runs, its size neither",
         ),
     ),
     progress=_progress,
