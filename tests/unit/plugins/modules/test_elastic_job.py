@@ -357,7 +357,9 @@ def test_the_backend_changes_with_a_word(kubeflow: FakeCluster, backend: str) ->
 
 
 @with_kubeflow
-@pytest.mark.parametrize(("condition", "state"), [("Succeeded", "Succeeded"), ("Complete", "Succeeded"), ("Failed", "Failed"), ("X", "Pending")])
+@pytest.mark.parametrize(
+    ("condition", "state"), [("Succeeded", "Succeeded"), ("Complete", "Succeeded"), ("Failed", "Failed"), ("X", "Pending")]
+)
 def test_its_state_is_what_the_operator_says(kubeflow: FakeCluster, backend: str, condition: str, state: str) -> None:
     in_kubeflow(kubeflow, backend)
     said = {"conditions": [{"type": "Created", "status": "True"}, {"type": condition, "status": "True"}]}

@@ -16,7 +16,10 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.train_j
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND
 from ansible_collections.muster.ml.tests.unit.plugins.module_utils._systems.elastic.test_native import JOB as NATIVE
 
-JOB: dict[str, t.Any] = {**{key: value for key, value in NATIVE.items() if key not in ("min_replicas", "max_replicas")}, "backend": "trainjob"}
+JOB: dict[str, t.Any] = {
+    **{key: value for key, value in NATIVE.items() if key not in ("min_replicas", "max_replicas")},
+    "backend": "trainjob",
+}
 
 
 def train_job(**more: t.Any) -> list[dict[str, t.Any]]:
