@@ -173,7 +173,7 @@ KIND = Kind(
             label=ElasticJob.label,
             workloads=(_TRAIN_JOB, _RUNTIME),
             installed_by="Kubeflow Trainer 2 (role muster.ml.trainer)",
-            immutable_because="nothing of a TrainJob can change while it runs, its size neither",
+            immutable_because="a TrainJob cannot change, its size neither",
         ),
     ),
     progress=_progress,
