@@ -17,36 +17,7 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes
   - muster.ml.attributes.kube_info
-options:
-  namespace:
-    description: Namespace of the trainings, which need not exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
-  rules:
-    description:
-      - Rules as in a Role. The API server is asked for each right by itself (SelfSubjectAccessReview), in O(namespace).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      apiGroups:
-        description: API groups of the resources, of which the core group is an empty text.
-        type: list
-        elements: str
-        required: true
-      resources:
-        description: Resources, such as V(jobs) or V(pods/log).
-        type: list
-        elements: str
-        required: true
-      verbs:
-        description: Verbs, such as V(create).
-        type: list
-        elements: str
-        required: true
-      cluster_wide:
-        description: Ask for the whole cluster, as for a rule of a ClusterRole.
-        type: bool
-        default: false
+  - muster.ml.survey
 seealso:
   - module: muster.ml.node_info
   - module: muster.ml.gang_preflight
@@ -127,20 +98,11 @@ unread:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import SURVEY
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.survey import survey
 
-_TEXTS = {"type": "list", "elements": "str", "required": True}
-RULE: dict[str, dict[str, t.Any]] = {
-    "apiGroups": _TEXTS,
-    "resources": _TEXTS,
-    "verbs": _TEXTS,
-    "cluster_wide": {"type": "bool", "default": False},
-}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "namespace": {"type": "str"},
-    "rules": {"type": "list", "elements": "dict", "default": [], "options": RULE},
-}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**SURVEY}
 
 CONSTRAINTS: dict[str, t.Any] = {}
 

@@ -52,7 +52,7 @@ def survey(cluster: Cluster, namespace: str, rules: Sequence[Mapping[str, t.Any]
     classes = listed("storage.k8s.io/v1", "StorageClass")
     default = storage.class_of(classes, None)
     groups = {group_of(api_version) for api_version, _kind, _resource in cluster.kinds()}
-    lacking, exists = _lacking(cluster, namespace, rules), _exists(cluster, namespace)
+    lacking, exists = lacking_rights(cluster, namespace, rules), _exists(cluster, namespace)
     return {
         "server_version": cluster.version(),
         "namespace": {"name": namespace, "exists": exists},
@@ -99,7 +99,7 @@ def _storage_class(row: Manifest, default: Manifest | None) -> dict[str, t.Any]:
     }
 
 
-def _lacking(cluster: Cluster, namespace: str, rules: Sequence[Mapping[str, t.Any]]) -> list[str]:
+def lacking_rights(cluster: Cluster, namespace: str, rules: Sequence[Mapping[str, t.Any]]) -> list[str]:
     """The rights among these rules that the user lacks, as ``VERB RESOURCE.GROUP``. Each is asked with a SelfSubjectAccessReview."""
     asked = [
         (verb, resource, group, None if rule.get("cluster_wide") else namespace)

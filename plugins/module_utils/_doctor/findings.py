@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A finding of the doctor: what is wrong with one object, or with several in the same way, and the next step.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+from collections.abc import Iterable
+
+Severity = t.Literal["error", "warning"]
+_ORDER: tuple[Severity, ...] = ("error", "warning")
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """CAUSE is the same text for all findings of its kind; EVIDENCE is what Kubernetes or the program itself reports."""
+
+    severity: Severity
+    object: str
+    cause: str
+    evidence: str
+    next: str
+    group: str = ""
+    """Objects of one workload with the same cause are one finding; empty for an object of its own."""
+
+    def result(self) -> dict[str, str]:
+        """The finding as the module returns it."""
+        return {name: getattr(self, name) for name in ("severity", "object", "cause", "evidence", "next")}
+
+
+def folded(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors first, in a stable order; of several objects of one workload with one cause the first, which tells how many more there are."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for one in sorted(findings, key=lambda one: (_ORDER.index(one.severity), one.object, one.cause, one.evidence)):
+        groups.setdefault((one.group or one.object, one.cause), []).append(one)
+    return [_of_all(same) for same in groups.values()]
+
+
+def _of_all(same: list[Finding]) -> Finding:
+    more = len({one.object for one in same}) - 1
+    return dataclasses.replace(same[0], object=f"{same[0].object} and {more} more") if more else same[0]

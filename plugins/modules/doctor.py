@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: doctor
+short_description: Tell what is wrong in a namespace, why, and what to do
+version_added: 0.1.0
+description:
+  - Reads the pods, workloads, claims, quotas and queues of a namespace, and the nodes, webhooks, APIs, DNS and clocks that they stand on,
+    and returns a list of findings, each with its cause, the evidence and the next step. Nothing is written, and nothing is repaired.
+  - What may not be read is not judged, and listed in RV(unread).
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.attributes
+  - muster.ml.attributes.kube_info
+  - muster.ml.survey
+seealso:
+  - module: muster.ml.cluster_info
+  - module: muster.ml.job_info
+  - module: muster.ml.gang_preflight
+"""
+
+EXAMPLES = r"""
+- name: Look for what is wrong
+  muster.ml.doctor:
+    namespace: ml
+  register: doctor
+
+- name: Stop if there is something
+  ansible.builtin.assert:
+    that: doctor.ok
+    fail_msg: "{{ doctor.findings | map(attribute='cause') | join(', ') }}"
+"""
+
+RETURN = r"""
+ok:
+  description: True if there is no finding.
+  returned: always
+  type: bool
+findings:
+  description: What is wrong, errors first. Objects of one workload with the same cause are one finding.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    severity:
+      description: V(error) if something does not work, V(warning) if it may be on purpose, or will not work later.
+      type: str
+      returned: always
+    object:
+      description: Object that the finding is about.
+      type: str
+      returned: always
+      sample: Pod ml/digits-0
+    cause:
+      description: Cause, the same text for all findings of its kind.
+      type: str
+      returned: always
+      sample: fits on no node
+    evidence:
+      description: What Kubernetes or the program itself reports.
+      type: str
+      returned: always
+      sample: "Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    next:
+      description: Next step.
+      type: str
+      returned: always
+unread:
+  description: Reasons why something could not be read.
+  returned: always
+  type: list
+  elements: str
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import SURVEY
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**SURVEY}
+
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Look; nothing is written."""
+    findings, unread = diagnose(ctx.cluster, ctx.namespace, ctx.params["rules"])
+    return {"changed": False, "ok": not findings, "findings": [one.result() for one in findings], "unread": unread}
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()
