@@ -39,7 +39,10 @@ PROGRAMS = {"launch.py": program(elastic_launch), "fetch.py": program(dataset_fe
 
 def manifests(job: ElasticJob) -> list[Manifest]:
     """All objects of JOB."""
-    return [*shared_objects(job), apply_overrides(_job(job), job.overrides)]
+    ends = {"ttlSecondsAfterFinished": job.ttl_seconds_after_finished, "activeDeadlineSeconds": job.active_deadline_seconds}
+    spec = {**job_spec(job, GROUP, job.name), **compact(ends)}
+    item = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
+    return [*shared_objects(job), apply_overrides(item, job.overrides)]
 
 
 def shared_objects(job: ElasticJob) -> list[Manifest]:
@@ -147,12 +150,6 @@ def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
             "terminationMessagePolicy": "FallbackToLogsOnError",
         }
     )
-
-
-def _job(job: ElasticJob) -> Manifest:
-    ends = {"ttlSecondsAfterFinished": job.ttl_seconds_after_finished, "activeDeadlineSeconds": job.active_deadline_seconds}
-    spec = {**job_spec(job, GROUP, job.name), **compact(ends)}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
 
 
 def job_spec(job: ElasticJob, container: str, name: str) -> Manifest:

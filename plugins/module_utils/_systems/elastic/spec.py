@@ -14,7 +14,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
-from ..._manifests.meta import check_count, check_name, check_port, check_sha256, hashes
+from ..._manifests.meta import check_count, check_name, check_port, check_sha256
 from ..._manifests.pods import refuse_variables
 from ..._manifests.program_training import ProgramTraining
 from ..._manifests.shared import File
@@ -114,15 +114,6 @@ class ElasticJob(ProgramTraining):
             _check_pytorchjob(self.name, self.max_replicas, self.backoff_limit)
         if self.backend == "trainjob":
             _check_trainjob(self.name, self.min_replicas, self.max_replicas)
-
-    @functools.cached_property
-    def parts(self) -> dict[str, str]:
-        """A hash for each option that cannot change while it runs: with a fixed size its number of pods, which is both limits, too."""
-        found = super().parts
-        if self.backend != "trainjob":
-            return found
-        limits = ("min_replicas", "max_replicas")
-        return {**{name: part for name, part in found.items() if name not in limits}, **hashes({"replicas": self.replicas})}
 
     @property
     def files_name(self) -> str:

@@ -34,22 +34,20 @@ _UNCHANGEABLE = "only replicas can change while it runs"
 def desired(params: Mapping[str, t.Any]) -> Desired:
     """The training that module options describe."""
     job = from_params(params)
+    if job.backend == "pytorchjob":
+        # A new run must not use what an old one has left in etcd.
+        objects = pytorch_job.manifests(job, f"{job.name}-{uuid.uuid4().hex[:12]}")
+    else:
+        objects = train_job.manifests(job) if job.backend == "trainjob" else native.manifests(job)
     return Desired.of_program(
         KIND,
         job,
-        _manifests(job),
+        objects,
         backend=KIND.backend(job.backend),
         made_once=(Ref(pytorch_job.API_VERSION, pytorch_job.KIND, job.name, job.namespace),),
         size=job.replicas,
         least=job.min_replicas,
     )
-
-
-def _manifests(job: ElasticJob) -> list[Manifest]:
-    if job.backend == "pytorchjob":
-        # A new run must not use what an old one has left in etcd.
-        return pytorch_job.manifests(job, f"{job.name}-{uuid.uuid4().hex[:12]}")
-    return train_job.manifests(job) if job.backend == "trainjob" else native.manifests(job)
 
 
 def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> list[Manifest]:
@@ -59,20 +57,15 @@ def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> li
 
 
 def _progress(cluster: Cluster, observed: Observed) -> World:
-    """The progress: what pods reported to Kubeflow Trainer, and their logs."""
-    live = next((item for item in observed.workloads if group_kind(item) == train_job.GROUP_KIND), {})
-    return with_reported(_logged(cluster, observed.status), (live.get("status") or {}).get("trainerStatus") or {})
-
-
-def _logged(cluster: Cluster, status: JobStatus) -> World:
-    """The progress, from the logs of a few pods only, however many there are."""
-    ranks = _ranks_to_read(status)
-    texts = read_logs(cluster, status.namespace, ranks, required=False, tail_lines=_TAIL)
+    """The progress, from the logs of a few pods only, however many there are, and from what pods reported to Kubeflow Trainer."""
+    namespace, ranks = observed.status.namespace, _ranks_to_read(observed.status)
+    texts = read_logs(cluster, namespace, ranks, required=False, tail_lines=_TAIL)
     found = world(texts)
     if found.nodes is None and any(text.count("\n") >= _TAIL for text in texts):
         # The script logs so much that the line of the rendezvous is not in the tail: read the whole log.
-        return world(read_logs(cluster, status.namespace, ranks[:1], required=False))
-    return found
+        found = world(read_logs(cluster, namespace, ranks[:1], required=False))
+    reported = next((told for item in observed.workloads if (told := (item.get("status") or {}).get("trainerStatus"))), None)
+    return with_reported(found, reported) if reported else found
 
 
 def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal: Goal) -> str | None:

@@ -89,8 +89,6 @@ def world(logs: Iterable[str]) -> World:
 
 def with_reported(found: World, reported: Mapping[str, t.Any]) -> World:
     """FOUND with the .status.trainerStatus of a TrainJob, which outlives the pods; logs are newer and come first."""
-    if not reported:
-        return found
     values = {str(row["name"]): row["value"] for row in reported.get("metrics") or []}
     numbers: dict[str, Callable[[float], t.Any]] = {"epoch": int, "step": int, "accuracy": float}
     seen: dict[str, t.Any] = {"percent": reported.get("progressPercentage")}

@@ -301,7 +301,7 @@ def test_a_kubeflow_job_is_made_once_and_planned_truly(kubeflow: FakeCluster, ba
 
 def test_the_size_of_a_train_job_changes_with_another_run_only(kubeflow: FakeCluster) -> None:
     in_kubeflow(kubeflow, "trainjob")
-    with pytest.raises(Immutable, match="other options: replicas; a TrainJob cannot change, its size neither"):
+    with pytest.raises(Immutable, match="other options: max_replicas, min_replicas; a TrainJob cannot change, its size neither"):
         in_kubeflow(kubeflow, "trainjob", replicas=3)
     told = actions(in_kubeflow(kubeflow, "trainjob", replicas=3, recreate=True))
     assert (told["TrainJob"], told["TrainingRuntime"]) == ("recreated", "recreated")
