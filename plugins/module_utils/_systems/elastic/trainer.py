@@ -33,7 +33,8 @@ class Trainer(ReleasedOperator):
 
 def manifests(controller: Trainer, released: Sequence[Manifest]) -> list[Manifest]:
     """The controller, its permissions and its webhooks, beside the CustomResourceDefinitions."""
-    objects = overlaid(released, controller, NAME)
+    # The Secret of the certificate has an empty map of data, which the controller fills.
+    objects = overlaid([{key: value for key, value in one.items() if value != {}} for one in released], controller, NAME)
     return [_with_progress(one) if controller.progress and type_of(one) == DEPLOYMENT else one for one in objects]
 
 

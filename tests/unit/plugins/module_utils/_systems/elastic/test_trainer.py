@@ -27,6 +27,12 @@ def test_pods_may_report_their_progress_where_that_is_wanted() -> None:
     assert args(progress=True) == [*args(), "--feature-gates=TrainJobStatus=true"]
 
 
+def test_the_secret_that_the_controller_fills_is_applied_without_data() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert", "namespace": "kubeflow-trainer-system"}, "data": {}}
+    (made,) = [one for one in manifests(CONTROLLER, [*RELEASED, secret]) if one["kind"] == "Secret"]
+    assert "data" not in made
+
+
 def test_a_missing_manifest_is_told_with_the_way_to_one() -> None:
     with pytest.raises(InvalidInput, match="the project releases no manifest of Trainer 2") as caught:
         dataclasses.replace(CONTROLLER, manifest="")
