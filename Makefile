@@ -48,7 +48,7 @@ bench: ## the speed of the apply engine beside kubectl and kubernetes.core, of s
 
 docs: ## the documentation as a site, build/site/html, seen in a headless browser (apt install chromium)
 	@scripts/setup docs
-	@PYTHONPATH=tests .venv/bin/python -m support.docs.site
+	@PYTHONPATH=tests:build/collections .venv/bin/python -m support.docs.site
 	@.venv/bin/pytest tests/site
 
 histories: ## 20,000 random histories of owners, strangers and killed runs, and 20,000 tasks with hostile values (make test tries fewer)

@@ -265,7 +265,9 @@ options:
     description: Seconds for requests to traefik that are in flight then. Defaults to 30.
     type: int
   namespaces:
-    description: Namespaces with pods that prometheus collects metrics of. Defaults to its own.
+    description:
+      - Namespaces with pods that prometheus collects metrics of, by default its own; or whose objects traefik or training_operator serves,
+        by default all. Their permissions are limited to these. training_operator takes one, and traefik adds its own.
     type: list
     elements: str
   scrape_interval:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: doctor
-short_description: Tell what is wrong in a namespace, why, and what to do
+short_description: Report faults in a namespace with their causes and next steps
 version_added: 0.1.0
 description:
   - Reads the pods, workloads, claims, quotas and queues of a namespace, and the nodes, webhooks, APIs, DNS and clocks that they stand on,
@@ -25,12 +25,12 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look for what is wrong
+- name: Find faults
   muster.ml.doctor:
     namespace: ml
   register: doctor
 
-- name: Stop if there is something
+- name: Stop if there is one
   ansible.builtin.assert:
     that: doctor.ok
     fail_msg: "{{ doctor.findings | map(attribute='cause') | join(', ') }}"
@@ -42,7 +42,7 @@ ok:
   returned: always
   type: bool
 findings:
-  description: What is wrong, errors first. Objects of one workload with the same cause are one finding.
+  description: Faults, errors first. Objects of one workload with the same cause are one finding.
   returned: always
   type: list
   elements: dict
@@ -62,7 +62,7 @@ findings:
       returned: always
       sample: fits on no node
     evidence:
-      description: What Kubernetes or the program itself reports.
+      description: Report of Kubernetes, or of the program itself.
       type: str
       returned: always
       sample: "Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."

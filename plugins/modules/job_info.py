@@ -90,6 +90,52 @@ world:
       description: Reason why the pods have not completed a rendezvous, as one of them reports it.
       type: str
       returned: for elastic jobs
+progress:
+  description:
+    - Progress that the training program prints. Each value is V(null) until its log has it.
+    - Read are the formats of the roles' examples, tqdm, Hugging Face Transformers, PyTorch Lightning, Keras, MaxText, Megatron-LM and the
+      examples of PyTorch, in the last lines of the first and the last rank.
+  returned: success
+  type: dict
+  sample: {step: 1023, steps: 2400, epoch: 5, epochs: 10, percent: 42, metrics: {loss: 0.2312}, rate: 85.1, seconds_left: 16.2,
+    line: "42 %, 16 s left, epoch 5 of 10, step 1023 of 2400, loss 0.2312, 85.1 steps/s"}
+  contains:
+    step:
+      description: Latest step, of the training or of the epoch, as the program counts them.
+      type: int
+      returned: always
+    steps:
+      description: Total number of steps.
+      type: int
+      returned: always
+    epoch:
+      description: Latest epoch, as the program counts them. Those of an elastic job's script are counted from 1.
+      type: float
+      returned: always
+    epochs:
+      description: Total number of epochs.
+      type: int
+      returned: always
+    percent:
+      description: Share of the training that is done, if its end is known.
+      type: int
+      returned: always
+    metrics:
+      description: Latest loss, accuracy and AUC.
+      type: dict
+      returned: always
+    rate:
+      description: Steps a second; of a program that prints epochs only, epochs a second. It is computed if the program does not print it.
+      type: float
+      returned: always
+    seconds_left:
+      description: Seconds until the end of the training. It is computed if the program does not print it.
+      type: float
+      returned: always
+    line:
+      description: Progress as a clause.
+      type: str
+      returned: always
 summary:
   description: Key figures of the training, as in the module that created it.
   returned: success

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_image
-short_description: Build a container image for the nodes of a local cluster or for a registry
+short_description: Build or copy a container image for the nodes of a local cluster or for a registry
 version_added: 0.1.0
 description:
   - Builds an OCI image from Debian packages (with mmdebstrap), wheels of PyPI that are pinned by hash, and programs from pinned Go modules,
     and assembles it with umoci. Needs no daemon and no registry.
   - Keeps the image in a cache, under a hash of the recipe and the files that it names, so the same recipe is never built twice.
   - Imports the image only into nodes that do not have it yet, and pushes it with ORAS only to a registry that does not have it yet.
+  - Without O(recipe), copies a published image from the registry in its name to O(registry).
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.attributes.host
 options:
   name:
-    description: Full name of the image, such as V(muster.local/nats:2.15.2).
+    description:
+      - Full name of the image, such as V(muster.local/nats:2.15.2).
+      - Without O(recipe), any name that a pod may have, such as V(nats:2.14.2), which is one of Docker Hub, or one with a digest.
     type: str
     required: true
   state:
@@ -72,9 +75,10 @@ options:
     type: str
     default: ''
   recipe:
-    description: Contents of the image.
+    description:
+      - Contents of the image.
+      - Without it the image is copied to O(registry), with the login that the user who runs the module has for the registry in O(name).
     type: dict
-    required: true
     suboptions:
       architectures:
         description: Processor architectures that the image can be built for, by Go's names. All by default.
@@ -254,11 +258,20 @@ EXAMPLES = r"""
           dest: /nats-server
       config:
         entrypoint: [/nats-server]
+
+- name: Upload a published image to the registry of the cluster
+  muster.ml.local_image:
+    name: docker.io/library/nats:2.14.2
+    builder: /srv/build/umoci
+    registry:
+      address: registry.example.com/team
+      client: /srv/build/oras
 """
 
 RETURN = r"""
 archive:
-  description: Path of the image in the cache, an OCI archive that C(ctr images import), C(skopeo) and C(crane) read.
+  description: >-
+    Path of the image in the cache, an OCI archive that C(ctr images import), C(skopeo) and C(crane) read. Empty for a copied image.
   returned: success
   type: str
   sample: /root/.cache/muster/images/0f3a5a6b7c8d9e0f.tar
@@ -288,8 +301,9 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import FOLDER, NEEDED, RECIPE, TEXT
 from ansible_collections.muster.ml.plugins.module_utils._local import oci_nodes
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import architecture, ensure
-from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
+from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage, Published
 from ansible_collections.muster.ml.plugins.module_utils._local.oci_registry import Registry
+from ansible_collections.muster.ml.plugins.module_utils._local.programs import go_build
 
 REGISTRY = {"address": NEEDED, "username": TEXT, "password": {**TEXT, "no_log": True}, "ca_path": {"type": "path"}, "client": FOLDER}
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -300,9 +314,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "cache_dir": {"type": "path", "default": "~/.cache/muster"},
     "builder": FOLDER,
     "note": TEXT,
-    "recipe": {"type": "dict", "required": True, "options": RECIPE},
+    "recipe": {"type": "dict", "options": RECIPE},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
+CONSTRAINTS: dict[str, t.Any] = {"required_one_of": [("recipe", "registry")], "required_if": [("state", "absent", ["recipe"])]}
 
 
 def desired(params: dict[str, t.Any]) -> OciImage:
@@ -310,31 +324,43 @@ def desired(params: dict[str, t.Any]) -> OciImage:
     return OciImage(name=params["name"], recipe=params["recipe"], cache_dir=cache, architecture=architecture())
 
 
-def desired_registry(params: dict[str, t.Any], image: OciImage) -> Registry | None:
+def desired_registry(params: dict[str, t.Any]) -> Registry | None:
     given = params.get("registry")
     if not given or params["state"] == "absent":
         return None
+    client = {"name": "oras", "package": "oras.land/oras/cmd/oras", "module_dir": given["client"]}
     return Registry(
         address=given["address"].rstrip("/"),
         username=given["username"],
         password=given["password"],
         ca_path=given["ca_path"] or "",
-        oras=image.tool("oras", "oras.land/oras/cmd/oras", given["client"]),
+        oras=go_build(client, Path(params["cache_dir"]), architecture()),
     )
 
 
-def digest_in(ctx: HostContext, registry: Registry, image: OciImage) -> str:
+def has_client(ctx: HostContext, registry: Registry, name: str) -> bool:
     if ctx.check and not registry.oras.path.is_file():
-        ctx.warn(f"{registry.address} was not asked whether it has {image.name}: ORAS, which asks it, is not built yet.")
-        return ""
+        ctx.warn(f"{registry.address} was not asked whether it has {name}: ORAS, which asks it, is not built yet.")
+        return False
     ensure(registry.oras, "building ORAS, which pushes images", ctx.progress)
-    return registry.digest(image)
+    return True
+
+
+def copied(ctx: HostContext, registry: Registry) -> dict[str, t.Any]:
+    image = Published(ctx.params["name"])
+    digest = registry.copied(image) if has_client(ctx, registry, image.name) else ""
+    changed = not digest
+    if changed and not ctx.check:
+        ctx.progress(f"copying {image.name} to {registry.address}")
+        digest = registry.copy(image)
+    name = registry.reference(image).partition("@")[0]
+    return {"changed": changed, "nodes": [], "image": f"{name}@{digest}" if digest else "", "archive": ""}
 
 
 def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> dict[str, t.Any]:
-    registry = desired_registry(ctx.params, image)
+    registry = desired_registry(ctx.params)
     without = [node for node in nodes if not oci_nodes.is_imported(image, node.digests())]
-    digest = digest_in(ctx, registry, image) if registry else ""
+    digest = registry.digest(image) if registry and has_client(ctx, registry, image.name) else ""
     push = registry if not digest else None
     # If every node and the registry have the image, the cache is not needed.
     build = not image.archive.is_file() and bool(without or push or not (nodes or registry))
@@ -354,6 +380,7 @@ def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> d
         "changed": bool(build or without or push),
         "nodes": [node.name for node in without],
         "image": f"{registry.reference(image).rpartition(':')[0]}@{digest}" if registry and digest else "",
+        "archive": str(image.archive),
     }
 
 
@@ -361,16 +388,19 @@ def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> di
     having = {node: names for node in nodes if (names := oci_nodes.imported_names(image, node.digests()))}
     for node, names in () if ctx.check else having.items():
         node.remove(names)
-    return {"changed": bool(having), "nodes": [node.name for node in having], "image": ""}
+    return {"changed": bool(having), "nodes": [node.name for node in having], "image": "", "archive": str(image.archive)}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     started = SYSTEM_CLOCK.monotonic()
-    image = desired(ctx.params)
-    cluster = ctx.params["cluster_name"]
-    nodes = oci_nodes.nodes_of(cluster) if cluster else []
-    found = (present if ctx.params["state"] == "present" else absent)(ctx, image, nodes)
-    return {**found, "archive": str(image.archive), "elapsed": round(SYSTEM_CLOCK.monotonic() - started, 1)}
+    registry = desired_registry(ctx.params)
+    if registry and ctx.params["recipe"] is None:
+        found = copied(ctx, registry)
+    else:
+        cluster = ctx.params["cluster_name"]
+        nodes = oci_nodes.nodes_of(cluster) if cluster else []
+        found = (present if ctx.params["state"] == "present" else absent)(ctx, desired(ctx.params), nodes)
+    return {**found, "elapsed": round(SYSTEM_CLOCK.monotonic() - started, 1)}
 
 
 def main() -> None:

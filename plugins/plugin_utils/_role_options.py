@@ -72,7 +72,7 @@ def variables_of(role: str) -> list[str]:
 
 def _of_manifests(role: str) -> dict[str, dict[str, t.Any]]:
     lookup = importlib.import_module(f"{_PLUGINS}.lookup.manifests")
-    spec = yaml.safe_load(lookup.DOCUMENTATION)["options"]
+    spec = yaml.load(lookup.DOCUMENTATION, Loader=_specs.LOADER)["options"]  # noqa: S506  (safe, and quick)
     return {field.name: spec[field.name] for field in dataclasses.fields(lookup.options_of(lookup.find(role)))}
 
 

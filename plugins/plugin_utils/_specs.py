@@ -47,8 +47,9 @@ def options(role: str) -> dict[str, dict[str, t.Any]]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name within two edits, and within one for each four letters after the first word; else nothing."""
-    rows = [(distance, other) for other in known if _alike(name, other) and (distance := _edits(name, other)) <= _allowed(other)]
+    """The known name within two edits, and within one for each four letters after the first word; else nothing. Case does not matter."""
+    given, pairs = name.lower(), ((other.lower(), other) for other in known)
+    rows = [(count, other) for lower, other in pairs if _alike(given, lower) and (count := _edits(given, lower)) <= _allowed(lower)]
     return min(rows)[1] if rows else ""
 
 

@@ -47,6 +47,7 @@ READERS_SETTINGS = {
 # What commands of the pages before have done. SETTINGS say which cluster, whichever a page names.
 WORKED: set[tuple[str, ...]] = set()
 SHOWN = [page for page in pages() if list(attempts(page))]
+PLANNED = [{*attempt.does} for page in SHOWN for attempt in attempts(page) if attempt.how == "planned"]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,9 @@ def test_the_commands_of_a_page_work(page: Page, repository: Path, home: Path) -
         shutil.copytree(repository / "inventories" / "existing", repository / READERS_INVENTORY)
     failures = []
     for attempt in attempts(page):
-        if attempt.how != "left" and (attempt.argv[0] == "cp" or attempt.does not in WORKED):
+        # A plan with fewer options than another one is made with FULL=1.
+        within = not os.environ.get("FULL") and attempt.how == "planned" and any({*attempt.does} < words for words in PLANNED)
+        if attempt.how != "left" and not within and (attempt.argv[0] == "cp" or attempt.does not in WORKED):
             failures.append(tried(attempt, repository, home))
             WORKED.update([] if failures[-1] else [attempt.does])
     assert not any(failures), "\n".join(filter(None, failures))

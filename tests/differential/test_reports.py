@@ -413,3 +413,43 @@ def test_an_element_that_is_there_twice_is_named() -> None:
         result = apply(workload("Deployment", part))
         assert "duplicate" in result["msg"]
         assert "once" in result["msg"]
+
+
+HELM = {"labels": {"app.kubernetes.io/managed-by": "Helm"}}
+# Row of the reports: what is there, what is applied, options, and how it ends: "same" for both, refused by "both", or by "kubectl" only.
+BESIDE: dict[str, tuple[Manifest | None, Manifest, dict[str, t.Any], str]] = {
+    "A3": (config(python="3.10"), config(python="3.1"), {}, "both"),
+    "A6": (made("v1", "ConfigMap", metadata=HELM), made("v1", "ConfigMap", metadata=HELM), {"adopt": True}, "same"),
+    "A7": (config(keep="1", drop="1"), config(keep="1"), {"adopt": True}, "same but for what kubectl leaves: drop"),
+    "A9": (workload("Deployment"), workload("Deployment", strategy={"type": "Recreate"}), {"adopt": True}, "kubectl"),
+    "A11": (made("v1", "ConfigMap", immutable=True, data={"a": "1"}), config(a="2"), {"adopt": True, "recreate": True}, "kubectl"),
+    "A13": (None, workload("Deployment", {"env": [{"name": "A", "value": True}]}), {}, "both"),
+    "A16a": (None, made("v1", "Secret", data={"a": "YWFh\nYWFh\n"}), {}, "same"),
+    "A16g": (None, made("authorization.k8s.io/v1", "LocalSubjectAccessReview", spec={}), {}, "both"),
+    "A16i": (None, workload("Deployment", {"env": [{"name": "A", "value": "1"}] * 2}), {}, "both"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", BESIDE)
+def test_the_end_is_that_of_kubectl(kubectl: str, cluster: HttpCluster, row: str) -> None:
+    before, item, options, end = BESIDE[row]
+    content: list[t.Any] = []
+    for ours in (False, True):
+        if before:
+            by_kubectl(kubectl, before)
+        if ours:
+            result = apply(item, **options)
+            assert (result.get("failed", False)) == (end == "both"), result
+        elif end in ("both", "kubectl"):
+            with pytest.raises(AssertionError):
+                by_kubectl(kubectl, item, "apply", "--server-side", "-f", "-")
+        else:
+            by_kubectl(kubectl, item, "apply", "--server-side", "-f", "-")
+        if before or end != "both":
+            content.append(live(cluster, item).get("data"))
+            cluster.delete(ref_of(item), dry_run=False)
+            await_true(lambda: cluster.get(ref_of(item)) is None)
+    if end in ("same", "both"):
+        assert content[:1] == content[1:]
+    elif end.startswith("same"):
+        assert set(content[0]) - set(content[1]) == {end.rsplit(" ", 1)[1]}

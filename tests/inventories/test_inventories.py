@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -201,6 +202,68 @@ def test_a_variable_that_does_not_exist_stops_all(theirs: Theirs, servers: tuple
     path.unlink()
     theirs.write("own.yml", [play, {"import_playbook": "muster.ml.status"}])
     assert theirs.play("own.yml") == 0, theirs.output
+
+
+# Groups, a host and some variables of kubespray's inventory/sample (46dbdd399) and deepops' config.example (3957a42f), August 2026.
+THEIRS = {
+    "kubespray": (
+        {"kube_control_plane": "node1", "etcd": "node1", "kube_node": "node4"},
+        {
+            "etcd_data_dir": "/var/lib/etcd",
+            "etcd_deployment_type": "host",
+            "etcd_version": "3.6.14",
+            "local_path_provisioner_enabled": False,
+        },
+        {"ansible_host": "95.54.0.12", "ip": "10.3.0.1", "etcd_member_name": "etcd1"},
+    ),
+    "deepops": (
+        {"kube_control_plane": "mgmt01", "etcd": "mgmt01", "k8s_cluster": "mgmt01", "slurm-master": "login01", "slurm-node": "gpu01"},
+        {"deepops_dir": "/opt/deepops", "kubeconfig_localhost": True, "nvidia_driver_branch": "580"},
+        {"ansible_host": "10.0.0.1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("project", THEIRS)
+def test_beside_the_inventory_of_another_project(project: str, theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """One host of theirs gets into muster_clusters; their files stay as they are."""
+    groups, variables, own = THEIRS[project]
+    host = groups["kube_control_plane"]
+    children = {group: {"hosts": {name: own if name == host else {}}} for group, name in groups.items()}
+    theirs.write("theirs/hosts.yml", {"all": {"children": children}})
+    theirs.write("theirs/group_vars/all.yml", variables)
+    path = theirs.write("kubeconfig", servers[0].kubeconfig())
+    settings = {"ansible_python_interpreter": sys.executable, "muster_platform": "existing", "muster_kubeconfig": str(path)}
+    write_fleet(theirs, {host: {**settings, "muster_systems": []}})
+    for playbook in (SITE, "muster.ml.status"):
+        assert theirs.play(playbook, "-i", "theirs") == 0, theirs.output
+        assert set(theirs.recap()) == {host}
+    assert f" {own['ansible_host']} " in theirs.log("ssh")
+
+
+TYPOS = yaml.safe_load((ROOT / "tests/inventories/typos.yml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("place", TYPOS)
+def test_typos_and_wrong_values_are_refused_at_once(place: str, theirs: Theirs) -> None:
+    """Each with its name, the place where it was set, and the nearest name, in one start of Ansible (2 s on an idle machine)."""
+    given = {name: row["value"] if isinstance(row, dict) else 1 for name, row in TYPOS[place].items()}
+    host = {**LOCAL, **(given if place == "inventory" else {})}
+    files = {"group_vars": "inventory/group_vars/all.yml", "host_vars": "inventory/host_vars/localhost.yml", "file": "settings.yml"}
+    written = theirs.write("inventory/hosts.yml", {"all": {"hosts": {"localhost": host}}})
+    if place in files:
+        written = theirs.write(files[place], given)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    options = ["-e", "@settings.yml"] if place == "file" else []
+    assert theirs.play(SITE, *options, **(given if place == "command line" else {})) == 2
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    lines = written.read_text().splitlines()
+    for name, row in TYPOS[place].items():
+        number = next((n for n, line in enumerate(lines, 1) if line.strip().startswith(f"{name}:")), 0)
+        where = "set by -e" if place == "command line" else f"{written.relative_to(theirs.folder)}:{number}"
+        said = row["told"] if isinstance(row, dict) else f"is not a variable of Muster. Did you mean {row}?"
+        assert f"{name} ({where}) {said}" in theirs.told
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 6
 
 
 def test_extra_variables_cannot_name_one_cluster_for_all(theirs: Theirs, servers: tuple[Server, Server]) -> None:

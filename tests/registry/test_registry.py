@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +67,17 @@ class Images:
         }
         self.file = cache / "settings.json"
 
-    def run(self, playbook: str, *options: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, playbook: str, *options: str, environment: Mapping[str, str] | None = None, **settings: Any
+    ) -> subprocess.CompletedProcess[str]:
         self.file.touch(mode=0o600)
-        self.file.write_text(json.dumps({**self.settings, **settings}))
+        given = {**self.settings, **settings}
+        self.file.write_text(json.dumps({name: value for name, value in given.items() if value is not None}))
         words = [BIN / "ansible-playbook", "-i", "inventories/existing", "-e", f"@{self.file}", playbook, *options]
         own = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1", "DOCKER_CONFIG": "/nowhere"}
+        whole = {**os.environ, **own, **(environment or {})}
         with canary.ProcessWatch(SECRETS) as watch:
-            done = subprocess.run(words, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False)
+            done = subprocess.run(words, cwd=ROOT, env=whole, capture_output=True, text=True, check=False)
         assert not watch.found
         assert not canary.in_text(SECRETS, (done.stdout + done.stderr).encode())
         return done
@@ -134,6 +140,28 @@ def test_an_image_is_pushed_once_and_a_pod_pulls_it_by_digest(images: Images, ca
     assert images.play() == (False, image)
     assert images.registry.uploads() == uploaded
     pulled(images, image, "hello")
+
+
+def test_published_images_are_copied(registry: Registry, images: Images, cache: Path) -> None:
+    """From a list as init.yml writes it, with the login that the user has for the registry in an image's name."""
+    _changed, image = images.play()
+    source = f"{image.partition('@')[0]}:1"
+    listed = cache / "images.txt"
+    listed.write_text(f"# Images\ngreeter_image: {source}\nother_manifest: https://example.com/x.yaml\n")
+    secret = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    (cache / "config.json").write_text(json.dumps({"auths": {registry.address: {"auth": secret}}}))
+    login = {"DOCKER_CONFIG": str(cache), "SSL_CERT_FILE": str(registry.authority)}
+    unset = dict.fromkeys(("images_names", "local_images_recipes"))
+    settings = {**unset, "images_registry": f"{registry.address}/mirror", "images_file": str(listed)}
+    copy = partial(images.play, environment=login, **settings)
+    uploaded = images.registry.uploads()
+    assert copy("--check") == (True, "")
+    assert images.registry.uploads() == uploaded
+    changed, copied = copy()
+    assert (changed, copied) == (True, f"{registry.address}/mirror/team/greeter:1@{image.partition('@')[2]}")
+    assert (copy(), copy("--check")) == ((False, copied), (False, copied))
+    listed.write_text(f"greeter_image: {source}of-nobody\n")
+    assert "greeter:1of-nobody: " in images.refused(environment=login, **settings)
 
 
 def pulled(images: Images, image: str, greeting: str) -> None:

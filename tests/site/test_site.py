@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from support.docs.landing import SYSTEMS
 from support.docs.site import HTML
 
 NARROW = {"width": 360, "height": 740}
@@ -81,6 +82,7 @@ def _look(page: Page, url: str) -> dict[str, list[str]]:
 
 def test_there_are_pages(seen: dict[str, dict[str, list[str]]]) -> None:
     assert {"index.html", "search.html", "docs/glossary.html"} <= seen.keys()
+    assert {"collections/apply_module.html", "collections/elastic_role.html"} <= seen.keys()
     assert len(seen) > 100
 
 
@@ -117,7 +119,8 @@ def test_a_search_finds_the_page(browser: Browser, address: str, words: str, pag
     assert any(link.startswith(f"{address}/{page}") for link in found)
 
 
-def test_a_picture_is_shown(browser: Browser, address: str) -> None:
+@pytest.mark.parametrize("name", ["index.html", *(f"docs/systems/{system}.html" for system in SYSTEMS)])
+def test_a_picture_is_shown(browser: Browser, address: str, name: str) -> None:
     view = browser.new_page()
-    view.goto(f"{address}/index.html")
+    view.goto(f"{address}/{name}")
     assert view.evaluate("() => [...document.images].every(i => i.complete && i.naturalWidth > 0) && document.images.length > 0")

@@ -23,7 +23,6 @@ from support import audit, canary, versions
 from support.lanes import Check, CheckFailed, Shell
 from support.places import BIN, BUILD, ROOT, tree
 from support.scenario import SCENARIOS, Scenario
-from support.users import write_kubeconfig
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,8 @@ class Ground:
 
     def with_user(self, user: str) -> Ground:
         """The same cluster with a user of its own, whose kubeconfig is written."""
+        from support.users import write_kubeconfig  # with the 800 files of the client, which most readers of this module do not need
+
         found = replace(self, user=user)
         write_kubeconfig(self.kubeconfig, user, found.kubeconfig)
         return found
@@ -266,13 +267,16 @@ def life(name: str, shell: Shell) -> None:
         refuse_leftovers(shell, ground)
 
 
+def published(shell: Shell, *names: str) -> None:
+    """Import stand-ins for published images."""
+    images = json.dumps({"local_images_names": names})
+    playbook(shell, SHARED, "local", "--tags", "local_images", "-e", "@tests/images/published.yml", "-e", images)
+
+
 def ansible_versions(shell: Shell) -> None:
     """The installed artefact on a cluster that is there, with the oldest and the newest Ansible: plan, train, again, remove."""
     ground = SHARED.with_user("ansible-versions")
-    playbook(
-        shell, SHARED, "local", "--tags", "local_images", "-e", "@tests/images/published.yml",
-        "-e", json.dumps({"local_images_names": STAND_INS}),
-    )  # fmt: skip
+    published(shell, *STAND_INS)
     for version, installed in versions.homes(shell, BUILD / "versions", tree()):
         for settings in version.runs:
             shell.say(f"=== ansible-core {version.core} on Python {version.python}: {settings}")
@@ -334,6 +338,12 @@ def commands(shell: Shell) -> None:
     no_writes(shell, ground, "a command of the documentation", run)
 
 
+def readme(shell: Shell) -> None:
+    """README's path for a cluster that is there, in fresh roots of Debian."""
+    published(shell, "published-pytorch")
+    shell.run(BIN / "pytest", "-s", "tests/readme", cwd=ROOT, env=environment(SHARED.with_user("readme")))
+
+
 def last_recap(log: Path) -> str:
     """The newest line of a play recap."""
     lines = [line for line in log.read_text(encoding="utf-8").splitlines() if " ok=" in line and " changed=" in line]
@@ -370,6 +380,7 @@ def checks() -> list[list[Check]]:
     first, second = ([_scenario(name, "cluster-up") for name in lane] for lane in scenarios())
     first += [Check("registry", registry, needs=("cluster-up",)), Check("commands", commands, needs=("cluster-up",))]
     second += [Check("ansible-versions", ansible_versions, timeout_s=1800, needs=("cluster-up",))]
+    second += [Check("readme", readme, needs=("cluster-up",))]
     third = [
         _on_engine("differential", differential),
         _on_engine("systems", systems),

@@ -99,7 +99,7 @@ def empty_config() -> Path:
     """What the tools are to read in place of a configuration that this machine or its user may have."""
     path = BUILD / "ansible.cfg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("[defaults]\n", encoding="utf-8")
+    path.write_text("[defaults]\ninternal_poll_interval = 0.01\n", encoding="utf-8")
     return path
 
 

@@ -18,7 +18,11 @@ import yaml
 from support.places import BIN, ROOT
 
 SCENARIOS = ROOT / "extensions" / "molecule"
-CONFIG = {"defaults": {"interpreter_python": "auto_silent", "nocows": "1", "retry_files_enabled": "False"}}
+CONFIG = {
+    "defaults": {"interpreter_python": "auto_silent", "internal_poll_interval": "0.01", "nocows": "1", "retry_files_enabled": "False"}
+}
+LOCAL = {"ansible_connection": "local"}
+"""The connection of the checks, which bring their clusters up themselves: the one of molecule reads the kubeconfig again for each task."""
 # A step and the playbook and options that molecule runs for it.
 STEPS = {
     "prepare": ("prepare",),
@@ -70,14 +74,16 @@ class Scenario:
             "MOLECULE_SCENARIO_NAME": self.name,
         }
 
-    def write(self) -> None:
-        """Write inventory.yml and ansible.cfg, from the file that all scenarios share and the scenario's own."""
+    def settings(self) -> Body:
+        """The file that all scenarios share and the scenario's own."""
         shared, own = (self._read(path) for path in (SCENARIOS / "config.yml", self.folder / "molecule.yml"))
-        settings = merged(shared, own)
-        provisioner, connection = settings["provisioner"], settings["driver"]["options"]["ansible_connection_options"]
+        return dict(merged(shared, own))
+
+    def write(self) -> None:
+        """Write inventory.yml and ansible.cfg."""
+        provisioner = self.settings()["provisioner"]
         given = provisioner["inventory"]
-        local = {"hosts": {"localhost": connection}}
-        inventory = merged({"all": {"children": {"ungrouped": local}}}, given.get("hosts", {}))
+        inventory = merged({"all": {"children": {"ungrouped": {"hosts": {"localhost": LOCAL}}}}}, given.get("hosts", {}))
         for group, values in given.get("group_vars", {}).items():
             place = inventory["all"] if group == "all" else inventory["all"]["children"][group]
             place["vars"] = merged(place.get("vars", {}), values)

@@ -50,7 +50,7 @@ def imports(shell: Shell) -> None:
 
 def unit(shell: Shell) -> None:
     """The unit tests; tests/unit/conftest.py watches the time they take."""
-    shell.run(BIN / "pytest", "-n", "3", "--durations=10", cwd=ROOT)
+    shell.run(BIN / "pytest", "-n", "2", "--durations=10", cwd=ROOT)
 
 
 def histories(shell: Shell) -> None:
@@ -146,8 +146,8 @@ def use_installed(shell: Shell, built: Path, home: Path) -> None:
 def simulator(name: str, shell: Shell) -> None:
     """The tests of a cloud's modules and roles, on a simulator of it that the tests of each file start themselves.
 
-    One life of a cluster by the playbooks is among them, from the plan to the teardown. Others are marked `prove`: later changes, what
-    belongs to somebody else, killed runs; FULL=1 and make prove SYSTEMS=eks,gke run them, too.
+    One life of a cluster by the playbooks is among them, from the plan to the teardown that keeps data. Others are marked `prove`: later
+    changes, what belongs to others, killed runs, removed data, plans of systems; FULL=1 and make prove SYSTEMS=eks,gke run them, too.
     """
     some = [] if os.environ.get("FULL") else ["-m", "not prove"]
     shell.run(

@@ -58,7 +58,9 @@ class Version:
         home = cache_home() / "ansible-versions" / digest[:16]
         if not (home / "complete").exists():
             shell.run(python, "-m", "venv", "--clear", home)
-            shell.run(home / "bin" / "pip", "install", "--quiet", f"ansible-core=={self.core}", "--requirement", self.packages)
+            shell.run(
+                home / "bin" / "pip", "install", "--quiet", "--no-compile", f"ansible-core=={self.core}", "--requirement", self.packages
+            )
             (home / "complete").touch()
         shell.run(home / "bin" / "ansible-playbook", "--version")
         return home / "bin"

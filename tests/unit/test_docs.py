@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
-from support.docs import attempts, awx, collection, commands, fences, pages, picture, recording, rights, words
+from support.docs import attempts, awx, collection, commands, fences, landing, pages, picture, recording, rights, settings, words
 from support.docs.reference import comment_of, reference
 from support.docs.write import ARCHITECTURE
 from support.places import ROOT
@@ -141,13 +142,34 @@ def test_the_table_of_rights_is_that_of_the_builders() -> None:
     assert pages.between(rights.PAGE.read_text(encoding="utf-8"), rights.NAME) == rights.table(), "run scripts/docs"
 
 
+@pytest.mark.parametrize("readme", settings.readmes(), ids=lambda path: path.parent.name)
+def test_the_variables_of_a_system_are_those_of_its_spec(readme: Path) -> None:
+    assert pages.between(readme.read_text(encoding="utf-8"), settings.NAME) == settings.readmes()[readme], "run scripts/docs"
+
+
+@pytest.mark.parametrize("system", landing.SYSTEMS)
+def test_the_picture_of_a_system_has_what_its_builders_make(system: str) -> None:
+    """Each workload is a box, and the way to what it mounts a line; every kind is named."""
+    made, drawn = landing.objects(system), landing.picture(system)
+    told = set(re.findall(r">([^<]+)</text>", drawn))
+    workloads = [item for item in made if any(landing.templates(item))]
+    assert {item["metadata"]["name"] for item in workloads} <= told
+    assert all(item["kind"] in drawn for item in made)
+    assert drawn.count("<path ") >= len([mount for item in workloads for mount in {*landing.mounts(item)}]) > 0
+
+
+def test_every_system_has_a_picture() -> None:
+    assert [*landing.SYSTEMS] == sorted(awx.systems())
+    assert (ROOT / landing.README).read_text(encoding="utf-8") == landing.picture("elastic"), "run scripts/docs"
+
+
 def test_the_recording_shows_tasks_that_exist() -> None:
     """So a renamed task is seen in README, too."""
     known = [like(str(name)) for name in collection.task_names()]
-    shown = [line.split(None, 1)[1].split(" : ", 1)[-1] for line in recording.in_picture() if line.startswith("changed ")]
+    shown = [found[1] for line in recording.in_picture() if (found := re.match(r"TASK \[(?:\S+ : )?(.*)\] \*", line))]
     assert shown
     unknown = [name for name in shown if not any(known.match(name) for known in known)]
-    assert unknown == [], "make run 2>&1 | tee build/run.log; scripts/record build/run.log"
+    assert unknown == [], "scripts/record"
 
 
 def like(name: str) -> re.Pattern[str]:

@@ -24,11 +24,11 @@ SERVERS = {
 }
 
 
-def written(folder: Path, name: str) -> tuple[Any, Any]:
+def given(folder: Path, name: str) -> tuple[Any, Any]:
     """The variables of all hosts, and the connection of localhost."""
-    scenario.Scenario(name, folder).write()
-    found = yaml.safe_load((folder / "inventory.yml").read_text(encoding="utf-8"))["all"]
-    return found["vars"], found["children"]["ungrouped"]["hosts"]["localhost"]["ansible_connection"]
+    found = scenario.Scenario(name, folder).settings()
+    connection = found["driver"]["options"]["ansible_connection_options"]["ansible_connection"]
+    return found["provisioner"]["inventory"]["group_vars"]["all"], connection
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +37,11 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("molecule")
     (folder / "sample").mkdir()
     (folder / "sample" / "cluster.json").write_text(json.dumps({"name": "sample", "node_subnet": "10.220.0.0/24"}), encoding="utf-8")
-    given, connection = written(folder, "namespace")
+    scenario.Scenario("namespace", folder).write()
+    variables, connection = given(folder, "namespace")
     # The folder of records is fixed; the test's own stands in for it.
-    refusal = given["molecule_refusal"].replace(RECORDS, f"'{folder}/' ~ entry.name")
-    assert refusal != given["molecule_refusal"]
+    refusal = variables["molecule_refusal"].replace(RECORDS, f"'{folder}/' ~ entry.name")
+    assert refusal != variables["molecule_refusal"]
     hosts = {name: {"muster_kubeconfig": str(folder / name)} for name in [*SERVERS, "to_be_made"]} | {"unset": {"muster_kubeconfig": ""}}
     for name, server in SERVERS.items():
         clusters = {"clusters": [{"name": "sample", "cluster": {"server": server}}]}
@@ -74,6 +75,6 @@ def test_molecule_by_itself_is_refused(answers: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", collection.scenarios())
 def test_no_scenario_has_a_connection_of_its_own(tmp_path: Path, name: str) -> None:
-    given, connection = written(tmp_path, name)
+    variables, connection = given(tmp_path, name)
     assert "molecule_refusal" in connection
-    assert "ansible_connection" not in given
+    assert "ansible_connection" not in variables

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 from support import reading
 from support.docs import fences
 from support.docs.collection import tasks_in
@@ -334,3 +338,21 @@ def test_what_stands_beside_a_role_is_an_option_of_it() -> None:
     assert len(roles) > 25
     wrong = {name: said for name, role in roles for said in fences.in_role(role) if said.endswith("in vars only")}
     assert wrong == {}
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_the_broker_on_google_is_known_by_what_google_says(trusted: bool) -> None:
+    """The keys that the machine published, and no others; a first key is trusted on request only."""
+    page = {**defaults(ROOT / "roles" / "gcp_broker_vm"), **load(ROOT / "roles" / "gcp_broker_vm" / "vars" / "main.yml")}
+    variables: dict[str, Any] = {name: trust_as_template(value) if isinstance(value, str) else value for name, value in page.items()}
+    variables |= {"__gcp_broker_vm_host": "broker", "__gcp_broker_vm_found": {"address": {"id": "7"}}}
+    variables["gcp_broker_vm_accept_new_host_key"] = trusted
+    variables["__gcp_broker_vm_keys"] = {} if trusted else {"host_keys": ["ssh-ed25519 AAAA", "ssh-rsa BBBB"]}
+    words = shlex.split(Templar(DataLoader(), variables=variables).template(trust_as_template("{{ __gcp_broker_vm_ssh_args }}")))
+    known = dict(word.split("=", 1) for word in words if word != "-o")
+    assert known.pop("HostKeyAlias") == "broker.7"
+    assert known.pop("StrictHostKeyChecking") == ("accept-new" if trusted else "yes")
+    command = shlex.split(known.pop("KnownHostsCommand", "").replace("%%", "%"))
+    assert known == ({} if trusted else {"UserKnownHostsFile": "/dev/null", "GlobalKnownHostsFile": "/dev/null"})
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout if command else ""
+    assert said == ("" if trusted else "broker.7 ssh-ed25519 AAAA\nbroker.7 ssh-rsa BBBB\n")

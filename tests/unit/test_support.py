@@ -162,7 +162,7 @@ def test_a_lane_that_has_ended_takes_checks_that_are_nobodys(tmp_path: Path) -> 
 
     def body(_shell: Shell) -> None:
         taken.append(threading.get_ident())
-        both.wait(10)
+        both.wait(120)
 
     both = threading.Barrier(2)
     shared = [Check(f"shared-{number}", body) for number in range(4)]

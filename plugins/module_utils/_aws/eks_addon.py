@@ -165,11 +165,14 @@ def as_text(values: Body) -> str:
 
 
 def as_value(text: str | None) -> Body:
-    """The stored configuration. Another client may have written it as YAML, which then differs from every value."""
+    """The stored configuration, which another client may have written as YAML, as the documentation of EKS does."""
+    import yaml  # a requirement of ansible-core
+
     try:
-        return t.cast(Body, json.loads(text)) if text else {}
-    except ValueError:
-        return {"text": text}
+        found = yaml.safe_load(text or "{}")
+    except yaml.YAMLError:
+        found = None
+    return found if isinstance(found, dict) else {"text": text}
 
 
 def by_account(rows: t.Iterable[Body]) -> dict[str, str]:

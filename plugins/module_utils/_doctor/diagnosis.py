@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at one namespace and what it stands on, and tell what is wrong. Nothing is written and nothing is repaired.
+"""Diagnose one namespace and the cluster around it. Nothing is written and nothing is repaired.
 
 Private to the collection.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why pods do not run, are not ready, have failed, or do not go.
+"""Find pods that do not run, are not ready, have failed or stay in deletion, with the causes.
 
 The reasons are those of the scheduler, the kubelet and the controllers of Kubernetes 1.36; tests/faults/test_doctor.py makes each for real.
 
@@ -28,7 +28,7 @@ _SETTLED = 20.0
 _LINES, _LONGEST = 5, 200
 """Lines of a log that a finding quotes, and letters of one."""
 _NO_LOG = "unable to retrieve container logs for "
-"""What the kubelet answers instead of the log of a container that it has removed (pkg/kubelet/kuberuntime of Kubernetes 1.36)."""
+"""Answer of the kubelet instead of the log of a container that it has removed (pkg/kubelet/kuberuntime of Kubernetes 1.36)."""
 _RECENT = 600.0
 """Seconds for which a container that runs again is remembered as one that was ended."""
 
@@ -36,7 +36,7 @@ _FITS = (
     (r"Insufficient ([\w./-]+)", "Lower the pod's request of {0}, add nodes with it, or end what takes it."),
     (r"untolerated taints?", "Add a toleration for the taint, or remove the taint from a node."),
     (r"didn't match Pod's node affinity/selector", "Correct the node selector or affinity, or label a node so that it matches."),
-    (r"volume node affinity conflict", "The volume is in another zone or on another node: run the pod there, or make the volume anew."),
+    (r"volume node affinity conflict", "The volume is in another zone or on another node: run the pod there, or create another volume."),
     (r"Too many pods", "Add nodes, or raise the number of pods of a node (maxPods of its kubelet)."),
     (r"unschedulable", "Make a node schedulable again: kubectl uncordon NODE."),
     (r"pod (anti-)?affinity rules", "Loosen the pod's affinity or anti-affinity, or add nodes."),
@@ -139,7 +139,7 @@ def _failed(seen: Snapshot, pod: Manifest) -> Finding:
 
 
 def _ended(seen: Snapshot, pod: Manifest, run: EndedRun, *, previous: bool, again: bool = False) -> Finding:
-    """How a container ended: by too much memory, by a signal, or by itself, with the last lines of its log."""
+    """Return the finding about a container that ended: by too much memory, by a signal, or by itself, with the last lines of its log."""
     where = f"container {run.container}: {run}"
     if run.reason == "OOMKilled":
         return _finding(pod, "out of memory", where, "Raise the container's memory limit, or use less, such as by smaller batches.")
@@ -155,7 +155,7 @@ def _ended(seen: Snapshot, pod: Manifest, run: EndedRun, *, previous: bool, agai
 
 
 def _message(pod: Manifest, run: EndedRun) -> str:
-    """What the runtime says of a container that did not start."""
+    """The message of the container runtime about a container that did not start."""
     for container in _containers(pod):
         for name in ("state", "lastState"):
             ended = (container.get(name) or {}).get("terminated") or {}
@@ -230,7 +230,7 @@ def _configuration(pod: Manifest, evidence: str) -> Finding:
 
 
 def _not_ready(seen: Snapshot, pod: Manifest) -> Iterator[Finding]:
-    """What an event says of a pod that has not started or is not ready; and of one that was ended and runs again."""
+    """Findings about a pod that has not started or is not ready, from its events; and about one that was ended and runs again."""
     ready = condition(pod, "Ready")
     reason, message = seen.warning(pod)
     since = seen.age(ready.get("lastTransitionTime")) if ready else seen.age_of(pod)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The state of a cluster as the doctor reads it, once. Nothing is written; what may not be read is noted, and is not judged.
+"""Snapshot of a cluster, read once. Nothing is written; what may not be read is noted, and is not judged.
 
 Private to the collection.
 """
@@ -43,7 +43,7 @@ DNS = Ref("v1", "Service", "kube-dns", "kube-system")
 
 @dataclasses.dataclass
 class Snapshot:
-    """What was read. ``now`` is the time of the API server, by which ages are counted."""
+    """Objects by kind. ``now`` is the time of the API server, by which ages are counted."""
 
     cluster: Cluster
     namespace: str
@@ -130,9 +130,10 @@ def _server_time(cluster: Cluster, namespace: str) -> dt.datetime | None:
     """The time of the API server, from an object that a dry run makes; None where the user may not make one."""
     asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "muster-doctor", "namespace": namespace}}
     try:
-        return _time(cluster.create(asked, dry_run=True)["metadata"]["creationTimestamp"])
+        created = cluster.create(asked, dry_run=True)["metadata"].get("creationTimestamp")
     except MusterError:
         return None
+    return _time(created) if created else None
 
 
 def skew(lease: Manifest) -> float:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wrong with storage, quotas, nodes, webhooks, APIs, DNS and clocks.
+"""Find faults of storage, quotas, nodes, webhooks, APIs, DNS and clocks.
 
 Private to the collection.
 """
@@ -36,7 +36,7 @@ _WEBHOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
 def surroundings(seen: Snapshot) -> Iterator[Finding]:
-    """The findings about what pods stand on."""
+    """The findings about everything that pods depend on."""
     for rule in (_namespace, _claims, _quotas, _nodes, _webhooks, _api_services, _dns, _clocks):
         yield from rule(seen)
 
@@ -65,7 +65,7 @@ def _claims(seen: Snapshot) -> Iterator[Finding]:
                 name,
                 "volume is lost",
                 f"volume {item['spec'].get('volumeName')} is gone",
-                "Restore the volume, or make the claim anew.",
+                "Restore the volume, or recreate the claim.",
             )
         elif phase == "Pending":
             yield from _unbound(seen, item)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why workloads have no pods, have failed, wait in a queue, or are not reached.
+"""Find workloads without pods, failed ones, those that wait in a queue, and Services and autoscalers that do not work.
 
 Private to the collection.
 """
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from .._core.conditions import condition, conditions, is_true, reason_of
-from .._kube.objects import Manifest, labels_of, ref_of
+from .._kube.objects import JOB, Manifest, group_kind, labels_of, ref_of
 from .._kube.uses import TRAININGS
 from .findings import Finding
 from .reading import KUEUE, Snapshot, state
@@ -50,7 +50,7 @@ _MAKERS = ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
 def workloads(seen: Snapshot) -> Iterator[Finding]:
-    """The findings about all that makes pods, directs requests to them or scales them."""
+    """The findings about workloads, Services, routes, autoscalers and budgets."""
     for rule in (_without_pods, _jobs, _trainings, _queued, _services, _gateways, _autoscalers, _budgets):
         yield from rule(seen)
 
@@ -74,11 +74,11 @@ def _without_pods(seen: Snapshot) -> Iterator[Finding]:
 
 def _has_its_pods(item: Manifest) -> bool:
     spec, status = item.get("spec") or {}, item.get("status") or {}
-    if item["kind"] == "Job":
+    if group_kind(item) == JOB:
         left = int(spec.get("completions") or spec.get("parallelism") or 1) - int(status.get("succeeded") or 0)
         enough = int(status.get("active") or 0) >= min(int(spec.get("parallelism") or 1), left)
         return enough or is_true(item, "Complete", "Failed") or bool(spec.get("suspend"))
-    if item["kind"] == "DaemonSet":
+    if group_kind(item) == ("apps", "DaemonSet"):
         return bool(status.get("currentNumberScheduled", 0) >= status.get("desiredNumberScheduled", 0))
     return bool(int(status.get("replicas") or 0) >= int(spec.get("replicas", 1)))
 

@@ -77,6 +77,7 @@ def _plan(ctx: Context, params: dict[str, t.Any], desired: Desired) -> str:
 
 def info(ctx: Context, kind: Kind) -> Result:
     """The state of a training."""
-    observed = kind.observe(ctx.cluster, ctx.namespace, ctx.params["name"])
+    observed = kind.observe(ctx.cluster, ctx.namespace, ctx.params["name"], progress=True)
     reported = results(ctx.cluster, kind, observed)
-    return {"changed": False, "exists": observed.exists, "world": {}, **observed.status.result(), **reported}
+    state = {**observed.status.result(), "progress": observed.progress.result()}
+    return {"changed": False, "exists": observed.exists, "world": {}, **state, **reported}

@@ -57,6 +57,10 @@ class GcpAddress(Labelled):
             "description": text_with("", self.description, self.owner or "") or None,
         }
 
+    def seen(self, live: Body) -> Body:
+        """The address with the defaults of fields that an answer leaves out (compute v1 discovery document, Address)."""
+        return {"addressType": "EXTERNAL", "networkTier": "PREMIUM", **live}
+
     def marks(self, live: Body) -> dict[str, str]:
         owner = split_mark(live.get("description") or "")[1]
         return {**({MARK: owner} if owner else {}), **super().marks(live)}

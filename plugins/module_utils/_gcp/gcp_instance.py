@@ -12,10 +12,13 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from .._cloud.plan import Body, Plan, found_of, mark_text, whose, without_none
+from .._core.clock import Deadline
 from .._core.errors import InvalidInput
+from .._core.waiting import growing_interval, wait_for
 from .api import Api
 from .compare import mark_of, same
 from .labels import refuse_metadata, refuse_tags, texts
@@ -27,6 +30,8 @@ STOPPED = "TERMINATED"
 # All of them: the roles of the service account decide.
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 NIC = "nic0"
+# A type or a key of SSH. A program on the machine can publish anything.
+_KEY = re.compile(r"[A-Za-z0-9@.+/=-]+")
 ACCESS = {"type": "ONE_TO_ONE_NAT", "name": "External NAT"}
 
 
@@ -127,6 +132,8 @@ class GcpInstance(Labelled):
             "natIP": _access(live).get("natIP"),
             "diskSizeGb": disk.get("sizeGb"),
             "diskType": disk.get("type", "").rsplit("/", 1)[-1],
+            # Machines that were made before there were others are shown without a model.
+            "scheduling": {"provisioningModel": "STANDARD", **(live.get("scheduling") or {})},
             "tags": (live.get("tags") or {}).get("items") or [],
             "metadata": {row["key"]: row.get("value", "") for row in items},
         }
@@ -282,3 +289,22 @@ def look_up(api: Api, params: dict[str, t.Any]) -> None:
             found["address"] = (address or {}).get("address", "(made before)")
     found["disk"] = api.read(label, "compute", f"{place}/zones/{params['zone']}/disks/{params['name']}")
     params["found"] = found
+
+
+def read_host_keys(api: Api, zone: str, name: str, timeout: float) -> list[str]:
+    """Wait for the public SSH host keys of a machine and return them as "type key".
+
+    The guest agent writes each as guest attribute hostkeys/TYPE (GoogleCloudPlatform/guest-agent, instance_setup.go, generateSSHKeys), and
+    Google answers 404 until there is one.
+    """
+    label, path = f"Google machine {name}", f"projects/{api.project}/zones/{zone}/instances/{name}/getGuestAttributes"
+
+    def observe() -> tuple[list[str], str | None]:
+        answer = api.read(label, "compute", path, queryPath="hostkeys/") or {}
+        rows = (answer.get("queryValue") or {}).get("items") or ()
+        keys = [f"{row['key']} {row['value']}" for row in rows if _KEY.fullmatch(row["key"]) and _KEY.fullmatch(row["value"])]
+        return sorted(keys), None if keys else "there are none"
+
+    hint = "Google's guest agent or cloud-init writes them at the first boot if the metadata has enable-guest-attributes=TRUE"
+    pause = growing_interval(1.0, 15.0, api.clock)
+    return wait_for(observe, goal=f"{label} has not published its host keys", deadline=Deadline(timeout, api.clock), pause=pause, hint=hint)

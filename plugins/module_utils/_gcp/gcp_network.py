@@ -39,6 +39,13 @@ class GcpNetwork(Described):
             "mtu": self.mtu,
         }
 
+    def seen(self, live: Body) -> Body:
+        if live.get("IPv4Range"):
+            raise InvalidInput(
+                f"{self.label} is a legacy network, which has no subnetworks", hint="Choose another name, or delete it first"
+            )
+        return live
+
     def change_step(self, change: Change, fields: Body, live: Body) -> Step:
         step = super().change_step(change, fields, live)
         if change.method != "switchToCustomMode":

@@ -558,11 +558,9 @@ class HttpCluster:
         except StreamRefused as exc:
             raise answers.to_error(exc.answer.status, exc.answer.json(), verb="watch", ref=None, what=what) from exc
 
-    def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, previous: bool = False) -> str:
-        query = {"container": container, "tailLines": tail_lines}
+    def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, **flags: bool) -> str:
+        query = {"container": container, "tailLines": tail_lines, **{name: "true" for name, on in flags.items() if on}}
         given = {key: str(value) for key, value in query.items() if value is not None}
-        if previous:
-            given["previous"] = "true"
         ref = Ref("v1", "Pod", pod, namespace)
         path = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, pod, "log")
         answer = self._http.call("GET", path, given, accept=_ANYTHING)

@@ -34,11 +34,13 @@ _VERSIONS = {"PriorityClass": "scheduling.k8s.io/v1", "RuntimeClass": "node.k8s.
 """API versions of kinds without a namespace; the other kinds are in v1."""
 _NAMES = {"priorityClassName": "PriorityClass", "runtimeClassName": "RuntimeClass", "serviceAccountName": "ServiceAccount"}
 """Fields of a pod with the name of an object."""
+_PULLS = "imagePullSecrets"
+"""The field whose objects may be missing: the kubelet warns, and pulls without them (getPullSecretsForPod, kubelet_pods.go, 1.36)."""
 _SOURCES = {
     "configMap": "ConfigMap",
     "configMapKeyRef": "ConfigMap",
     "configMapRef": "ConfigMap",
-    "imagePullSecrets": "Secret",
+    _PULLS: "Secret",
     "persistentVolumeClaim": "PersistentVolumeClaim",
     "secret": "Secret",
     "secretKeyRef": "Secret",
@@ -71,9 +73,10 @@ class Need(t.NamedTuple):
 
 
 def require(cluster: Cluster, written: Sequence[Manifest], desired: Sequence[Manifest], promised: Promised) -> list[str]:
-    """Raise if pods of the objects that are to be WRITTEN would never start; return what could not be checked for want of rights.
+    """Raise if pods of the objects that are to be WRITTEN would never start; return warnings.
 
-    DESIRED: all objects that will be there after this run, and PROMISED: what check mode counts as there.
+    The warnings name missing pull secrets, and what could not be checked for want of rights. DESIRED: all objects that will be there after
+    this run, and PROMISED: what check mode counts as there.
     """
     makers = [item for item in written if group_kind(item) in _WITH_PODS]
     problems: list[MusterError] = [_bad_image(ref_of(item), name) for item in makers for name in images_of(item) if not is_image(name)]
@@ -89,12 +92,19 @@ def require(cluster: Cluster, written: Sequence[Manifest], desired: Sequence[Man
                 users[wanted].append((ref_of(item), need))
     found, failures = run_all(lambda ref: (ref, cluster.get(ref)), list(users), parallel=PARALLEL)
     raise_all([exc for exc in failures if not isinstance(exc, Forbidden)])
+    warnings: list[str] = []
     for ref, live in found:
-        problems += [_missing(cluster, ref, *users[ref][0])] if live is None else _without_keys(ref, live, users[ref])
+        strict = [user for user in users[ref] if user[1].field != _PULLS]
+        if live is not None:
+            problems += _without_keys(ref, live, strict)
+        elif strict:
+            problems.append(_missing(cluster, ref, *strict[0]))
+        else:
+            warnings.append(f"{users[ref][0][0]} names {ref} ({_PULLS}), which does not exist: images that need a login cannot be pulled.")
     unread = list(dict.fromkeys(exc.message for exc in failures))
     unread += storage.check_claims(cluster, _claims(written), promised, problems)
     raise_all(problems)
-    return [f"What pods name could not all be checked: {' '.join(unread)}"] if unread else []
+    return [*warnings, *([f"What pods name could not all be checked: {' '.join(unread)}"] if unread else [])]
 
 
 def is_image(name: str) -> bool:

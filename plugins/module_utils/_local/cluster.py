@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import typing as t
 from pathlib import Path
 
@@ -27,6 +28,9 @@ FIXED = (
 )  # fmt: skip
 
 _RATES = ("api_qps", "concurrent_syncs")
+_TAGS = ("kubernetes_version", "etcd_version", "coredns_version", "pause_tag")
+_TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
+"""The grammar of the tag of an image (OCI distribution specification, "Pulling manifests")."""
 
 # The option ``cluster`` of every module of the local cluster; the same as the documentation fragment local_cluster.
 CLUSTER_OPTION: dict[str, t.Any] = {
@@ -67,6 +71,12 @@ class LocalCluster:
         for key in _RATES:
             if options[key] < 1:
                 raise InvalidInput(f"local_cluster_{key} is {options[key]}.", hint="Set it to 1 or more.")
+        for key in _TAGS:
+            if not _TAG.fullmatch(options[key]):
+                raise InvalidInput(
+                    f"cluster.{key} is {options[key] or 'empty'}, which cannot be the tag of an image.",
+                    hint="Use letters, digits, dots, hyphens and underscores, such as 1.36.3.",
+                )
         subnets = {key: options[key] for key in ("node_subnet", "pod_subnet", "service_subnet")}
         return cls(ClusterSpec.make(name=options["name"], nodes=options["nodes"], **subnets), options)
 

@@ -51,13 +51,10 @@ class OciImage:
         """Programs to build from Go modules, each with its place in the image."""
         return [(go_build(row, self.cache_dir, self.architecture), row["dest"]) for row in self.recipe["programs"]]
 
-    def tool(self, name: str, package: str, module_dir: str) -> GoBuild:
-        """A program that makes or moves the image; the folder has the pins of its module."""
-        return go_build({"name": name, "package": package, "module_dir": module_dir}, self.cache_dir, self.architecture)
-
     def umoci(self, module_dir: str) -> GoBuild:
-        """The program that assembles the image."""
-        return self.tool("umoci", "github.com/opencontainers/umoci/cmd/umoci", module_dir)
+        """The program that assembles the image; the folder has the pins of its module."""
+        row = {"name": "umoci", "package": "github.com/opencontainers/umoci/cmd/umoci", "module_dir": module_dir}
+        return go_build(row, self.cache_dir, self.architecture)
 
     def key(self) -> str:
         """The key that decides whether an image is up to date: the recipe, the pins it points to, the processor."""
@@ -91,6 +88,22 @@ class OciImage:
         for name, value in sorted(labels.items()):
             flags += ["--config.label", f"{name}={value}"]
         return [*flags, "--config.user", config["user"], "--config.workingdir", config["working_dir"]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """An image of a registry, by a name as pods have them, which is completed: without a host it is one of Docker Hub."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        host, slash, path = self.name.partition("/")
+        # The rule of distribution/reference, splitDockerDomain in normalize.go.
+        if not slash or not (re.search(r"[.:]", host) or host == "localhost"):
+            host, path = "docker.io", self.name if slash else f"library/{self.name}"
+        if not re.fullmatch(r"[a-z0-9._/-]+(:[\w.-]+|(:[\w.-]+)?@sha256:[0-9a-f]{64})", path):
+            raise InvalidInput(f"{self.name!r} is no image that can be copied.", hint="Give it a tag or a digest: nats:2.14.2.")
+        object.__setattr__(self, "name", f"{host}/{path}")
 
 
 def debian_key(debian: Recipe, sources: t.Sequence[str], architecture: str) -> str:

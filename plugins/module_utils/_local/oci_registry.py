@@ -25,7 +25,7 @@ from pathlib import Path
 from .._core.errors import CommandFailed, Failed, Forbidden, InvalidInput, MusterError, Unauthorized, Unreachable
 from .gobuild import GoBuild
 from .host import run
-from .oci import OciImage
+from .oci import OciImage, Published
 from .oci_nodes import write_layout
 
 # An annotation of the manifest: images that are built upon this one inherit its labels, but not its annotations.
@@ -36,6 +36,11 @@ CREDENTIALS_OF = {"docker.io": "https://index.docker.io/v1/"}
 UPLOAD_SECONDS = 3600
 
 _LOGIN = "Set images_registry_username and images_registry_password, or log in to it (oras login, docker login) as the user who builds."
+_DESCRIBE = ("manifest", "fetch", "--descriptor")
+_OF_THE_SOURCE = (
+    "Check the name, the network and the proxy settings; where its registry asks for a login, log in to it (oras login, docker login) "
+    "as the user who runs this."
+)
 # What ORAS says, in lower case (it is pinned, so its words are known), what that means, and the next step.
 _REFUSALS: tuple[tuple[str, type[MusterError], str, str], ...] = (
     ("credential not found", Unauthorized, "asks for credentials, and there are none", _LOGIN),
@@ -74,7 +79,7 @@ class Registry:
                 f"images_registry_ca: there is no file {self.ca_path}.", hint="Give the path of a PEM file on the machine that builds."
             )
 
-    def reference(self, image: OciImage) -> str:
+    def reference(self, image: OciImage | Published) -> str:
         """The image's name in this registry."""
         return f"{self.address}/{image.name.partition('/')[2]}"
 
@@ -83,11 +88,36 @@ class Registry:
         try:
             manifest = self._oras("manifest fetch", "", self.reference(image), timeout=120)
         except CommandFailed as exc:
-            if exc.message.endswith(": not found"):
-                return ""
-            raise self._refusal(image, exc) from exc
+            return self._nothing(image, exc)
         annotations = json.loads(manifest).get("annotations") or {}
         return f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}" if annotations.get(RECIPE) == image.key() else ""
+
+    def copied(self, image: Published) -> str:
+        """Digest of what the registry in the image's own name has, if it is under the image's name here, too; else ''."""
+        try:
+            described = run([str(self.oras.path), *_DESCRIBE, image.name], timeout=120)
+        except CommandFailed as exc:
+            raise Unreachable(f"{image.name}: {_said(exc)}.", _OF_THE_SOURCE) from exc
+        try:
+            found = self._oras(" ".join(_DESCRIBE), "", self.reference(image), timeout=120)
+        except CommandFailed as exc:
+            return self._nothing(image, exc)
+        digest: str = json.loads(described)["digest"]
+        return digest if json.loads(found)["digest"] == digest else ""
+
+    def copy(self, image: Published) -> str:
+        """Copy the image, for all processors that it is made for, from the registry in its name, and return its digest."""
+        try:
+            self._oras("cp", "to-", image.name, self.reference(image), timeout=UPLOAD_SECONDS)
+        except CommandFailed as exc:
+            raise self._refusal(image, exc) from exc
+        return self.copied(image)
+
+    def _nothing(self, image: OciImage | Published, exc: CommandFailed) -> str:
+        """An empty digest where the registry says that it has no such image; anything else that it says is an error."""
+        if exc.message.endswith(": not found"):
+            return ""
+        raise self._refusal(image, exc) from exc
 
     def push(self, image: OciImage, umoci: Path) -> str:
         """Upload what the registry lacks of the image in the cache, and return its digest."""
@@ -124,13 +154,17 @@ class Registry:
             file.flush()
             yield f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
-    def _refusal(self, image: OciImage, exc: CommandFailed) -> MusterError:
-        said = exc.message.rpartition("exited with 1: ")[2]
+    def _refusal(self, image: OciImage | Published, exc: CommandFailed) -> MusterError:
+        said = _said(exc)
         reference = self.reference(image)
         for mark, kind, meaning, hint in _REFUSALS:
             if mark in said.lower():
                 return kind(f"{reference}: the registry {meaning}: {said}.", hint)
         return Unreachable(f"{reference}: {said}.", "Check images_registry, the network and the proxy settings.")
+
+
+def _said(exc: CommandFailed) -> str:
+    return exc.message.rpartition("exited with 1: ")[2]
 
 
 def unpacked_layers(image: OciImage, folder: Path) -> list[Path]:

@@ -34,6 +34,19 @@ def namespace_access(account: Manifest, rules: Sequence[Manifest], namespace: st
     return _access("Role", {**own, "namespace": namespace} if namespace else own, account, rules)
 
 
+def access_in(account: Manifest, rules: Mapping[str | None, Sequence[Manifest]]) -> list[Manifest]:
+    """Roles with their bindings: the rules of ACCOUNT by namespace; None stands for a ClusterRole."""
+    return [
+        one
+        for namespace, allowed in rules.items()
+        for one in (
+            cluster_access(account["metadata"]["name"], account, allowed)
+            if namespace is None
+            else namespace_access(account, allowed, namespace)
+        )
+    ]
+
+
 def _access(kind: str, meta: Manifest, account: Manifest, rules: Sequence[Manifest]) -> list[Manifest]:
     role = {"apiVersion": f"{API_GROUP}/v1", "kind": kind, "metadata": meta, "rules": list(rules)}
     return [role, binding(kind, meta["name"], meta, account)]

@@ -18,6 +18,7 @@ import re
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
+from .._core.brief import Missing
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import MusterError
 from .._gang.groups import PodSets
@@ -30,12 +31,16 @@ from .._kube.served import Promised
 from .._manifests import network_policy
 from .._manifests.meta import LABEL_GROUP, LABEL_QUEUE, owner_of
 from .._manifests.program_training import ProgramTraining
-from .status import GroupStatus, JobStatus, Workload, group_status, job_status
+from .logs import read_logs
+from .progress import Progress, newest
+from .status import GroupStatus, JobStatus, Rank, Workload, group_status, job_status
 
 _WORKLOAD = "Workload"
 _UNSETTLED = ("Pending", "Degraded")
 _LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 Goal = t.Literal["running", "step", "completed"]
+_TAIL = 1000
+"""Lines of a log in which progress is looked for. PERSIA logs 150 a second beside it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,8 +67,12 @@ class Request:
     """Objects that pods name and that check mode counts as existing."""
 
 
-class Progress(t.Protocol):
-    """The progress of a training, from the logs of its pods."""
+class World(t.Protocol):
+    """What the pods of a training log of its processes, and its progress."""
+
+    @property
+    def progress(self) -> Progress:
+        """The progress that the same logs have."""
 
     def result(self) -> dict[str, t.Any]:
         """Return the value of ``world`` in the modules' results."""
@@ -75,7 +84,14 @@ class Observed:
 
     status: JobStatus
     workloads: Sequence[Manifest] = ()
-    progress: Progress | None = None
+    world: World | None = None
+    progress: Progress = dataclasses.field(default_factory=Progress)
+
+    def line(self) -> Missing:
+        """State and progress as one line, for a wait. While all pods run, the progress is what matters."""
+        state, trained = self.status.line(), self.progress.line()
+        brief = f"{self.status.state}: {trained}" if self.status.state == "Running" else state.brief
+        return Missing(f"{state}; {trained}", brief) if trained else state
 
     @property
     def exists(self) -> bool:
@@ -265,8 +281,8 @@ class Kind:
     """The role with such trainings, for the message."""
     trainer_role: str = ""
     """The role of the groups that decide whether the training has ended; without it all groups do."""
-    progress: Callable[[Cluster, Observed], Progress] | None = None
-    """Read the progress, from the logs of the pods and the status of the workloads."""
+    world: Callable[[Cluster, Observed], World] | None = None
+    """Read which pods train together, from their logs and the status of the workloads."""
     pending_reason: Callable[[Desired, Observed, Observed, Goal], str | None] | None = None
     """Return what the goal still lacks, if the state of the pods does not show it; called with the states before this run and now."""
     scaling_pending_reason: Callable[[Desired, Observed, Observed], str | None] | None = None
@@ -297,8 +313,20 @@ class Kind:
                 return Observed(status, workloads)
         return Observed(job_status(name, namespace, ()))
 
-    def observe(self, cluster: Cluster, namespace: str, name: str) -> Observed:
-        """Read a training with the progress that its pods report in their logs."""
+    def observe(self, cluster: Cluster, namespace: str, name: str, *, progress: bool = False) -> Observed:
+        """Read a training with what its pods log of their processes; with its progress if that is asked for."""
         observed = self.read(cluster, namespace, name)
-        progress = self.progress(cluster, observed) if self.progress else None
-        return dataclasses.replace(observed, progress=progress)
+        if self.world:
+            world = self.world(cluster, observed)
+            return dataclasses.replace(observed, world=world, progress=world.progress)
+        ranks = [rank for rank in self.trainers(observed.status) if rank.phase not in ("Pending", "Terminating")] if progress else []
+        if not ranks:
+            return observed
+        # Most programs print on their first rank, and Megatron-LM on its last.
+        texts = read_logs(cluster, namespace, [*ranks[:1], *ranks[1:][-1:]], required=False, tail_lines=_TAIL, timestamps=True)
+        return dataclasses.replace(observed, progress=newest(texts))
+
+    def trainers(self, status: JobStatus) -> list[Rank]:
+        """The ranks that train."""
+        groups = [group for group in status.groups if group.role == self.trainer_role] or status.groups
+        return [rank for group in groups for rank in group.ranks]

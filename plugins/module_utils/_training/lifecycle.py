@@ -204,7 +204,7 @@ def _wait_and_release(request: Request, desired: Desired, before: Observed, repo
     def pending_reason(observed: Observed) -> str | None:
         if desired.kind.pending_reason:
             return desired.kind.pending_reason(desired, before, observed, goal)
-        return None if goal == "running" and observed.status.state == "Running" else observed.status.line()
+        return None if goal == "running" and observed.status.state == "Running" else observed.line()
 
     role = desired.kind.role
     of_role = f" (role {role}: {role}_verify: false)" if role else ""
@@ -238,7 +238,7 @@ def _follow(
     failures, images = RepeatedFailures(), MissingImages(request.image_timeout)
 
     def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
-        observed = desired.kind.observe(cluster, desired.namespace, desired.name)
+        observed = desired.kind.observe(cluster, desired.namespace, desired.name, progress=request.wait_for == "completed")
         if observed.status.state == "Failed":
             raise failure_of(cluster, observed.status)
         again = failures.find(observed.status)

@@ -40,9 +40,8 @@ def results(cluster: Cluster, kind: Kind, observed: Observed, pattern: re.Patter
         reported = kind.results(observed)
     if pattern is None or status.state != "Succeeded":
         return reported
-    trainers = [rank for group in status.groups if group.role == kind.trainer_role for rank in group.ranks]
     # Later attempts log after earlier ones, so the last line of an epoch counts.
-    texts = read_logs(cluster, status.namespace, trainers)
+    texts = read_logs(cluster, status.namespace, kind.trainers(status))
     found = [m.groupdict() for text in texts for m in pattern.finditer(text)]
     summary = {**reported["summary"], **_values(pattern, found), "ok": bool(found)}
     more = kind.logged(texts) if kind.logged else {}

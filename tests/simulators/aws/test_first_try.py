@@ -14,6 +14,7 @@ from simulators.aws.holdings import holdings
 from simulators.aws.play import POLICIES, Play, playground, without
 from simulators.processes import recap
 
+PROVE = pytest.mark.prove
 OFFICE = {"eks_cluster_public_access_cidrs": ["203.0.113.0/24"]}
 
 
@@ -64,9 +65,9 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(play: Play) -> None:
 @pytest.mark.parametrize(
     ("phase", "statement", "options", "action"),
     [
-        ("check", "ReadClusters", ["--check", "--tags", "eks_cluster_preflight"], "eks:DescribeCluster"),
-        ("check", "ReadNetworks", ["--check", "--tags", "eks_network_preflight"], "ec2:DescribeAvailabilityZones"),
-        ("check", "ReadBucket", ["--check", "--tags", "s3_artifacts"], "s3:ListBucket"),
+        pytest.param("check", "ReadClusters", ["--check", "--tags", "eks_cluster_preflight"], "eks:DescribeCluster", marks=PROVE),
+        pytest.param("check", "ReadNetworks", ["--check", "--tags", "eks_network_preflight"], "ec2:DescribeAvailabilityZones", marks=PROVE),
+        pytest.param("check", "ReadBucket", ["--check", "--tags", "s3_artifacts"], "s3:ListBucket", marks=PROVE),
         ("apply", "MakeRoles", ["--tags", "s3_artifacts"], "iam:CreateRole"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -175,6 +176,7 @@ def network_of_an_older_run(play: Play) -> str:
     return vpc
 
 
+@pytest.mark.prove
 def test_a_zone_that_eks_refuses_is_refused_before_anything_is_made(play: Play) -> None:
     """Whatever it is called in this account."""
     play.aws.clear()

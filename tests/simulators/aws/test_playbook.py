@@ -552,6 +552,7 @@ def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, 
     assert not Path(play.settings["muster_kubeconfig"]).exists()
 
 
+@pytest.mark.prove
 def test_teardown_with_data_leaves_the_account_as_it_was(play: Play, aws: Simulator, before: dict[str, Any]) -> None:
     done = play("eks_teardown", **DATA_TOO)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
@@ -568,7 +569,7 @@ def test_where_nothing_is_left_teardown_does_nothing(play: Play, aws: Simulator)
 
 
 def test_no_output_showed_a_secret(play: Play) -> None:
-    assert len(play.outputs) >= 5
+    assert len(play.outputs) >= 4
     for output in play.outputs:
         assert SECRET not in output
         assert TOKEN not in output

@@ -46,6 +46,13 @@ def _enable(_gate: Gate, body: Any) -> Any:
     world.enable(project(PROJECT), body, late=0)
 
 
+def _guest(_gate: Gate, body: Any) -> Any:
+    """Replace the guest attributes of machines, by their names."""
+    for thing in project(PROJECT).shelf("instances").values():
+        if thing.body["name"] in body:
+            thing.extra["guest"] = body[thing.body["name"]]
+
+
 ANSWERS: dict[str, Callable[[Gate, Any], Any]] = {
     "requests": lambda _gate, _body: list(JOURNAL.entries),
     "faults": lambda _gate, _body: [asdict(fault) for fault in JOURNAL.faults],
@@ -55,5 +62,6 @@ ANSWERS: dict[str, Callable[[Gate, Any], Any]] = {
     "reset": _reset,
     "permissions": _permissions,
     "enable": _enable,
+    "guest": _guest,
     "workload": lambda _gate, body: workloads.make(project(PROJECT), **body),
 }

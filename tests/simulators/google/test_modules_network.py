@@ -321,6 +321,20 @@ def test_a_running_machine_is_changed(changes: Run, machine: None, change: dict[
     assert changes("gcp_instance", **{**MACHINE, **change})["actions"] == [f"compute:instances.{action}"]
 
 
+def test_the_host_keys_of_a_machine_are_those_that_it_published(google: Simulator, run: Run, machine: None) -> None:
+    """What is no key of SSH would end up in a command line; none at all is told, not taken for a machine without keys."""
+    asked = {"name": "vm", "zone": ZONE, "wait_timeout": 1}
+    none = run("gcp_host_keys_info", **asked)["msg"]
+    assert "Google machine vm has not published its host keys after 1 s. Last seen: there are none." in none
+    assert "enable-guest-attributes=TRUE" in none
+    run("gcp_instance", **{**MACHINE, "metadata": {"enable-guest-attributes": "TRUE"}})
+    first = run("gcp_host_keys_info", **asked)["host_keys"]
+    assert [key.split()[0] for key in first] == ["ssh-ed25519"]
+    keys = {"ssh-rsa": "AAAAB3NzaC1yc2E=", "ssh-dss": "A' -o ProxyCommand=id", "a b": "AAAA"}
+    google.ask("guest", {"vm": {f"hostkeys/{kind}": key for kind, key in keys.items()}})
+    assert run("gcp_host_keys_info", **asked)["host_keys"] == ["ssh-rsa AAAAB3NzaC1yc2E="]
+
+
 def test_a_machine_moves_to_another_address(run: Run, changes: Run, machine: None, reader: Reader) -> None:
     run("gcp_address", **{**ADDRESS, "name": "other"})
     done = changes("gcp_instance", **{**MACHINE, "address": "other"})

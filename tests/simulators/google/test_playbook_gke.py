@@ -223,6 +223,7 @@ def test_pods_of_the_training_write_its_bucket_and_nothing_else(play: Play, goog
     assert account["metadata"]["annotations"]["iam.gke.io/gcp-service-account"] == email
 
 
+@pytest.mark.prove
 def test_a_training_is_planned_for_the_slices_of_the_pools(play: Play, google: Simulator) -> None:
     """By playbooks/tpu.yml: pods for the nodes of the pools, and the bucket as the folder that the script writes to."""
     google.clear()
@@ -250,6 +251,7 @@ def test_a_gateway_of_triton_has_its_address_and_its_classes(reader: Reader) -> 
     assert reader.get(CLUSTER)["networkConfig"]["gatewayApiConfig"] == {"channel": "CHANNEL_STANDARD"}
 
 
+@pytest.mark.prove
 def test_models_are_planned_for_the_bucket_that_the_server_reads(play: Play, google: Simulator) -> None:
     """By playbooks/triton.yml, with the permission to list objects and no more."""
     google.clear()

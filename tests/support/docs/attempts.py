@@ -15,6 +15,7 @@ from support.docs.pages import Page
 
 READS = {"status", "existing"}
 LISTED = {
+    "doctor": "fails where it finds something, and other checks make faults; the check faults makes its own",
     "init": "writes a folder of the reader; the check inventories runs it",
     "images": "needs a registry of the reader; the check registry runs it",
     "prove": "needs a system that is installed; the acceptance suite and the scenarios run it",

@@ -23,7 +23,8 @@ HEAD = """\
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Written by scripts/docs; do not edit. Each entry has options of awx.awx.job_template: docs/operating/awx.md.
 ---
-awx_job_templates:
+awx_prompts: &prompts
+{prompts}awx_job_templates:
 """
 # What is asked at the launch besides; the inventory says the rest.
 PROMPTS = ("ask_diff_mode_on_launch", "ask_job_type_on_launch", "ask_limit_on_launch", "ask_tags_on_launch", "ask_variables_on_launch")
@@ -34,6 +35,7 @@ TYPES = {"bool": "multiplechoice", "float": "float", "int": "integer"}
 SHARED: dict[str, tuple[str, tuple[str, ...]]] = {
     "site": ("Create the platform of the inventory and run its systems", ("muster_only",)),
     "status": ("Show what is installed and in what state", ()),
+    "doctor": ("Report faults with their causes and next steps", ()),
     "prove": ("Check that the cluster is as the inventory says", ()),
     "teardown": ("Remove what Muster created", ("muster_remove_data",)),
 }
@@ -41,7 +43,8 @@ Question = dict[str, Any]
 
 
 def templates() -> str:
-    return HEAD + "".join(template(name) for name in (*SHARED, *systems()))
+    prompts = "".join(f"  {prompt}: true\n" for prompt in PROMPTS)
+    return HEAD.format(prompts=prompts) + "".join(template(name) for name in (*SHARED, *systems()))
 
 
 def systems() -> list[str]:
@@ -56,7 +59,7 @@ def template(playbook: str) -> str:
         f"  - name: Muster {playbook}",
         f"    description: {about}.",
         f"    playbook: {playbook}.yml",
-        *(f"    {prompt}: true" for prompt in PROMPTS),
+        "    <<: *prompts",
         f"    survey_enabled: {json.dumps(bool(asked))}",
     ]
     if asked:

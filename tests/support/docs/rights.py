@@ -10,9 +10,8 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
 from support.places import ROOT
+from support.reading import load
 
 NAME = "scripts/docs"
 PAGE = ROOT / "docs" / "operating" / "security.md"
@@ -21,7 +20,8 @@ GOLDENS = ROOT / "tests" / "unit" / "goldens"
 VARIANTS = {
     "local_cluster_default": "", "nats_operator_namespace": "`scope: namespace`", "nats_operator_cluster": "`scope: cluster`",
     "persia_operator": "", "prometheus": "", "prometheus_adapter": "", "s3_artifacts_irsa": "", "studioml_runner": "", "traefik": "",
-    "training_operator": "", "triton_bucket": "",
+    "traefik_namespaces": "`namespaces: [ml]`", "training_operator": "", "training_operator_namespace": "`namespaces: [ml]`",
+    "triton_bucket": "",
 }  # fmt: skip
 ACCESS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 # A role that every API server makes (plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
@@ -41,7 +41,7 @@ Right = tuple[str, str, str, str]
 
 def access_objects(golden: str) -> list[Object]:
     """The service accounts of a golden with their roles and bindings."""
-    found = yaml.safe_load((GOLDENS / f"{golden}.yaml").read_text(encoding="utf-8"))
+    found = load(GOLDENS / f"{golden}.yaml")
     return [item for item in found if item["kind"] in ACCESS]
 
 

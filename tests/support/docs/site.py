@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from support.docs import pages
+from support.docs import landing, pages
 from support.docs.pages import Page
 from support.places import BIN, ROOT
 
@@ -90,6 +90,10 @@ def write_pages(found: list[Page], besides: list[str]) -> None:
             text += "".join(contents(found, besides))
         path = SOURCE / page.name
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.name == "systems" and path.stem in landing.SYSTEMS:
+            title, about, rest = text.split("\n\n", 3)[1:]
+            text = f"{title}\n\n{about}\n\n![What it creates in its namespace]({path.stem}.svg)\n\n{rest}"
+            path.with_suffix(".svg").write_text(landing.picture(path.stem), encoding="utf-8")
         path.write_text(text, encoding="utf-8")
     for picture in ROOT.glob("docs/**/*.svg"):
         path = SOURCE / picture.relative_to(ROOT)

@@ -418,7 +418,7 @@ class FakeCluster:
                 yield Event(event.type, redact.seal_secrets(copied(event.object)))
         self.clock.sleep(timeout)
 
-    def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, previous: bool = False) -> str:
+    def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, **_flags: bool) -> str:
         self._note("logs", Ref("v1", "Pod", pod, namespace))
         if (namespace, pod) not in self.log_lines:
             raise NotFound(f"Pod {namespace}/{pod} does not exist", ref=Ref("v1", "Pod", pod, namespace))

@@ -56,14 +56,14 @@ def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> li
     return [pytorch_job.with_run_of(item, live) if live and group_kind(item) == group_kind(live) else item for item in objects]
 
 
-def _progress(cluster: Cluster, observed: Observed) -> World:
-    """The progress, from the logs of a few pods only, however many there are, and from what pods reported to Kubeflow Trainer."""
+def _read(cluster: Cluster, observed: Observed) -> World:
+    """The world, from the logs of a few pods only, however many there are, and from what pods reported to Kubeflow Trainer."""
     namespace, ranks = observed.status.namespace, _ranks_to_read(observed.status)
-    texts = read_logs(cluster, namespace, ranks, required=False, tail_lines=_TAIL)
+    texts = read_logs(cluster, namespace, ranks, required=False, tail_lines=_TAIL, timestamps=True) if ranks else []
     found = world(texts)
     if found.nodes is None and any(text.count("\n") >= _TAIL for text in texts):
         # The script logs so much that the line of the rendezvous is not in the tail: read the whole log.
-        found = world(read_logs(cluster, namespace, ranks[:1], required=False))
+        found = world(read_logs(cluster, namespace, ranks[:1], required=False, timestamps=True))
     reported = next((told for item in observed.workloads if (told := (item.get("status") or {}).get("trainerStatus"))), None)
     return with_reported(found, reported) if reported else found
 
@@ -75,8 +75,11 @@ def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal
     if now.nodes == desired.size and (goal == "running" or (goal == "step" and steps_on)):
         return None
     said = f"{observed.status.state}; {now.nodes or 0} of {desired.size} pods have met"
-    trained = "" if now.step is None else f"; epoch {now.epoch}, step {now.step}"
-    return _with_reason(said + trained, observed)
+    if trained := observed.progress.line():
+        if goal == "completed" and now.nodes == desired.size and not now.reason:
+            return Missing(f"{said}; {trained}", observed.line().brief)
+        said = f"{said}; {trained}"
+    return _with_reason(said, observed)
 
 
 def _scaling_pending_reason(desired: Desired, before: Observed, observed: Observed) -> str | None:
@@ -114,7 +117,7 @@ def _results(observed: Observed) -> dict[str, t.Any]:
 
 
 def _world(observed: Observed) -> World:
-    return t.cast(World, observed.progress)
+    return t.cast(World, observed.world)
 
 
 def _with_reason(said: str, observed: Observed) -> Missing:
@@ -169,7 +172,7 @@ KIND = Kind(
             immutable_because="a TrainJob cannot change, its size neither",
         ),
     ),
-    progress=_progress,
+    world=_read,
     pending_reason=_pending_reason,
     scaling_pending_reason=_scaling_pending_reason,
     results=_results,

@@ -10,9 +10,11 @@ The project releases no manifest, only sources for kustomize. Of these the Custo
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
-from ..._manifests.access import cluster_access, namespace_access, rule, service_account
-from ..._manifests.meta import Manifest, metadata
+from ..._core.errors import InvalidInput
+from ..._manifests.access import access_in, rule, service_account
+from ..._manifests.meta import Manifest, check_name, metadata
 from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
 from ..._manifests.pods import field_env, merge_env
 
@@ -24,16 +26,18 @@ CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  (a path in
 USER = 65532
 PORTS = {"webhook": 9443, "metrics": 8080, "health": 8081}
 
-# In all namespaces, because it manages the jobs of all. It only watches gangs of pods (PodGroups), and only if their kinds exist.
-EVERYWHERE = [
+CLUSTER = [
+    rule(["admissionregistration.k8s.io"], ["validatingwebhookconfigurations"], ["list", "watch"]),
+    rule(["admissionregistration.k8s.io"], ["validatingwebhookconfigurations"], ["update"], WEBHOOK),
+]
+# In the namespaces whose jobs it manages. It only watches gangs of pods (PodGroups), and only if their kinds exist.
+SERVED = [
     rule(["kubeflow.org"], ["pytorchjobs"], ["get", "list", "watch", "delete"]),
     rule(["kubeflow.org"], ["pytorchjobs/status"], ["update"]),
     rule(["kubeflow.org"], ["pytorchjobs/finalizers"], ["update"]),
     rule([""], ["pods", "services"], ["create", "get", "list", "watch", "delete"]),
     rule([""], ["events"], ["create", "patch"]),
     rule(["scheduling.volcano.sh", "scheduling.x-k8s.io"], ["podgroups"], ["get", "list", "watch"]),
-    rule(["admissionregistration.k8s.io"], ["validatingwebhookconfigurations"], ["list", "watch"]),
-    rule(["admissionregistration.k8s.io"], ["validatingwebhookconfigurations"], ["update"], WEBHOOK),
 ]
 AUTOSCALING = [rule(["autoscaling"], ["horizontalpodautoscalers"], ["create", "get", "list", "watch", "update", "delete"])]
 # In its own namespace, for the Secret with its certificate.
@@ -42,10 +46,11 @@ OWN_NAMESPACE = [rule([""], ["secrets"], ["list", "watch"]), rule([""], ["secret
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingOperator(Operator):
-    """training-operator 1.x, for PyTorchJobs only."""
+    """training-operator 1.x, for PyTorchJobs only. ``namespaces``: the one whose jobs it manages, all if there is none."""
 
     manifest: str = ""
     manifest_sha256: str = ""
+    namespaces: Sequence[str] = ()
     autoscaling: bool = False
     controller_threads: int = 1
 
@@ -53,14 +58,27 @@ class TrainingOperator(Operator):
 def manifests(operator: TrainingOperator) -> list[Manifest]:
     """The operator, its ServiceAccount with RBAC, and its webhook with Service and Secret."""
     account = service_account(NAME, operator.namespace, operator_labels(NAME))
-    everywhere = [*EVERYWHERE, *(AUTOSCALING if operator.autoscaling else [])]
     return [
         account,
-        *cluster_access(NAME, account, everywhere),
-        *namespace_access(account, OWN_NAMESPACE),
+        *access_in(account, _access(operator)),
         *_webhook(operator),
         _deployment(operator),
     ]
+
+
+def _access(operator: TrainingOperator) -> dict[str | None, list[Manifest]]:
+    """The rules by namespace. Its flag for a namespace takes one (cmd/training-operator.v1/main.go, 1.9.4)."""
+    if len(operator.namespaces) > 1:
+        raise InvalidInput(
+            f"namespaces: training-operator manages the jobs of one namespace or of all, not of {', '.join(operator.namespaces)}.",
+            "Leave the option out for all.",
+        )
+    served = [*SERVED, *(AUTOSCALING if operator.autoscaling else [])]
+    if not operator.namespaces:
+        return {None: [*served, *CLUSTER], operator.namespace: OWN_NAMESPACE}
+    name = check_name(operator.namespaces[0], "namespaces")
+    own = [*OWN_NAMESPACE, *served] if name == operator.namespace else OWN_NAMESPACE
+    return {None: CLUSTER, name: served, operator.namespace: own}
 
 
 def _webhook(operator: TrainingOperator) -> list[Manifest]:
@@ -100,7 +118,7 @@ def _deployment(operator: TrainingOperator) -> Manifest:
     mount = {"name": "certificate", "mountPath": CERTIFICATES, "readOnly": True}
     container = {
         "name": "operator",
-        "args": ["--enable-scheme=pytorchjob", threads, "--zap-log-level=info"],
+        "args": ["--enable-scheme=pytorchjob", threads, "--zap-log-level=info", *(f"--namespace={name}" for name in operator.namespaces)],
         "env": merge_env([field_env("MY_POD_NAMESPACE", "metadata.namespace")]),
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
         # At the first start the kubelet may take a minute or more to mount the new certificate, and the operator checks for it at growing

@@ -11,9 +11,10 @@ import dataclasses
 import datetime as dt
 import json
 import typing as t
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..._pod_programs.elastic_launch import LOG_PREFIX
+from ..._training.progress import Progress, newest
 
 _REASONS = ("failed", "rendezvous_lost", "rendezvous_unreachable", "waiting")
 
@@ -32,6 +33,7 @@ class World:
     accuracy: float | None = None
     percent: int | None = None
     reason: str = ""
+    progress: Progress = dataclasses.field(default_factory=Progress)
 
     @property
     def makes_progress(self) -> bool:
@@ -61,7 +63,7 @@ def events(logs: Iterable[str]) -> list[dict[str, t.Any]]:
     return sorted(found, key=lambda event: float(event["time"]))
 
 
-def world(logs: Iterable[str]) -> World:
+def world(logs: Sequence[str]) -> World:
     """The state according to the events of the logs."""
     seen: dict[str, t.Any] = {}
     lost = False
@@ -84,7 +86,7 @@ def world(logs: Iterable[str]) -> World:
             seen["reason"] = f"pod {event.get('index')}: {event.get('reason') or kind}"
             lost = lost or kind == "rendezvous_lost"
         seen |= {key: event[key] for key in ("epoch", "step", "accuracy") if key in event}
-    return World(**seen)
+    return World(**seen, progress=newest(logs))
 
 
 def with_reported(found: World, reported: Mapping[str, t.Any]) -> World:

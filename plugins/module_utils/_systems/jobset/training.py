@@ -90,7 +90,7 @@ def _pending_reason(desired: Desired, _before: Observed, observed: Observed, goa
         if left or not all(is_true(live, "Suspended") for live in observed.workloads):
             return f"is not suspended yet, {plural(len(left), 'pod')} left"
         return None
-    return None if goal == "running" and observed.status.state == "Running" else observed.status.line()
+    return None if goal == "running" and observed.status.state == "Running" else observed.line()
 
 
 def _results(observed: Observed) -> dict[str, t.Any]:

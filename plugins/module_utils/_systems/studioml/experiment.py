@@ -16,6 +16,8 @@ Read in the code of leaf-ai/studio-go-runner (files without another name) and in
 - Credentials of an artifact are ``aws.access_key`` and ``aws.secret_access_key`` (internal/request/request.go, and the client's
   credentials.py). The example in the description of the interface has ``secret_key``. Both are written: a runner passes over names that it
   does not know.
+- While it runs, everything mutable is stored in intervals of ``config.saveWorkspaceFrequency``, if that is more than 2 minutes, and else
+  every 10 hours (processor.go, checkpointStart).
 - The region is AWS_DEFAULT_REGION of ``config.env``, if the credentials have none (internal/s3/s3.go).
 
 Private to the collection.
@@ -165,7 +167,8 @@ def request(wanted: Experiment, storage: Storage, now: float) -> Request:
     env = {name: Sensitive(value).reveal() for name, value in {**wanted.env, **wanted.secret_env}.items()}
     config: Request = {
         "database": {**place, "authentication": "none", "projectId": wanted.project or ""}, "storage": place, "cloud": {}, "pip": [],
-        "verbose": "error", "env": {"AWS_DEFAULT_REGION": storage.region, **env}, "resources_needed": wanted.resources.as_request(),
+        "saveWorkspaceFrequency": "5m", "verbose": "error", "resources_needed": wanted.resources.as_request(),
+        "env": {"AWS_DEFAULT_REGION": storage.region, **env},
     }  # fmt: skip
     if wanted.lifetime is not None:
         config["experimentLifetime"] = wanted.lifetime

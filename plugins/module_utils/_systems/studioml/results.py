@@ -29,10 +29,14 @@ from collections.abc import Iterable, Mapping
 
 from ..._core.errors import Failed
 from ..._core.sensitive import Sensitive
+from ..._training.progress import Progress
+from ..._training.progress import read as read_progress
 
 _FAILED = re.compile(r"failed when downloading user data$|^The execution was aborted because a command exited with an error")
 _SHOWN = 8
 """Last lines of an output that an error shows."""
+_TAIL = 1000
+"""Last lines of an output in which progress is looked for."""
 _LONGEST = 1 << 16
 """Bytes of a line that may be a result."""
 _WIDE = 300
@@ -45,6 +49,7 @@ class Result:
     ended: t.Literal["finished", "failed"] | None
     results: Mapping[str, t.Any]
     last: tuple[str, ...]
+    progress: Progress
 
 
 def read(archive: t.IO[bytes], secrets: Iterable[Sensitive]) -> Result:
@@ -64,11 +69,11 @@ def judged(lines: Iterable[bytes], secrets: Iterable[Sensitive]) -> Result:
     """Return the result that the lines of an output have."""
     ended: t.Literal["finished", "failed"] | None = None
     merged: dict[str, t.Any] = {}
-    hidden, last = list(secrets), collections.deque[str](maxlen=_SHOWN)
+    hidden, tail = list(secrets), collections.deque[str](maxlen=_TAIL)
     for raw in lines:
         line = raw[:_LONGEST].decode(errors="replace").strip()
         if line:
-            last.append(line)
+            tail.append(line)
         if _FAILED.search(line):
             ended = "failed"
         found = _document(line)
@@ -76,7 +81,8 @@ def judged(lines: Iterable[bytes], secrets: Iterable[Sensitive]) -> Result:
             merge(merged, found)
             if ended is None and "stop_time" in (_part(found, "studioml") or {}):
                 ended = "finished"
-    return Result(ended, merged, tuple(without(line, hidden)[:_WIDE] for line in last))
+    last = tuple(without(line, hidden)[:_WIDE] for line in list(tail)[-_SHOWN:])
+    return Result(ended, merged, last, read_progress("\n".join(tail)))
 
 
 def metric(result: Result, path: str, experiment: str) -> t.Any:

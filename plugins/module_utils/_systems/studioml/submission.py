@@ -239,7 +239,9 @@ class Life:
             raise
 
     def _missing(self, depth: Depth, returned: int, seen: Seen) -> str:
-        parts = [f"queue {self.channel.queue} has {depth}"]
+        trained = seen.result.progress.line() if seen.result else ""
+        parts = [trained] if trained else []
+        parts.append(f"queue {self.channel.queue} has {depth}")
         if seen.output:
             parts.append(f"its output of {seen.output.modified:%H:%M:%S} UTC has no end yet")
         if returned > 0:

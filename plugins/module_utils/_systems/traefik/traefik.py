@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
+from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests import servers
-from ..._manifests.access import cluster_access, rule, service_account
+from ..._manifests.access import access_in, rule, service_account
 from ..._manifests.meta import Manifest, check_count, check_name, metadata
 from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
 
@@ -29,24 +30,34 @@ SERVICE_TYPES = ("LoadBalancer", "NodePort", "ClusterIP")
 
 _ADMIN = 8080
 _READ = ["list", "watch"]
-_KINDS = ("gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies")
-_WITH_STATUS = ("gatewayclasses", "gateways", "httproutes", "grpcroutes", "backendtlspolicies")
-# In all namespaces, because the routes of any of them may belong to a Gateway. Secrets are those with the certificates of listeners.
-EVERYWHERE = [
+_KINDS = ("gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies")
+_WITH_STATUS = ("gateways", "httproutes", "grpcroutes", "backendtlspolicies")
+# Of no namespace. Selectors of listeners choose namespaces by their labels.
+CLUSTER = [
+    rule([GATEWAY_GROUP], ["gatewayclasses"], _READ),
+    rule([GATEWAY_GROUP], ["gatewayclasses/status"], ["update"]),
+    rule([""], ["namespaces"], _READ),
+]
+# In the namespaces that it serves, its own one for its Service. Secrets are those with the certificates of listeners.
+SERVED = [
     rule([GATEWAY_GROUP], _KINDS, _READ),
     rule([GATEWAY_GROUP], [f"{kind}/status" for kind in _WITH_STATUS], ["update"]),
-    rule([""], ["namespaces", "services", "secrets", "configmaps"], _READ),
+    rule([""], ["services", "secrets", "configmaps"], _READ),
     rule(["discovery.k8s.io"], ["endpointslices"], _READ),
 ]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Traefik(Operator):
-    """``drain_timeout``: seconds for which a pod that ends accepts requests; ``exit_timeout``: for those in flight then."""
+    """``namespaces``: those that it serves, all if there are none.
+
+    ``drain_timeout``: seconds for which a pod that ends accepts requests; ``exit_timeout``: for those in flight then.
+    """
 
     manifest: str = ""
     manifest_sha256: str = ""
     class_name: str = "traefik"
+    namespaces: Sequence[str] = ()
     replicas: int = 1
     service_type: str = "LoadBalancer"
     drain_timeout: int = 10
@@ -76,7 +87,15 @@ def manifests(traefik: Traefik) -> list[Manifest]:
         "metadata": metadata(traefik.class_name, None, labels),
         "spec": {"controllerName": CONTROLLER},
     }
-    return [account, *cluster_access(NAME, account, EVERYWHERE), service, budget, _deployment(traefik), gateway_class]
+    served = _served(traefik)
+    access: dict[str | None, list[Manifest]] = {None: CLUSTER if served else [*CLUSTER, *SERVED], **dict.fromkeys(served, SERVED)}
+    return [account, *access_in(account, access), service, budget, _deployment(traefik), gateway_class]
+
+
+def _served(traefik: Traefik) -> list[str]:
+    """The namespaces that it watches; with any of them its own one, too, whose Service has the address of Gateways."""
+    names = [check_name(name, "namespaces") for name in traefik.namespaces]
+    return sorted({*names, traefik.namespace}) if names else []
 
 
 def _arguments(traefik: Traefik) -> list[str]:
@@ -95,11 +114,9 @@ def _arguments(traefik: Traefik) -> list[str]:
         "global.checknewversion": "false",
         "global.sendanonymoususage": "false",
     }
+    if served := _served(traefik):
+        flags[f"{provider}.namespaces"] = ",".join(served)
     return [f"--{name}={value}" for name, value in flags.items()]
-
-
-_KINDS = ("backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants")
-"""The kinds of the Gateway API that Traefik watches."""
 
 
 def _deployment(traefik: Traefik) -> Manifest:
@@ -126,5 +143,5 @@ def _deployment(traefik: Traefik) -> Manifest:
     # A new pod is ready before an old one ends.
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     workload = {"replicas": traefik.replicas, "strategy": strategy}
-    uses = [f"CustomResourceDefinition:{kind}.gateway.networking.k8s.io" for kind in _KINDS]
+    uses = [f"CustomResourceDefinition:{kind}.gateway.networking.k8s.io" for kind in ("gatewayclasses", *_KINDS)]
     return operator_deployment(NAME, traefik, workload, pod, uses=uses)

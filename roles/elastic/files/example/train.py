@@ -224,6 +224,9 @@ class Training:
     def run(self) -> None:
         parallel = nn.parallel.DistributedDataParallel(self.model)
         told, began = 0.0, time.monotonic()
+        in_epoch = len(self.train_set) // self.options.batch_size
+        left = (self.options.epochs - self.epoch) * in_epoch - self.done // self.options.batch_size
+        ends = {"epochs": self.options.epochs, "steps": self.step + left}
         while self.epoch < self.options.epochs:
             for inputs, labels in self.batches():
                 loss = nn.functional.cross_entropy(parallel(inputs.to(self.device)), labels.to(self.device))
@@ -235,7 +238,7 @@ class Training:
                     self.done += self.options.batch_size
                 if self.rank == 0 and time.monotonic() - told >= 1:
                     told = time.monotonic()
-                    say("step", world_size=self.world_size, epoch=self.epoch, step=self.step, loss=round(loss.item(), 4))
+                    say("step", world_size=self.world_size, epoch=self.epoch, step=self.step, loss=round(loss.item(), 4), **ends)
                 time.sleep(max(0.0, began + self.options.step_time - time.monotonic()))
                 began = time.monotonic()
             self.end_epoch()

@@ -825,20 +825,31 @@ class Runner:
             file.flush()
             say("finished", "run starting", experiment_id=str(request["experiment"].get("key", "")))
             child = start(request, folder, file)
-            deadline = time.monotonic() + limit
+            pause = seconds((request.get("config") or {}).get("saveWorkspaceFrequency")) or 0.0
+            pause = pause if 120 < pause < 43200 else 36000.0
+            stored = time.monotonic()
+            deadline = stored + limit
             try:
                 while child.poll() is None and time.monotonic() < deadline:
                     connection.process_data_events(time_limit=0.2)
+                    if time.monotonic() - stored >= pause:
+                        self.store(stores, folder)
+                        stored = time.monotonic()
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
             file.seek(0, os.SEEK_END)
             file.write(ending(child.returncode).encode())
+        self.store(stores, folder)
+        return child.returncode
+
+    @staticmethod
+    def store(stores: t.Sequence[Artifact], folder: Path) -> None:
+        """Store what an experiment has made until now."""
         for place in stores:
             if place.mutable and (folder / place.group).is_dir() and any((folder / place.group).iterdir()):
                 upload(place, folder)
-        return child.returncode
 
     def report(self, channel: t.Any, queue: str, experiment: str, word: str, fields: t.Mapping[str, str]) -> None:
         """Answer on the response queue, if there is one."""

@@ -47,7 +47,8 @@ class Trainer:
         self.rank, self.world_size = persia.env.get_rank(), persia.env.get_world_size()
         self.in_order = bool(settings.reproducible) and self.world_size == 1
         self.stop = False
-        self.step = self.first_step = 0
+        self.step = self.first_step = self.steps = 0
+        self.told = 0.0  # when the last step was printed
         self.history: list[dict[str, Any]] = []
         torch.manual_seed(settings.seed)
         self.model = Tower(len(settings.dense_columns), list(dims.values()), settings.hidden).to(device.name)
@@ -150,6 +151,10 @@ class Trainer:
             if self.step == self.first_step:
                 print(f"MUSTER attempt={self.attempt} step={self.step} time={time.time():.2f}", flush=True)
             self.step += 1
+            if self.rank == 0 and time.monotonic() - self.told >= 1:
+                self.told = time.monotonic()
+                place = f"step={self.step} steps={self.steps} epoch={request.epoch + 1} epochs={self.settings.epochs}"
+                print(f"MUSTER {place} loss={loss.item():.4f}", flush=True)
         return total
 
     def note(self, epoch: int, trained: list[int]) -> None:
@@ -242,6 +247,8 @@ class Trainer:
         next(iter(stream), None)
         loaders = self.agree(self.wait_for_loaders() if self.rank == 0 else None)
         plan = dataset.plan(len(self.data.train), settings, self.world_size, loaders)
+        left = (settings.epochs - int(state.get("epoch", 0))) * plan.steps - int(state.get("done", 0)) // self.world_size
+        self.steps = self.step + left
         for epoch in range(int(state.get("epoch", 0)), settings.epochs):
             started, total, first_step, trained = time.monotonic(), 0.0, self.step, list[int]()
             for first, count in plan.requests():

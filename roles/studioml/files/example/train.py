@@ -9,6 +9,7 @@ import gzip
 import json
 import math
 import random
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,7 +68,8 @@ def main() -> None:
     for epoch in range(options.epochs):
         shuffled.shuffle(training)
         loss = sum(learn(weights, sample, options.learning_rate) for sample in training) / len(training)
-        print(json.dumps({"experiment": {"epoch": epoch + 1, "loss": round(loss, 6)}}), flush=True)
+        said = {"epoch": epoch + 1, "epochs": options.epochs, "loss": round(loss, 6), "time": round(time.time(), 3)}
+        print(json.dumps({"experiment": said}), flush=True)
     right = 0
     for pixels, label in held_out:
         found = probabilities(weights, pixels)

@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> None:
             state, loss = compiled(state, *parts)
             checkpoints.save(step + 1, args=ocp.args.StandardSave(state))
             if first and ((step + 1) % options.tell_every == 0 or step + 1 == options.steps):
-                say("step", hosts=hosts, step=step + 1, loss=float(loss))
+                say("step", hosts=hosts, step=step + 1, steps=options.steps, loss=float(loss))
                 board.add_scalar("loss", float(loss), step + 1)
                 board.flush()
             time.sleep(options.step_time)

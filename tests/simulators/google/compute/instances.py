@@ -27,6 +27,9 @@ STOCK_OUT = (
 )
 
 
+HOST_KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIO0V4QmYkqVbcyS0Vd3n0VgK8J7b1Y5m1Qy0m7Ue6XkZ"
+
+
 def stock_out(found: Project, zone: str) -> Failed:
     return Failed("ZONE_RESOURCE_POOL_EXHAUSTED", STOCK_OUT.format(found.id, zone), 503)
 
@@ -65,6 +68,7 @@ def _insert(asked: Asked) -> Body:
 
     def finish() -> None:
         body.update(status="RUNNING", cpuPlatform="Intel Broadwell", lastStartTimestamp=body["creationTimestamp"])
+        found.shelf("instances")[bare(body["selfLink"])].extra["guest"] = {"hostkeys/ssh-ed25519": HOST_KEY}
 
     def undo() -> None:
         machines.release(found, body["selfLink"])
@@ -84,6 +88,23 @@ def _marks(body: Body) -> None:
         raise machines.invalid("metadata", "", "Duplicate metadata keys are not allowed.")  # assumed: the wording
     body["metadata"] = {"kind": "compute#metadata", "fingerprint": fingerprint(items), **({"items": items} if items else {})}
     body["fingerprint"] = fingerprint([body["tags"], body["metadata"], body.get("labels")])
+
+
+@handles("compute.instances.getGuestAttributes")
+def _guest_attributes(asked: Asked) -> Body:
+    """What programs of the machine wrote: at its first boot the guest agent its host keys (guest-agent, instance_setup.go).
+
+    Only if the metadata enables them (cloud.google.com/compute/docs/metadata/manage-guest-attributes). A path that has none is not found,
+    in the words that gcloud looks for (googlecloudsdk/command_lib/compute/ssh_utils.py).
+    """
+    thing, path = find(asked), str(asked.params["queryPath"])
+    metadata = {row["key"]: row["value"] for row in thing.body["metadata"].get("items", [])}
+    written = thing.extra.get("guest", {}) if metadata.get("enable-guest-attributes") == "TRUE" else {}
+    names = [name.split("/", 1) for name in written if name.startswith(path)]
+    rows = [{"namespace": space, "key": key, "value": written[f"{space}/{key}"]} for space, key in names]
+    if not rows:
+        raise Refused(404, f"The resource '{path}' of type 'Guest Attribute' was not found.")
+    return {"kind": "compute#guestAttributes", "queryPath": path, "queryValue": {"items": rows}}
 
 
 @handles("compute.instances.setMetadata")

@@ -10,7 +10,6 @@ import typing as t
 from pathlib import Path
 
 import pytest
-import yaml
 from ansible.executor.task_result import TaskResult
 from ansible.inventory.host import Host
 from ansible.playbook.task import Task
@@ -19,6 +18,7 @@ from ansible.plugins.doc_fragments import default_callback, result_format_callba
 from ansible.utils.context_objects import CLIArgs
 from ansible.utils.display import Display
 from support.places import ROOT
+from support.reading import parse, syntax
 
 from ansible_collections.muster.ml.plugins.callback import brief, summary
 
@@ -51,10 +51,10 @@ WEIRD: tuple[t.Any, ...] = (
 
 def documented(path: Path) -> Returned:
     """What a module says that it returns, with its samples."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in syntax(path).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "RETURN":
             assert isinstance(node.value, ast.Constant)
-            found = yaml.safe_load(str(node.value.value)) or {}
+            found = parse(str(node.value.value)) or {}
             return {key: row.get("sample", OF_TYPES[row["type"]]) for key, row in found.items()}
     return {}
 
@@ -64,7 +64,7 @@ RETURNED = {name: documented(path) for name, path in MODULES.items()}
 
 def literal_details() -> set[str]:
     """Keys that errors carry into the result of a failed task: ``details={...}`` in the source."""
-    calls = (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.keyword))
+    calls = (node for path in SOURCES for node in ast.walk(syntax(path)) if isinstance(node, ast.keyword))
     found = [node.value for node in calls if node.arg == "details" and isinstance(node.value, ast.Dict)]
     return {key.value for value in found for key in value.keys if isinstance(key, ast.Constant)}
 
@@ -98,7 +98,7 @@ def shapes(returned: Returned) -> dict[str, Returned]:
 def defaults() -> Returned:
     """The options of both plugins with their defaults."""
     texts = [default_callback.ModuleDocFragment.DOCUMENTATION, result_format_callback.ModuleDocFragment.DOCUMENTATION]
-    options = [yaml.safe_load(text)["options"] for text in (*texts, summary.DOCUMENTATION)]
+    options = [parse(text)["options"] for text in (*texts, summary.DOCUMENTATION)]
     return {name: row.get("default") for found in options for name, row in found.items()}
 
 

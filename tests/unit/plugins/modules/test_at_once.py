@@ -114,7 +114,7 @@ class Shared(FakeCluster):
                 if self._turns[0][0] == me:
                     self._turns.pop(0)
                     self._changed.notify_all()
-                elif not self._changed.wait(timeout=20):
+                elif not self._changed.wait(timeout=120):
                     raise AssertionError("neither run goes on")
 
     def _end(self, me: int) -> None:

@@ -215,7 +215,7 @@ def test_a_step_that_was_there_before_is_not_the_one_that_is_waited_for(cluster:
     quick(cluster, monkeypatch)
     assert run(cluster, wait=True, wait_for="running")["world"]["step"] == 7
     with pytest.raises(
-        WaitTimeout, match=r"Training default/digits makes no step after 30 s\. Last seen: Running; 2 of 2 pods have met; epoch 0, step 7\."
+        WaitTimeout, match=r"Training default/digits makes no step after 30 s\. Last seen: Running; 2 of 2 pods have met; epoch 1, step 7\."
     ) as caught:
         run(cluster, wait=True, wait_for="step", wait_timeout=30)
     assert "use wait_for: running" in str(caught.value.hint)

@@ -35,6 +35,7 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 from cryptography.hazmat.primitives.asymmetric import rsa
+from support.reading import parse
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import aws, gcp
@@ -199,7 +200,7 @@ def filled(name: str, value: t.Any, key: str = "") -> t.Any:
 @functools.cache
 def examples(name: str) -> list[dict[str, t.Any]]:
     spec, found = spec_of(name), []
-    for task in yaml.safe_load(module_of(name).EXAMPLES):
+    for task in parse(module_of(name).EXAMPLES):
         if f"muster.ml.{name}" not in task:
             continue
         params = filled(name, task[f"muster.ml.{name}"] or {})
@@ -217,7 +218,7 @@ def manifests() -> list[t.Any]:
     """Objects of many kinds, as the systems have them."""
     found = {}
     for path in sorted((Path(__file__).parents[2] / "goldens").rglob("*.yaml")):
-        for item in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        for item in yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader):
             for one in item if isinstance(item, list) else [item]:
                 if isinstance(one, dict) and isinstance(one.get("metadata"), dict):
                     found.setdefault((one.get("apiVersion"), one.get("kind")), one)

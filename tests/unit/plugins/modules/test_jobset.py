@@ -137,6 +137,14 @@ def test_each_slice_is_a_group(served: FakeCluster) -> None:
     assert told["table"] == ["JobSet default/lm: Degraded, 2 slices of 2 hosts, 1 restart", "slice-0: 2", "slice-1: 1"]
 
 
+def test_a_wait_shows_its_progress(served: FakeCluster) -> None:
+    run(served)
+    served.add(*(pod(f"lm-slice-{index}-{host}-a", labels=labels(index, host)) for index in (0, 1) for host in (0, 1)))
+    served.log_lines["default", "lm-slice-0-0-a"] = '{"event": "step", "hosts": 4, "step": 10, "steps": 40, "loss": 0.25}\n'
+    with pytest.raises(WaitTimeout, match=r"slice-1 2/2; 25 %, step 10 of 40, loss 0\.25"):
+        run(served, wait=True, wait_for="completed", wait_timeout=0)
+
+
 def test_its_end_is_that_of_the_jobset(served: FakeCluster) -> None:
     run(served)
     served.set_status(SET, {"conditions": [{"type": "Completed", "status": "True"}]})

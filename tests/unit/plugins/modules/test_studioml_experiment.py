@@ -357,6 +357,14 @@ def test_an_output_without_end_is_waited_for(world: World) -> None:
     assert any("has no end yet" in line for line in world.progress)
 
 
+def test_the_progress_in_an_output_is_shown(world: World) -> None:
+    said = [{"epoch": epoch, "epochs": 20, "loss": 1 / epoch, "time": 1795273000 + 60 * epoch} for epoch in (2, 3, 4)]
+    text = "".join(json.dumps({"experiment": one}) + "\n" for one in said)
+    world.bucket.later = [nothing, nothing, lambda: world.bucket.store(text), nothing, nothing, nothing, nothing, world.ends()]
+    assert world()["state"] == "finished"
+    assert any(line.startswith("20 %, 16 min left, epoch 4 of 20, loss 0.25, ") for line in world.progress)
+
+
 def test_a_metric_that_is_missing_names_those_that_are_there(world: World) -> None:
     world.bucket.store(ENDED)
     with pytest.raises(Failed, match=r"wrote no experiment\.f1.* It wrote experiment\.acc, experiment\.loss"):

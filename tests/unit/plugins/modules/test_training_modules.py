@@ -18,6 +18,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     InvalidInput,
     MissingKind,
     NotFound,
+    ServerError,
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
@@ -243,6 +244,27 @@ def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.
     monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
     with pytest.raises(WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server, .*: 1 of 1 pods are missing"):
         run(persia_job, cluster, {**JOB, "wait": True, "wait_for": "running", "wait_timeout": 30})
+
+
+def test_a_wait_shows_the_progress_of_the_first_trainer(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(persia_job, cluster, JOB)
+    for group in run(persia_job, cluster, JOB)["groups"]:
+        cluster.add(pod(f"adult-{group['name']}-0", labels=labels(group["name"])))
+    steps = "".join(f"2026-11-27T08:00:{step}Z MUSTER step={step} steps=60 epoch=2 epochs=4 loss=0.5\n" for step in (28, 29, 30))
+    cluster.log_lines["default", "adult-trainer-0"] = steps
+    line = "50 %, 30 s left, epoch 2 of 4, step 30 of 60, loss 0.5, 1 steps/s"
+    assert run(job_info, cluster, {"name": "adult", "namespace": "default"})["progress"]["line"] == line
+    real = watching.watch_until
+    monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    shown: list[str] = []
+    cluster.requests.clear()
+    run(persia_job, cluster, {**JOB, "wait": True, "wait_for": "running"}, progress=shown.append)
+    assert [request for request in cluster.requests if request.verb == "logs"] == []
+    with pytest.raises(WaitTimeout, match=f"trainer 1/1.*; {line}"):
+        run(persia_job, cluster, {**JOB, "wait": True, "wait_for": "completed", "wait_timeout": 30}, progress=shown.append)
+    assert shown == [f"Running: {line}"]
+    cluster.fail("logs", "adult-trainer-0", ServerError("the node of this pod does not answer"))
+    assert run(job_info, cluster, {"name": "adult", "namespace": "default"})["progress"]["line"] == ""
 
 
 @pytest.mark.parametrize(

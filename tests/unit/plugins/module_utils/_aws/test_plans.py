@@ -149,7 +149,8 @@ def test_an_addon_has_one_way_to_its_role() -> None:
 
 def test_addon_values_and_versions() -> None:
     assert as_value('{"b": {"c": 1}}') == {"b": {"c": 1}}
-    assert as_value("b:\n  c: 1") == {"text": "b:\n  c: 1"}
+    assert as_value("b:\n  c: 1") == {"b": {"c": 1}}
+    assert as_value("b: [") == {"text": "b: ["}
     offered = [{"addonVersions": [{"addonVersion": "v2"}, {"addonVersion": "v1"}]}]
     check_version("x", offered, "v1", "1.34")
     with pytest.raises(InvalidInput, match="There are v2, v1"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pathlib
 
 import pytest
-import yaml
+from support.reading import load
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import BUILT_IN, misspelt, nearest
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind, group_of
@@ -73,6 +73,6 @@ def test_slips_of_every_kind_are_seen_and_answered(pair: tuple[str, str]) -> Non
 @pytest.mark.parametrize("path", sorted(ROOT.glob("tests/unit/goldens/*.yaml")), ids=lambda path: path.stem)
 def test_what_a_role_deletes_by_name_is_harmless_where_its_kinds_are_gone(path: pathlib.Path) -> None:
     left = [one for one in SERVED if (one[0], one[1]) not in OURS]
-    for manifest in yaml.safe_load(path.read_text(encoding="utf-8")):
+    for manifest in load(path):
         pair = manifest["apiVersion"], manifest["kind"]
         assert pair in BUILT_IN or not misspelt(left, *pair)

@@ -47,7 +47,6 @@ NEEDS: list[tuple[Manifest, Manifest]] = [
     (job(priorityClassName="high"), thing("PriorityClass", "high", "scheduling.k8s.io/v1")),
     (job(runtimeClassName="nvidia"), thing("RuntimeClass", "nvidia", "node.k8s.io/v1")),
     (job(serviceAccountName="trainer"), thing("ServiceAccount", "trainer")),
-    (job(imagePullSecrets=[{"name": "pull"}]), thing("Secret", "pull")),
     (job({"envFrom": [{"secretRef": {"name": "keys"}}]}), thing("Secret", "keys")),
     (job({"envFrom": [{"configMapRef": {"name": "c"}}]}), thing("ConfigMap", "c")),
     (job(volumes=[{"name": "v", "secret": {"secretName": "keys"}}]), thing("Secret", "keys")),
@@ -81,6 +80,18 @@ def test_check_mode_promises_what_it_would_create(cluster: FakeCluster) -> None:
     promised = Promised()
     applied(cluster, thing("Secret", "keys"), check=True, promised=promised)
     assert promised.objects == {("Secret", "default", "keys")}
+
+
+def test_a_missing_pull_secret_is_a_warning(cluster: FakeCluster) -> None:
+    pulls = [{"name": "pull"}]
+    report = applied(cluster, job(imagePullSecrets=pulls))
+    assert report.changed
+    assert report.warnings == [
+        "Job default/j names Secret default/pull (imagePullSecrets), which does not exist: images that need a login cannot be pulled."
+    ]
+    both = job({"envFrom": [{"secretRef": {"name": "pull"}}]}, imagePullSecrets=pulls)
+    with pytest.raises(MusterError, match=r"Secret default/pull \(secretRef\), which does not exist"):
+        applied(cluster, both)
 
 
 def test_a_missing_key_is_named_with_those_that_are_there(cluster: FakeCluster) -> None:

@@ -52,6 +52,13 @@ def test_a_controller_that_would_do_nothing_is_refused(option: str) -> None:
         LocalCluster.of({**OPTIONS, option: 0})
 
 
+@pytest.mark.parametrize("option", ["kubernetes_version", "etcd_version", "coredns_version", "pause_tag"])
+@pytest.mark.parametrize("tag", ["http://", "", "1 2", "-1"])
+def test_a_version_that_cannot_be_the_tag_of_an_image_is_refused(option: str, tag: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^cluster\.{option} is {tag or 'empty'}, which cannot be the tag"):
+        LocalCluster.of({**OPTIONS, option: tag})
+
+
 FACTS = preflight.HostFacts(
     root=True,
     architecture="amd64",

@@ -29,7 +29,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, oci_nodes, oci_registry
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild
-from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
+from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage, Published
 from ansible_collections.muster.ml.plugins.module_utils._local.oci_registry import RECIPE, Registry
 from ansible_collections.muster.ml.plugins.modules import local_image
 
@@ -53,6 +53,30 @@ def pins(tmp_path: Path) -> Path:
 def registry(pins: Path, address: str = "registry.example.com/team", **options: str) -> Registry:
     oras = GoBuild(name="oras", module_dir=pins, package="oras.land/oras/cmd/oras", cache_dir=pins)
     return Registry(address=address, oras=oras, **options)
+
+
+HEX = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("given", "whole"),
+    [
+        ("nats:2.14.2", "docker.io/library/nats:2.14.2"),
+        ("prom/pushgateway:v1", "docker.io/prom/pushgateway:v1"),
+        ("localhost/x:1", "localhost/x:1"),
+        ("h:5000/a/b:1", "h:5000/a/b:1"),
+        (f"quay.io/a/b@sha256:{HEX}", f"quay.io/a/b@sha256:{HEX}"),
+        (f"quay.io/a/b:1@sha256:{HEX}", f"quay.io/a/b:1@sha256:{HEX}"),
+    ],
+)
+def test_the_name_of_a_published_image_is_completed(given: str, whole: str) -> None:
+    assert Published(given).name == whole
+
+
+@pytest.mark.parametrize("name", ["nats", "quay.io/a/b", "a b:1", "a:1@sha256:12", "", "{{ x }}:1"])
+def test_an_image_that_does_not_say_which_is_not_copied(name: str) -> None:
+    with pytest.raises(InvalidInput, match="no image that can be copied"):
+        Published(name)
 
 
 class Oras:

@@ -288,7 +288,7 @@ class Pod:
         return self.execute(str(self.here / "train.py"), **env)
 
     def execute(self, *arguments: str, **env: str) -> Ended:
-        done = subprocess.run(self.command(*arguments), env={**self.env, **env}, capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run(self.command(*arguments), env={**self.env, **env}, capture_output=True, text=True, check=False, timeout=120)
         lines, prefix = done.stdout.splitlines(), elastic_launch.LOG_PREFIX
         said = [json.loads(line[len(prefix) :]) for line in lines if line.startswith(prefix)]
         words = self.here / "termination-log"
@@ -599,7 +599,7 @@ def test_a_process_that_stands_by_becomes_the_script(pod: Pod) -> None:
 
     def ends(text: str) -> tuple[int, str]:
         command = pod.command(elastic_launch.STANDBY)
-        done = subprocess.run(command, input=text, env=pod.env, capture_output=True, text=True, check=False, timeout=20)
+        done = subprocess.run(command, input=text, env=pod.env, capture_output=True, text=True, check=False, timeout=120)
         return done.returncode, done.stdout
 
     assert ends(order + "\n") == (3, "['--epochs'] 1\n")

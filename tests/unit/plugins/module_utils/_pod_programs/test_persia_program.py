@@ -74,7 +74,9 @@ class Pod:
     def run(self, script: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         self.entry.write_text(script)
         full = {"PATH": os.environ["PATH"], "MUSTER_ENTRY": str(self.entry), **env}
-        return subprocess.run([sys.executable, *words, "--local_rank=0"], env=full, capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(
+            [sys.executable, *words, "--local_rank=0"], env=full, capture_output=True, text=True, timeout=120, check=False
+        )
 
     def ours(self, script: str, **env: str) -> subprocess.CompletedProcess[str]:
         return self.run(script, self.program, **env)

@@ -85,5 +85,5 @@ def test_a_module_finds_it_in_the_zip_that_it_travels_in(tmp_path: Path) -> None
         f"from {PACKAGE}._pod_programs import {p.stem}\nprint(program({p.stem}), end='')\n" for p in PROGRAMS
     )
     # -I: this very collection is not to be found elsewhere.
-    done = subprocess.run([sys.executable, "-I", "-c", ask], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run([sys.executable, "-I", "-c", ask], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout == "".join(path.read_text(encoding="utf-8") for path in PROGRAMS)

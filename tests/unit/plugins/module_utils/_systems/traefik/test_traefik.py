@@ -26,8 +26,17 @@ def test_what_is_applied(golden: Golden) -> None:
 def test_it_may_write_nothing_but_states() -> None:
     rules = [rule for one in manifests(Traefik(**GIVEN)) for rule in one.get("rules", ())]
     writes = [rule for rule in rules if set(rule["verbs"]) - {"list", "watch"}]
-    assert [set(rule["verbs"]) for rule in writes] == [{"update"}]
+    assert {verb for rule in writes for verb in rule["verbs"]} == {"update"}
     assert all(name.endswith("/status") for rule in writes for name in rule["resources"])
+
+
+def test_its_permissions_end_at_its_namespaces(golden: Golden) -> None:
+    """Of Secrets above all. The Service with the address of Gateways is in its own namespace."""
+    made = manifests(Traefik(**GIVEN, namespaces=["ml"]))
+    golden("traefik_namespaces", [one for one in made if one["kind"] == "ServiceAccount" or "Role" in one["kind"]])
+    (deployment,) = [one for one in made if one["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "--providers.kubernetesgateway.namespaces=ml,traefik" in container["args"]
 
 
 def test_the_kubelet_waits_until_it_has_drained() -> None:
@@ -36,7 +45,7 @@ def test_the_kubelet_waits_until_it_has_drained() -> None:
     assert deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > 25
 
 
-@pytest.mark.parametrize("wrong", [{"service_type": "External"}, {"class_name": "Traefik"}, {"exit_timeout": -1}])
+@pytest.mark.parametrize("wrong", [{"service_type": "External"}, {"class_name": "Traefik"}, {"namespaces": ["No"]}, {"exit_timeout": -1}])
 def test_what_is_refused(wrong: dict[str, t.Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         manifests(Traefik(**GIVEN, **wrong))
