@@ -196,6 +196,16 @@ options:
         namespace use them.
     type: str
     default: nats://persia-nats-service:4222
+  launch_script:
+    description:
+      - A launch script of your own instead of C(persia-launcher), a name among O(files) or a path in the pods. Only for
+        O(backend=native).
+      - It is called with the word of the group in PERSIA's document (C(trainer), C(datacompose), C(middleware) or C(embserver)) by the
+        interpreter of its first line. The image needs Python 3.7 or newer, and nothing of PERSIA.
+      - It gets E(REPLICA_INDEX), E(REPLICA_SIZE), E(PERSIA_GLOBAL_CONFIG), E(PERSIA_EMBEDDING_CONFIG), E(PERSIA_NATS_URL),
+        E(PERSIA_METRICS_GATEWAY_ADDR) and E(PERSIA_PORT) (servers); trainers also E(NODE_RANK), E(NPROC_PER_NODE), E(WORLD_SIZE),
+        E(MASTER_ADDR) and E(PERSIA_NN_WORKER_ENTRY), data loaders E(PERSIA_DATALOADER_ENTRY).
+    type: str
   log_level:
     description: Log level of PERSIA's processes.
     type: str
@@ -434,6 +444,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "embedding_config_path": {"type": "str"},
     "files": {"type": "dict", "default": {}},
     **with_defaults(PersiaJob, files_path="str", nats_url="str"),
+    "launch_script": {"type": "str"},
     "log_level": {"type": "str", "choices": list(LOG_LEVELS), "default": PersiaJob.log_level},
     "env": {"type": "list", "elements": "dict", "options": groups.ENV},
     "volumes": {"type": "list", "elements": "dict"},

@@ -123,10 +123,10 @@ def test_every_function_is_annotated() -> None:
 
 # Google's answers and the messages of a stream have a kind of their own; discovery tells those of one API group at a time.
 OTHER_KINDS = re.compile(r"plugins/module_utils/(_gcp/|_pod_programs/|_kube/(client|kinds|proxy|tls|tunnel)\.py)")
-# A job file of PERSIA is told by the kinds in it; the version of each is then compared, and another one refused by its name.
+# A job file is told by the kinds in it; the version of each is then compared, and another one refused by its name.
 # Pods name objects by fields whose kinds are in a table. The results of modules, which the callback prints, have no API group.
 TRANSLATED = {
-    "plugins/callback/brief.py", "plugins/module_utils/_kube/references.py", "plugins/module_utils/_systems/persia/job_file.py",
+    "plugins/callback/brief.py", "plugins/module_utils/_kube/references.py", "plugins/module_utils/_manifests/job_file.py",
 }  # fmt: skip
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tables of the documentation name in each row the claims, scenarios and tests that show it: they exist, and can show what the row says."""
+"""Tables of the documentation name in each row the claims, scenarios and tests that show it: they exist, and can show what the row says.
+
+The rows of documents have numbers, and one of the proofs of a row carries its number: it is about this row.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ import re
 import pytest
 from faults.cases import ROWS
 from faults.table import in_page, table
-from support.docs.shown import exists
+from support.docs.shown import exists, is_about
 from support.places import ROOT
 
 # The head of a table, and how many rows there are at least in all tables with it.
 DOCUMENT, STEPS, CLIENTS = (
-    "| the document | here | why | shown |",
-    "| the document has | Muster | seen | shown by |",
+    "| row | the document | here | why | shown |",
+    "| row | the document has | Muster | seen | shown by |",
     "| feature | kubectl | Muster | test |",
 )
 LEAST = {DOCUMENT: 20, STEPS: 20, CLIENTS: 40}
@@ -38,9 +41,11 @@ def named(cell: str) -> list[tuple[str, str]]:
 def problems(head: str, row: str, page: str = "") -> list[str]:
     """What is wrong with a row."""
     cells = [cell.strip() for cell in row.strip("|").split(" | ")]
+    number = cells.pop(0) if head in (DOCUMENT, STEPS) else ""
     if len(cells) != 4:
         return [f"{len(cells)} cells"]
-    found = [f"{kind} {name} does not exist" for kind, name in named(cells[3]) if not exists(kind, name, page)]
+    found = [] if not number or any(is_about(number, *proof, page) for proof in named(cells[3])) else [f"nothing carries row {number}"]
+    found += [f"{kind} {name} does not exist" for kind, name in named(cells[3]) if not exists(kind, name, page)]
     if head == DOCUMENT:
         found += [problem for part in cells[3].split("; ") for problem in _level(part)]
     if head == STEPS and cells[2] not in SEEN:
@@ -68,6 +73,7 @@ def test_what_shows_a_row_exists(head: str) -> None:
     ("head", "cells", "problem"),
     [
         (DOCUMENT, "c | runs: claim `trains`; rendered: test `test_native`", ""),
+        (DOCUMENT, "c | runs: claim `unchanged`", "nothing carries row 000.8"),
         (DOCUMENT, "c | runs: claim `trians`", "claim trians does not exist"),
         (DOCUMENT, "c | runs: claim `elastic/seed_scale`", "claim elastic/seed_scale does not exist"),
         (DOCUMENT, "c | runs: scenario `persian`", "scenario persian does not exist"),
@@ -83,7 +89,9 @@ def test_what_shows_a_row_exists(head: str) -> None:
     ],
 )
 def test_a_row_that_shows_nothing_is_found(head: str, cells: str, problem: str) -> None:
-    (row,) = rows(f"{head}\n|---|---|---|---|\n| a | b | {cells} |\n", head)
+    # That of one row that test_native is about; claim unchanged is about none.
+    number = "| 000.8 " if head in (DOCUMENT, STEPS) else ""
+    (row,) = rows(f"{head}\n|---|---|---|---|\n{number}| a | b | {cells} |\n", head)
     found = problems(head, row, "persia")
     assert bool(found) == bool(problem)
     assert problem in " ".join(found)
@@ -91,3 +99,10 @@ def test_a_row_that_shows_nothing_is_found(head: str, cells: str, problem: str) 
 
 def test_the_fault_matrix_is_the_one_that_runs() -> None:
     assert in_page() == table(map(dataclasses.asdict, ROWS)), "run the check faults, then python tests/faults/table.py"
+
+
+def test_no_two_rows_have_one_number() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md"))]
+    numbers = [row.split(" | ")[0] for text in texts for head in (DOCUMENT, STEPS) for row in rows(text, head)]
+    assert len(numbers) == len(set(numbers))
+    assert all(re.fullmatch(r"\| [0-9]{3}\.[0-9]+", number) for number in numbers)

@@ -90,22 +90,46 @@ def script(name: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), PROGRAM)
 
 
-def arguments(role: str) -> list[str]:
-    """Return what persia-launcher is told besides the role."""
+def replica() -> tuple[str, str]:
+    """Return and set the index of this pod and the size of its group."""
     # In a Job the index is given; the name of a StatefulSet's pod ends with it.
     index = setting("REPLICA_INDEX", setting("HOSTNAME", "0").rpartition("-")[2])
     size = setting("REPLICA_SIZE", "1")
     os.environ.update(REPLICA_INDEX=index, REPLICA_SIZE=size)
-    replica = ["--replica-index", index, "--replica-size", size]
+    return index, size
+
+
+def arguments(role: str) -> list[str]:
+    """Return what persia-launcher is told besides the role."""
+    index, size = replica()
+    flags = ["--replica-index", index, "--replica-size", size]
     if role == TRAINER:
         entry, processes = script("PERSIA_NN_WORKER_ENTRY"), setting("NPROC_PER_NODE", "1")
         return [entry, "--nproc-per-node", processes, "--nnodes", size, "--node-rank", index]
     if role == LOADER:
-        return [script("PERSIA_DATALOADER_ENTRY"), *replica]
+        return [script("PERSIA_DATALOADER_ENTRY"), *flags]
     if role in SERVERS:
         config, embedding = readable("PERSIA_GLOBAL_CONFIG"), readable("PERSIA_EMBEDDING_CONFIG")
-        return ["--global-config", config, "--embedding-config", embedding, *replica]
+        return ["--global-config", config, "--embedding-config", embedding, *flags]
     return leave(EXIT_MISCONFIGURED, f"unknown role {role}")
+
+
+def own_script(role: str) -> list[str]:
+    """Return the command of a launch script of the user's; empty without one. It gets ranks and sizes by its environment."""
+    path, _space, word = setting("MUSTER_LAUNCH_SCRIPT").rpartition(" ")
+    if not path:
+        return []
+    try:
+        with open(path, "rb") as file:
+            first = file.readline()
+    except OSError as error:
+        leave(EXIT_MISCONFIGURED, f"the launch script cannot be read in this pod: {error}")
+    index, size = replica()
+    if role == TRAINER:
+        world = int(size) * int(setting("NPROC_PER_NODE", "1"))
+        os.environ.update(NODE_RANK=index, WORLD_SIZE=str(world))
+    # The files of a ConfigMap are not executable.
+    return [*(first[2:].decode().split() if first.startswith(b"#!") else ["/bin/sh"]), path, word]
 
 
 def gpu_problem(asked: int) -> str:
@@ -161,7 +185,7 @@ class Launch:
 
     def __init__(self, role: str) -> None:
         self.role = role
-        self.command = ["persia-launcher", role, *arguments(role)]
+        self.command = own_script(role) or ["persia-launcher", role, *arguments(role)]
         # MUSTER_PEERS: SERVICE:COUNT ...
         counts = (peer.rpartition(":") for peer in setting("MUSTER_PEERS").split())
         self.peers = {service: int(count) for service, _colon, count in counts}
@@ -232,7 +256,7 @@ class Launch:
         try:
             self.child = subprocess.Popen(self.command, start_new_session=True)
         except OSError as error:
-            leave(EXIT_MISCONFIGURED, f"persia-launcher cannot be started in this image: {error}")
+            leave(EXIT_MISCONFIGURED, f"{self.command[0]} cannot be started in this image: {error}")
         self.starting = False
         if self.stopping:
             # The signal came after the fork, before the process ID was stored.
@@ -321,7 +345,7 @@ def main() -> t.NoReturn:
     try:
         signal.signal(signal.SIGTERM, launch.on_stop)
         signal.signal(signal.SIGINT, launch.on_stop)
-        if role == TRAINER:
+        if role == TRAINER and launch.command[0] == "persia-launcher":
             check_gpus()
         launch.run_until_done()
     except Stopped:

@@ -136,6 +136,7 @@ def before(aws: Simulator) -> dict[str, Any]:
     return found
 
 
+# Shows row 004.1.
 def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(before: dict[str, Any], play: Play, aws: Simulator) -> None:
     aws.clear()
     done = play("eks", "--check", eks_network_zones=2)
@@ -268,6 +269,7 @@ def test_the_aws_cli_takes_the_command_of_the_kubeconfig(play: Play, aws_cli: Cl
     assert credential["status"]["token"].startswith("k8s-aws-v1.")
 
 
+# Shows rows 002.2 and 002.11.
 def test_doors_are_closed(aws: Simulator) -> None:
     ec2, iam, eks = aws.client("ec2"), aws.client("iam"), aws.client("eks")
     config = eks.describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]

@@ -102,6 +102,7 @@ def whole(google: Simulator) -> dict[str, set[str]]:
     }
 
 
+# Shows row 002.1.
 def test_the_plan_from_nothing_is_what_the_run_then_does(play: Play, google: Simulator) -> None:
     """Call by call, from a project with no API enabled; only what is on the cluster can be planned once there is one."""
     nothing = hold(google)
@@ -144,6 +145,7 @@ def test_a_run_for_another_region_is_refused_and_its_teardown_leaves_everything(
     assert Path(play.settings["muster_kubeconfig"]).read_text(encoding="utf-8") == kubeconfig
 
 
+# Shows row 002.16.
 def test_the_kubeconfig_has_no_secret(play: Play, reader: Reader) -> None:
     path = Path(play.settings["muster_kubeconfig"])
     assert path.stat().st_mode & 0o777 == 0o600
@@ -264,6 +266,7 @@ def test_models_are_planned_for_the_bucket_that_the_server_reads(play: Play, goo
     assert "serviceAccountName: triton-models" in planned.stdout
 
 
+# Shows row 002.14.
 def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in google.environment().items():
         monkeypatch.setenv(name, value)
@@ -412,6 +415,7 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
         assert sorted(row["key"] for row in json.loads(out)["config"]["taints"]) == ["nvidia.com/gpu", "team"]
 
 
+# Shows row 002.12.
 @pytest.mark.prove
 def test_the_key_of_the_buckets_is_rotated_and_nothing_else_is_changed(play: Play, google: Simulator, reader: Reader) -> None:
     before = stored(play, "gcs-hmac")

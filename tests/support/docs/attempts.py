@@ -88,7 +88,7 @@ def _attempt(line: str, words: list[str], copies: Mapping[str, str]) -> Attempt:
     inventory = rest[rest.index("-i") + 1] if "-i" in rest else ""
     inventory = copies.get(inventory, inventory)
     in_clouds = inventory in ("inventories/eks", "inventories/gke")
-    of_the_reader = any(word.startswith("persia_job_file=") for word in rest)
+    of_the_reader = any(re.match("(persia|elastic)_job_file=", word) for word in rest)
     why = NO_ACCOUNT if in_clouds else NO_FILE if of_the_reader else LISTED.get(playbook, "")
     if why:
         return Attempt(line, "listed", why, (*_without_settings(words), "--list-tasks"), inventory)

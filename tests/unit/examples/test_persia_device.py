@@ -34,6 +34,7 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> t.Callable[..., t.Any]:
     return chosen
 
 
+# Shows row 000.22.
 def test_each_process_has_the_gpu_of_its_local_rank(choose: t.Callable[..., t.Any]) -> None:
     for rank in (0, 1):
         device = choose(rank, gpus=2, asked="2")

@@ -95,6 +95,15 @@ def _check_tree(value: t.Any, known: Mapping[str, t.Any], where: str) -> None:
             rule(item, f"{where}.{key}")
 
 
+def current_names(config: t.Any) -> t.Any:
+    """The configuration with push_interval_sec, as PERSIA's own examples spell it, under the name that PERSIA reads."""
+    metrics = ((config.get("common_config") or {}) if isinstance(config, Mapping) else {}).get("metrics_config")
+    if not isinstance(metrics, Mapping) or "push_interval_sec" not in metrics or "push_interval_seconds" in metrics:
+        return config
+    renamed = {"push_interval_seconds" if key == "push_interval_sec" else key: value for key, value in metrics.items()}
+    return {**config, "common_config": {**config["common_config"], "metrics_config": renamed}}
+
+
 def check_global_config(config: Mapping[str, t.Any]) -> None:
     """Raise InvalidInput for the first thing in global_config.yml that PERSIA would ignore or stumble over."""
     _check_tree(config, _GLOBAL, "global_config")

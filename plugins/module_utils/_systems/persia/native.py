@@ -29,6 +29,7 @@ from ..._pod_programs.persia_metrics import SETTINGS
 from . import gpus
 from .spec import (
     CONFIG_PATH,
+    DOCUMENT_WORDS,
     GATEWAY_PORT,
     LAUNCHER_WORDS,
     NATS_ENV,
@@ -151,7 +152,12 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
         "MUSTER_PEERS": peers or None,
         "MUSTER_PEER_TIMEOUT": str(job.peer_timeout_seconds) if peers else None,
     }
+    if job.launch_script:
+        values["MUSTER_LAUNCH_SCRIPT"] = f"{job.launch_script} {DOCUMENT_WORDS[group.role]}"
+        values["PERSIA_PORT"] = str(port) if (port := _PORTS.get(group.role)) else None
     if group.role == "nn_worker":
+        if job.launch_script:
+            values["MASTER_ADDR"] = f"{job.object_name(group)}-0.{job.object_name(group)}"
         values["NPROC_PER_NODE"] = str(group.nproc_per_node)
         values["PERSIA_NN_WORKER_ENTRY"] = group.entry
         values["MUSTER_SUCCESS_FILE"] = SUCCESS_FILE

@@ -107,6 +107,8 @@ def refuse_unsupported(job: PersiaJob) -> None:
     for role, group in job.groups.items():
         found += [f"{role}.{name}" for name in _UNSAYABLE_IN_POD if getattr(group.pod, name) not in (None, (), [], {})]
         found += [f"{role}.{name}" for name in ("overrides", "pod_disruption_budget") if getattr(group, name)]
+    if job.launch_script:
+        found.append("launch_script")
     if not job.completion:
         found.append("completion=false")
     if job.active_deadline_seconds is not None:

@@ -34,7 +34,7 @@ from ..._manifests.yaml_text import to_yaml
 from ..._pod_programs import persia_program
 from ..._pod_programs.persia_launch import PROGRAM
 from . import gpus
-from .config import check_embedding_config, check_global_config
+from .config import check_embedding_config, check_global_config, current_names
 
 CONFIG_PATH = "/etc/persia"
 GATEWAY_PORT = 9091
@@ -60,6 +60,13 @@ LAUNCHER_WORDS: dict[Role, str] = {
     "embedding_worker": "embedding-worker",
     "embedding_parameter_server": "embedding-parameter-server",
 }
+DOCUMENT_WORDS: dict[Role, str] = {
+    "nn_worker": "trainer",
+    "dataloader": "datacompose",
+    "embedding_worker": "middleware",
+    "embedding_parameter_server": "embserver",
+}
+"""The words by which the launch script of PERSIA's document knows the groups."""
 _OWNED = {
     NATS_ENV: "Use option nats_url.",
     "LOG_LEVEL": "Use option log_level.",
@@ -136,6 +143,7 @@ class PersiaJob:
     files: Mapping[str, File] = dataclasses.field(default_factory=dict)
     files_path: str = "/workspace/scripts"
     nats_url: str = "nats://persia-nats-service:4222"
+    launch_script: str | None = None
     log_level: str = "info"
     metrics: Metrics = dataclasses.field(default_factory=Metrics)
     storage: Storage | None = None
@@ -153,6 +161,7 @@ class PersiaJob:
         _check_config("global_config", self.global_config, self.global_config_path, check_global_config)
         _check_config("embedding_config", self.embedding_config, self.embedding_config_path, check_embedding_config)
         check_files(self.files)
+        _check_program("launch_script", self.launch_script or "", self.files, self.files_path)
         if self.log_level not in LOG_LEVELS:
             raise InvalidInput(f"log_level: '{self.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
         own = f"{self.gateway}-service"
@@ -224,6 +233,10 @@ def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
     groups = {role: _group(role, given, params, common) for role in ROLES if (given := params.get(role)) is not None}
     names = {field.name for field in dataclasses.fields(PersiaJob)} - {"groups", "metrics", "storage"}
     plain = {key: value for key, value in params.items() if key in names and value is not None}
+    if "global_config" in plain:
+        plain["global_config"] = current_names(plain["global_config"])
+    if "launch_script" in plain:
+        plain["launch_script"] = _in_pod(plain["launch_script"], params)
     return PersiaJob(
         **plain, groups=groups, metrics=Metrics(**_given(params.get("metrics") or {})), storage=Storage.from_params(params.get("storage"))
     )
@@ -231,6 +244,11 @@ def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
 
 def _given(mapping: Mapping[str, t.Any]) -> dict[str, t.Any]:
     return {key: value for key, value in mapping.items() if value is not None}
+
+
+def _in_pod(path: str | None, params: Mapping[str, t.Any]) -> str | None:
+    """The path in the pods of a program that is among the files or has a path of its own."""
+    return path if not path or path.startswith("/") else f"{params.get('files_path') or PersiaJob.files_path}/{path}"
 
 
 def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], common: Mapping[str, t.Any]) -> Group:
@@ -243,16 +261,13 @@ def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], 
             "volume_mounts": [*(params.get("volume_mounts") or []), *(given.get("volume_mounts") or [])],
         }
     )
-    entry = given.get("entry")
-    if entry and not entry.startswith("/"):
-        entry = f"{params.get('files_path') or PersiaJob.files_path}/{entry}"
     return Group(
         role=role,
         group_name=given.get("group_name") or DEFAULT_GROUP_NAMES[role],
         replicas=given["replicas"],
         pod=pod,
         nproc_per_node=given.get("nproc_per_node") or 1,
-        entry=entry,
+        entry=_in_pod(given.get("entry"), params),
         pod_disruption_budget=_given(given.get("pod_disruption_budget") or {}) or None,
         overrides=given.get("overrides"),
     )
@@ -272,20 +287,20 @@ def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, Fi
         if role == "nn_worker":
             gpus.check(group.pod.resources, group.nproc_per_node, group.pod.image, role)
         if role in ("nn_worker", "dataloader"):
-            _check_entry(role, group.entry or "", files, files_path)
+            if not group.entry:
+                raise InvalidInput(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
+            _check_program(f"{role}.entry", group.entry, files, files_path)
         if group.group_name in seen:
             raise InvalidInput(f"{role}.group_name: '{group.group_name}' is {seen[group.group_name]}'s name too.")
         seen[group.group_name] = role
 
 
-def _check_entry(role: Role, entry: str, files: Mapping[str, File], files_path: str) -> None:
-    if not entry:
-        raise InvalidInput(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
-    inside = entry.removeprefix(f"{files_path}/")
+def _check_program(option: str, path: str, files: Mapping[str, File], files_path: str) -> None:
+    inside = path.removeprefix(f"{files_path}/")
     # Another volume may be mounted in a folder that no file is in.
     known = "/" not in inside or any(name.partition("/")[0] == inside.partition("/")[0] for name in files)
-    if inside != entry and known and files and inside not in files:
-        raise InvalidInput(f"{role}.entry: '{inside}' is not among files.", f"There: {', '.join(sorted(files))}.")
+    if inside != path and known and files and inside not in files:
+        raise InvalidInput(f"{option}: '{inside}' is not among files.", f"There: {', '.join(sorted(files))}.")
 
 
 def _check_config(name: str, value: t.Any, path: str | None, check: t.Callable[[t.Any], None]) -> None:

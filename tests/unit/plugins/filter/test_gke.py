@@ -41,6 +41,7 @@ def test_the_block_of_a_node_is_that_of_the_table_of_gke(pods: int, block: int) 
     assert gke_ranges("10.0.0.0/8", 1, max_pods_per_node=pods)["pods"].endswith(f"/{block}")
 
 
+# Shows row 002.15.
 def test_a_range_that_is_too_small_is_refused_with_the_smallest_that_fits() -> None:
     with pytest.raises(AnsibleFilterError) as caught:
         gke_ranges("10.40.16.0/20", 100)

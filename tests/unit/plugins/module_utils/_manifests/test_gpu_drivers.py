@@ -21,6 +21,7 @@ IMAGES = {
 }
 
 
+# Shows rows 000.2 and 004.2.
 @pytest.mark.parametrize(
     ("flavour", "more"),
     [

@@ -131,6 +131,30 @@ def test_the_program_gets_the_path_of_the_script(pod: Pod, role: str) -> None:
     assert pod.run(role, 'test "$MUSTER_ENTRY" = "$HERE/entry.py"', MUSTER_LINGER_SECONDS="0")[0] == 0
 
 
+# Shows row 000.10.
+@pytest.mark.parametrize(
+    ("first", "called"),
+    [
+        ("#!/bin/bash\n[[ -n $1 ]]", "trainer: rank 1 of 2 pods, 8 processes"),
+        ("#!/usr/bin/env -S bash -e\n[[ -n $1 ]]", "trainer: rank 1 of 2 pods, 8 processes"),
+        ("# for sh", "trainer: rank 1 of 2 pods, 8 processes"),
+    ],
+)
+def test_a_script_of_ones_own_gets_ranks_and_sizes(pod: Pod, first: str, called: str) -> None:
+    """A file of a ConfigMap is not executable: the interpreter of its first line runs it, and /bin/sh without one."""
+    script = pod.here / "own.sh"
+    script.write_text(f'{first}\necho "$1: rank $NODE_RANK of $REPLICA_SIZE pods, $WORLD_SIZE processes" >>"$HERE/calls"\n')
+    assert pod.run("nn-worker", MUSTER_LAUNCH_SCRIPT=f"{script} trainer", NPROC_PER_NODE="4", MUSTER_GPUS="8")[0] == 0
+    assert pod.calls == [called]
+
+
+def test_a_script_that_fails_is_a_failure(pod: Pod) -> None:
+    (pod.here / "own.sh").write_text("exit 3\n")
+    assert pod.run("nn-worker", MUSTER_LAUNCH_SCRIPT=f"{pod.here}/own.sh trainer")[0] == 3
+    status, said = pod.run("nn-worker", MUSTER_LAUNCH_SCRIPT=f"{pod.here}/none.sh trainer")
+    assert (status, "the launch script cannot be read in this pod" in said) == (persia_launch.EXIT_MISCONFIGURED, True)
+
+
 def test_the_given_index_wins_over_the_name(pod: Pod) -> None:
     pod.run("data-loader", REPLICA_INDEX="0", MUSTER_LINGER_SECONDS="0")
     assert pod.calls == [f"called: data-loader {pod.here}/program.py --replica-index 0 --replica-size 2"]
@@ -147,6 +171,7 @@ def test_an_embedding_server_gets_both_files(pod: Pod) -> None:
     ]
 
 
+# Shows row 000.11.
 @pytest.mark.parametrize("role", ["nn-worker", "data-loader", "embedding-worker"])
 def test_a_failure_stays_a_failure(pod: Pod, role: str) -> None:
     assert pod.run(role, "exit 3")[0] == 3

@@ -97,6 +97,7 @@ def test_a_script_ends_as_it_does_in_python(pod: Pod, script: str) -> None:
     assert ours.stderr == plain.stderr
 
 
+# Shows row 001.13.
 @pytest.mark.parametrize(("end", "status"), [("", 0), ("import sys; sys.exit(3)", 3), ("1 / 0", 1)])
 def test_an_abort_after_the_end_changes_nothing(pod: Pod, end: str, status: int) -> None:
     script = f"{ABORTS_AT_EXIT}\nprint('trained')\n{end}\n"

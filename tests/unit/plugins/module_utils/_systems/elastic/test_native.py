@@ -50,6 +50,7 @@ def test_only_the_size_changes_when_it_is_scaled() -> None:
     assert job().parts == job(replicas=3).parts != job(max_restarts=9).parts
 
 
+# Shows row 004.15.
 def test_pods_meet_at_the_stable_name_of_pod_0() -> None:
     assert env()["PET_RDZV_ENDPOINT"] == "digits-0.digits.ml.svc:29400"
     assert env()["PET_NNODES"] == "1:3"
@@ -64,6 +65,7 @@ def test_etcd_is_where_the_user_says() -> None:
     assert with_etcd["PET_RDZV_CONF"].endswith("protocol=https")
 
 
+# Shows row 004.17.
 def test_gpus_and_shared_memory() -> None:
     spec = of_kind("Job", resources={"limits": {"nvidia.com/gpu": 1}}, shm_size="8Gi")["spec"]["template"]["spec"]
     assert spec["containers"][0]["resources"] == {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
@@ -87,6 +89,7 @@ def test_pods_leave_a_lost_node_when_the_user_says() -> None:
     assert _tolerated(tolerations=[{"operator": "Exists"}]) == [("", None)]
 
 
+# Shows row 004.6.
 def test_checkpoints_are_on_a_class_or_a_claim_of_the_user() -> None:
     storage = {"claim_name": "lustre", "mount_path": "/shared", "access_modes": ["ReadWriteMany"]}
     spec = of_kind("PersistentVolumeClaim", storage={**storage, "storage_class_name": "fsx-sc", "size": "1200Gi"})["spec"]
@@ -168,6 +171,7 @@ def line(event: str, when: float, **fields: t.Any) -> str:
     return "noise " + LOG_PREFIX + json.dumps({"event": event, "time": when, **fields})
 
 
+# Shows row 004.19.
 def test_the_newest_rendezvous_and_the_steps_after_it_count() -> None:
     first = [line("rendezvous", 1, round=0, nodes=2), line("step", 2, world_size=2, step=5, epoch=0)]
     met = world(["\n".join(first), LOG_PREFIX + "{broken"])

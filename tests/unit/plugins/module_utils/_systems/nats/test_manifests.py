@@ -42,6 +42,7 @@ def test_the_operators_resource(golden: Golden) -> None:
     golden("nats_cluster_operator", manifests(nats(pod, backend="operator", size=60)))
 
 
+# Shows row 000.19.
 def test_resources_go_where_the_operator_looks() -> None:
     pod = {"resources": {"limits": {"memory": "8Gi"}}}
     (resource,) = manifests(nats(pod, backend="operator", network_policy=False))

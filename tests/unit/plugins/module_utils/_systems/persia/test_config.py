@@ -40,6 +40,7 @@ def test_a_whole_configuration_is_taken() -> None:
     check_embedding_config({"slots_config": {"a": {"dim": 8, "hash_stack_config": {"hash_stack_rounds": 2, "embedding_size": 100}}}})
 
 
+# Shows row 000.17.
 @pytest.mark.parametrize(
     ("config", "said"),
     [

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 import pytest
 import yaml
 
-from ansible_collections.muster.ml.plugins.filter.persia_job_file import persia_job_file
+from ansible_collections.muster.ml.plugins.filter.job_file import job_file
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.job_fields import role_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.job_file import translate
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import from_params
 
@@ -93,21 +95,24 @@ def leaves(value: t.Any) -> list[t.Any]:
     return [leaf for item in value for leaf in leaves(item)] if isinstance(value, list) else [value]
 
 
+# Shows rows 001.4 and 001.6.
 def test_old_and_new_names_ask_for_the_same_training() -> None:
     old, today = translate(read(OLD), "old.yml"), translate(new(), "new.yml")
-    assert (old.options, old.nats) == (today.options, today.nats)
+    assert old.options == today.options
     assert fields(old.differences) - fields(today.differences) == RENAMED
-    assert fields(today.differences) == {"PersiaJob metadata.namespace", "spec.restartPolicy"}
+    assert fields(today.differences) == {"PersiaJob clicks metadata.namespace", "spec.restartPolicy"}
 
 
+# Shows row 001.2.
 def test_every_value_of_the_file_is_taken_over_or_told() -> None:
     found = translate(read(OLD), "old.yml")
-    kept = leaves([found.options, found.nats])
+    kept = leaves(found.options)
     told = {"persia.com/v1", "PersiaJob", "nats.io/v1alpha2", "NatsCluster", "default", "Never"}
     told |= {"PERSIA_NATS_URL", "nats://queue:4222"}  # the name of the servers
     assert [leaf for leaf in leaves(read(OLD)) if leaf not in kept and leaf not in told] == []
 
 
+# Shows row 001.11.
 def test_a_translated_file_is_a_training() -> None:
     options = translate(read(OLD), "old.yml").options
     job = from_params({**options, "namespace": "ml"})
@@ -133,13 +138,12 @@ def test_servers_elsewhere_are_used_and_told(url: str) -> None:
     assert {"name": "PERSIA_NATS_URL", "value": url} in native.persia_env(job, job.groups["nn_worker"])
 
 
+# Shows row 001.9.
 def test_what_a_part_leaves_to_the_variables_is_told() -> None:
     found = translate(read(FRAGMENT), "part.yml")
     assert found.options["nn_worker"] == {"replicas": 1, "nproc_per_node": 1, "image": "example/persia-cuda:dev"}
-    missing = ["imagePullPolicy", "embeddingParameterServer", "embeddingWorker", "dataloader"]
-    entries = {f"spec.persiaEnv (entry of {section})" for section in ("nnWorker", "dataloader")}
-    configs = {f"spec.persiaEnv ({name}_config_path)" for name in ("global", "embedding")}
-    assert fields(found.differences) == {f"spec.{name}" for name in missing} | entries | configs | {"spec.nnWorker.image"}
+    missing = {"emb-server", "middleware", "data-compose", "PERSIA_GLOBAL_CONFIG", "PERSIA_EMBEDDING_CONFIG", "spec.imagePullPolicy"}
+    assert fields(found.differences) == missing | {"program of trainer", "program of data-compose", "spec.nnWorker.image"}
     assert "may be another image tomorrow" in next(line for line in found.differences if "nnWorker.image" in line)
 
 
@@ -156,7 +160,7 @@ def test_what_a_part_leaves_to_the_variables_is_told() -> None:
         (OLD.replace("{replicas: 2,", "{"), r"spec\.embeddingWorker\.replicas: missing"),
         (OLD.replace("name: clicks, ", ""), r"metadata\.name is missing"),
         (OLD + "---\napiVersion: v1\nkind: Secret\n", r"kind Secret: .*muster\.ml\.apply"),
-        (OLD.split("---")[1], "kind PersiaJob: missing"),
+        (OLD.split("---")[1], "kind PersiaJob or StatefulSet: missing"),
         (OLD + "---" + OLD, "kind PersiaJob: there is one already"),
         ("just words", "kind None"),
     ],
@@ -173,8 +177,119 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_a_refused_file_has_no_name_to_make_or_remove() -> None:
-    refused = persia_job_file("a: [", "job.yml")
-    assert (refused["options"], refused["nats"]) == ({"name": ""}, {"name": ""})
+    refused = job_file("a: [", "persia", "job.yml")
+    assert refused["options"] == {"name": "", "nats": {"name": ""}}
     assert "job.yml, line" in refused["refused"]
-    assert persia_job_file("", "")["options"] == {}
-    assert persia_job_file(OLD, "job.yml")["options"]["name"] == "clicks"
+    assert job_file("", "persia", "")["options"] == {}
+    assert job_file(OLD, "persia", "job.yml")["options"]["name"] == "clicks"
+
+
+# The four groups of PERSIA's document about Google Cloud: the word of its script, replicas, and resources.
+GROUPS = {
+    "trainer": ("trainer", 8, {"memory": "600Gi", "cpu": "80", "nvidia.com/gpu": 8}),
+    "data-compose": ("datacompose", 240, {"memory": "12Gi", "cpu": "1"}),
+    "middleware": ("middleware", 100, {"memory": "100Gi", "cpu": "28"}),
+    "emb-server": ("embserver", 120, {"memory": "2500Gi", "cpu": "80"}),
+}
+ROLES = {"trainer": "nn_worker", "data-compose": "dataloader", "middleware": "embedding_worker", "emb-server": "embedding_parameter_server"}
+
+
+def stateful_set(name: str) -> dict[str, t.Any]:
+    word, replicas, resources = GROUPS[name]
+    env = {"REPLICA_SIZE": str(replicas), **({"NPROC_PER_NODE": "8"} if name == "trainer" else {})}
+    env["PERSIA_NATS_IP"] = "nats://persia-nats-service:4222"
+    container = {
+        "name": name,
+        "image": "persiaml/persia-cuda-runtime:latest",
+        "imagePullPolicy": "Always",
+        "args": ["/workspace/launch.sh", word],
+        "resources": {"requests": resources, "limits": resources},
+        "env": [{"name": key, "value": value} for key, value in env.items()],
+    }
+    template = {"metadata": {"labels": {"service": name}}, "spec": {"containers": [container]}}
+    spec = {"serviceName": name, "replicas": replicas, "selector": {"matchLabels": {"service": name}}, "template": template}
+    metadata = {"name": name, "labels": {"service": name}}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec, "status": {"replicas": replicas}}
+
+
+def document() -> list[t.Any]:
+    spec = {"size": 60, "natsConfig": {"maxPayload": 52428800}, "resources": {"limits": {"memory": "32Gi", "cpu": "4"}}}
+    nats = {"apiVersion": "nats.io/v1alpha2", "kind": "NatsCluster", "metadata": {"name": "persia-nats-service"}, "spec": spec}
+    return [*map(stateful_set, GROUPS), nats]
+
+
+# Shows rows 000.3 and 000.6.
+def test_the_stateful_sets_of_the_document_are_a_training() -> None:
+    found = translate(document(), "train.persia.yml")
+    taken = {name: found.options[role] for name, role in ROLES.items()}
+    assert {name: group["replicas"] for name, group in taken.items()} == {name: row[1] for name, row in GROUPS.items()}
+    assert taken["trainer"]["nproc_per_node"] == 8
+    assert found.options["nats"]["size"] == 60
+    job = from_params({**found.options, "name": "clicks", "namespace": "ml", "completion": False, "global_config_path": "/g",
+                       "embedding_config_path": "/e", "nn_worker": {**taken["trainer"], "entry": "/t.py"},
+                       "dataloader": {**taken["data-compose"], "entry": "/d.py"}})  # fmt: skip
+    made = {item["metadata"]["name"]: item for item in native.manifests(job) if item["kind"] == "StatefulSet"}
+    for name, (_word, replicas, resources) in GROUPS.items():
+        spec = made[f"clicks-{name}"]["spec"]
+        container = spec["template"]["spec"]["containers"][0]
+        assert (spec["replicas"], container["resources"]["limits"]) == (replicas, {key: str(value) for key, value in resources.items()})
+        assert spec["template"]["metadata"]["labels"]["service"] == name
+        assert (container["image"], container["imagePullPolicy"]) == ("persiaml/persia-cuda-runtime:latest", "Always")
+
+
+def test_each_difference_of_the_document_is_told() -> None:
+    told = "\n".join(translate(document(), "train.persia.yml").differences)
+    for name in GROUPS:
+        for place in ("status", "spec.serviceName", "spec.selector", "metadata.labels", "args", "image"):
+            assert re.search(rf"^StatefulSet {name}[ .]{place}: ", told, re.MULTILINE), (name, place)
+        assert f"StatefulSet {name}.env REPLICA_SIZE: " in told
+        assert f"StatefulSet {name}.env PERSIA_NATS_IP: renamed to PERSIA_NATS_URL" in told
+    for word in ("---port", "RUST_BACKTRACE-full", "persia_launch_script", "persia_completion: false", "pod.resources"):
+        assert word in told
+    assert "name of the training: not in the file" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda item: item["spec"].update(volumeClaimTemplates=[]), r"spec\.volumeClaimTemplates: unknown"),
+        (lambda item: item["spec"]["template"]["spec"]["containers"].append({}), "2, and a group has one container"),
+        (lambda item: item["spec"].update(replicas=3), "REPLICA_SIZE: 8, but replicas is 3"),
+        (lambda item: item["spec"]["template"]["spec"].update(hostNetwork=True), r"spec\.hostNetwork: unknown"),
+        (lambda item: item["metadata"].update(name="middleware"), "the file has middleware a second time"),
+        (lambda item: item["spec"]["template"]["spec"].update(containers={}), "is not a list"),
+        (lambda item: item["spec"]["template"]["spec"]["containers"][0].update(env="A=B"), "env: 'A=B' is not a list"),
+        (lambda item: item["spec"]["template"]["spec"]["containers"][0].update(args="x"), "args: 'x' is not a list"),
+    ],
+)
+def test_a_stateful_set_that_is_no_group_is_refused(change: t.Callable[[t.Any], None], said: str) -> None:
+    documents = document()
+    change(documents[0])
+    with pytest.raises(InvalidInput, match=said):
+        translate(documents, "train.persia.yml")
+
+
+def test_a_stateful_set_of_no_group_is_refused() -> None:
+    other = stateful_set("trainer")
+    other["metadata"]["name"] = other["spec"]["template"]["metadata"]["labels"]["service"] = "web"
+    other["spec"]["template"]["spec"]["containers"][0]["args"] = []
+    with pytest.raises(InvalidInput, match="StatefulSet web: no group of PERSIA"):
+        translate([other], "web.yml")
+    with pytest.raises(InvalidInput, match="kind PersiaJob or StatefulSet: only one of them"):
+        translate([*document(), read(OLD)[0]], "both.yml")
+
+
+def test_a_group_is_known_by_name_label_or_word() -> None:
+    names = ["trainer", "clicks-trainer", "data_compose", "middlewareServer", "embedding-ps", "embedding-parameter-server", "web"]
+    expected = ["nn_worker", "nn_worker", "dataloader", "embedding_worker", *["embedding_parameter_server"] * 2, None]
+    assert [role_of([name]) for name in names] == expected
+    assert role_of(["web", "embserver"]) == "embedding_parameter_server"
+
+
+# Shows row 001.3.
+def test_the_names_of_early_november_2021_are_read() -> None:
+    text = OLD.replace("nnWorkerPyEntryPath", "trainerPyEntryPath").replace("embeddingParameterServer", "embeddingServer")
+    text = text.replace("embeddingWorker", "middlewareServer").replace("  nnWorker:", "  trainer:")
+    found, old = translate(read(text), "old.yml"), translate(read(OLD), "old.yml")
+    assert found.options == old.options
+    assert fields(found.differences) >= {"spec.embeddingServer", "spec.middlewareServer", "spec.trainer", "spec.trainerPyEntryPath"}

@@ -57,6 +57,7 @@ def program_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(place, "program", lambda module: f"{module.__name__.rpartition('.')[2]}.py\n")
 
 
+# Shows rows 000.8, 000.15, 000.16 and 000.23.
 @pytest.mark.usefixtures("program_by_name")
 def test_native(golden: Golden) -> None:
     golden("persia_job_native", native.manifests(job()))
@@ -67,6 +68,7 @@ def test_operator(golden: Golden) -> None:
     golden("persia_job_operator", operator.manifests(job(backend="operator", image_pull_policy="IfNotPresent")))
 
 
+# Shows rows 000.5 and 000.21.
 @pytest.mark.usefixtures("program_by_name")
 def test_seed_scale(golden: Golden) -> None:
     """The numbers of PERSIA's Google Cloud document, which must survive unchanged."""
@@ -139,6 +141,7 @@ def test_a_gateway_that_exists_is_used() -> None:
     assert config["common_config"]["metrics_config"]["enable_metrics"] is True
 
 
+# Shows row 000.7.
 def test_every_group_has_a_headless_service_that_exists() -> None:
     objects = by_name(native.manifests(job()))
     for (kind, name), item in objects.items():
@@ -229,6 +232,11 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
     ("fields", "said"),
     [
         ({"name": "Adult"}, "not a valid name"),
+        ({"launch_script": "lunch.sh"}, r"launch_script: 'lunch.sh' is not among files"),
+        (
+            {"global_config": {"common_config": {"metrics_config": {"push_interval_sec": 7, "push_interval_seconds": 8}}}},
+            "push_interval_sec",
+        ),
         ({"name": "a" * 50}, "job and group name together"),
         ({"nn_worker": {"replicas": 0}}, r"nn_worker\.replicas: 0 is too small"),
         ({"nn_worker": {"replicas": -1}}, r"nn_worker\.replicas: -1 is too small"),
@@ -263,3 +271,25 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
 def test_bad_input_is_refused_by_name(fields: dict[str, t.Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         native.manifests(job(**fields))
+
+
+def test_the_interval_of_persias_own_examples_is_carried() -> None:
+    """PERSIA reads push_interval_seconds and skips push_interval_sec, which examples/src/adult-income has (ff754b8)."""
+    config = {"common_config": {"job_type": "Train", "metrics_config": {"push_interval_sec": 7}}}
+    assert spec.metrics_config(from_params({**PARAMS, "global_config": config}))["push_interval_seconds"] == 7
+
+
+def test_a_launch_script_gets_the_word_of_its_group_and_the_addresses() -> None:
+    own = job(launch_script="launch.sh", files={**PARAMS["files"], "launch.sh": "#!/bin/bash\n"})
+    env = {role: {item["name"]: item.get("value") for item in native.persia_env(own, group)} for role, group in own.groups.items()}
+    words = {role: values["MUSTER_LAUNCH_SCRIPT"] for role, values in env.items()}
+    assert words == {
+        "nn_worker": "/workspace/scripts/launch.sh trainer",
+        "dataloader": "/workspace/scripts/launch.sh datacompose",
+        "embedding_worker": "/workspace/scripts/launch.sh middleware",
+        "embedding_parameter_server": "/workspace/scripts/launch.sh embserver",
+    }
+    assert env["nn_worker"]["MASTER_ADDR"] == "adult-trainer-0.adult-trainer"
+    assert [env[role].get("PERSIA_PORT") for role in words] == ["8888", "8887", None, None]
+    with pytest.raises(InvalidInput, match="launch_script"):
+        operator.manifests(job(backend="operator", launch_script="/launch.sh"))

@@ -108,6 +108,7 @@ def test_the_cache_is_larger_than_a_gibibyte() -> None:
     assert variables()["CACHE_SIZE"] == "10Gib"
 
 
+# Shows row 002.17.
 def test_gpu_limit_and_toleration() -> None:
     """deployment.yaml: limits nvidia.com/gpu 1, memory 11Gi, cpu 2; a toleration of the taint that GKE sets, Equal present NoSchedule."""
     assert container()["resources"]["limits"] == {"nvidia.com/gpu": "1", "memory": "11Gi", "cpu": "2"}

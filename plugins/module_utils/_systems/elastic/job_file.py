@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A job file of torchelastic's documentation as options: an ElasticJob of its operator, or its pods and Services of before.
+
+The fields are those of kubernetes/api/v1alpha1 and kubernetes/config/samples of pytorch/elastic at bc88e69, and of kubernetes/imagenet.yaml
+at f8d2b6b (January 2020).
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._manifests.job_file import Field, Kind, Translation
+from ..._manifests.job_file import translate as read
+
+_RESTARTS = (
+    "ignored; torchrun starts failed processes again (elastic_options.max_restarts), Kubernetes pods (elastic_options.backoff_limit)"
+)
+_SIZES = {"MIN_SIZE": "min_replicas", "MAX_SIZE": "max_replicas", "SIZE": "replicas"}
+
+_JOB: Mapping[str, Field] = {
+    "rdzvEndpoint": Field("rdzv_endpoint"),
+    "minReplicas": Field("min_replicas"),
+    "maxReplicas": Field("max_replicas"),
+    "replicaSpecs": Field(
+        inside={
+            "Worker": Field(
+                inside={"replicas": Field("replicas"), "restartPolicy": Field(why=_RESTARTS), "template": Field("template")},
+            )
+        }
+    ),
+    "backoffLimit": Field("backoff_limit"),
+    "activeDeadlineSeconds": Field("active_deadline_seconds"),
+    "ttlSecondsAfterFinished": Field("ttl_seconds_after_finished"),
+    "cleanPodPolicy": Field(why="ignored; pods of an ended job stay until it is removed, for their logs"),
+}
+
+_ENV: Mapping[str, Field] = {
+    "RDZV_ENDPOINT": Field("rdzv_endpoint"),
+    "JOB_ID": Field("name"),
+    **{variable: Field(option, f"is {option}") for variable, option in _SIZES.items()},
+}
+
+_FLAGS: Mapping[str, Field] = {
+    "nproc_per_node": Field("nproc_per_node", "a flag of the launcher; it is option nproc_per_node"),
+    "max_restarts": Field("max_restarts", "a flag of the launcher; it is option max_restarts"),
+    "monitor_interval": Field("monitor_interval", "a flag of the launcher; it is option monitor_interval"),
+    "start_method": Field(why="ignored; torchrun starts processes of their own"),
+    **dict.fromkeys(
+        ("nnodes", "rdzv_backend", "rdzv_endpoint", "rdzv_id"), Field(why="ignored; the sizes of the job and the name of the job say it")
+    ),
+}
+# Its images have the torch of 2020, and torchrun needs 1.13.
+_OLD_IMAGE = re.compile(r"(^|/)torchelastic/examples(:|@|$)")
+_UNFILLED = re.compile(r"<\w+>")
+
+
+def translate(documents: Sequence[t.Any], source: str) -> Translation:
+    """Return the options for a job file; InvalidInput has all fields that cannot be taken over."""
+    pods: list[tuple[str, dict[str, t.Any]]] = []
+
+    def read_pod(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
+        pods.append((name, _pod(found, {"spec": spec}, f"Pod {name}", {})))
+
+    kinds = {
+        "ElasticJob": Kind("elastic.pytorch.org/v1alpha1", _elastic_job),
+        "Pod": Kind("v1", read_pod, many=True),
+        "Service": Kind("v1", _service, many=True),
+    }
+    return read(documents, source, kinds, ("ElasticJob", "Pod"), lambda found: _end(found, pods))
+
+
+def _service(found: Translation, name: str, _spec: Mapping[str, t.Any]) -> None:
+    found.differences.append(f"Service {name}: ignored; one headless Service has the names of all pods")
+
+
+def _elastic_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
+    job = found.take(spec, _JOB, "spec")
+    found.options |= {"name": name, **_pod(found, job.pop("template", {}), "spec.replicaSpecs.Worker.template", job)}
+
+
+def _pod(found: Translation, template: Mapping[str, t.Any], where: str, job: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return the options of a worker's pod, added to those of its JOB."""
+    pod = {**job, **found.pod(template, where)}
+    pod.pop("labels", None)
+    options, kept = found.variables(pod.pop("env", None), _ENV, f"{where} env")
+    for option, value in options.items():
+        number = option in _SIZES.values() and str(value).isdecimal()
+        found.put(pod, Field(option), int(value) if number else value, f"{where} env")
+    words = [str(word) for word in found.sequence(pod.pop("args", None), f"{where} args")]
+    if pod.pop("command", None):
+        found.refused.append(f"{where} command: torchrun runs the script; give the script and its arguments as args.")
+    script, args = _arguments(found, pod, words, f"{where} args")
+    image = str(pod.get("image") or "")
+    if _OLD_IMAGE.search(image):
+        found.differences.append(
+            f"{where} image: {image} ignored, with its pull policy; its torch is of 2020 and has no torchrun. elastic_image is used"
+        )
+        del pod["image"]
+        pod.pop("image_pull_policy", None)
+        if script.startswith("/"):
+            found.differences.append(f"{where} args: {script} is a program of that image; elastic_script is used with its arguments")
+            script = ""
+    elif not image:
+        found.missing(f"{where} image", "elastic_image is used")
+    return {**pod, **({"env": kept} if kept else {}), **({"script": script} if script else {}), **({"args": args} if args else {})}
+
+
+def _arguments(found: Translation, pod: dict[str, t.Any], words: list[str], where: str) -> tuple[str, list[str]]:
+    """Return the script and its arguments; the flags before it are the launcher's, and go to the options of POD."""
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        flag, equals, value = rest.pop(0).partition("=")
+        name = flag.lstrip("-").replace("-", "_")
+        field = _FLAGS.get(name)
+        if field is None:
+            found.refused.append(f"{where} {flag}: no flag of torchelastic's launcher that has an option.")
+        elif not equals and rest:
+            value = rest.pop(0)
+        if field is not None:
+            typed: t.Any = value if name == "nproc_per_node" or not value.isdecimal() else int(value)
+            found.put(pod, field, typed, f"{where} {flag}")
+    if not rest:
+        found.missing(f"{where} script", "elastic_script is used")
+    elif blank := _UNFILLED.search(rest[0]):
+        found.refused.append(f"{where} {rest[0]}: {blank[0]} stands for a name of yours; write it.")
+    return (rest[0], rest[1:]) if rest else ("", [])
+
+
+def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]]) -> None:
+    """Make one job of equal pods, and settle where the rendezvous is."""
+    if pods:
+        found.options |= pods[0][1]
+        others = [name for name, pod in pods if pod != pods[0][1]]
+        if others:
+            found.refused.append(f"Pod {', '.join(others)}: not as Pod {pods[0][0]}; all pods of a job are equal.")
+        if "name" not in found.options:
+            found.missing("JOB_ID", "elastic_job_name is used")
+        found.options.setdefault("replicas", len(pods))
+    endpoint = str(found.options.get("rdzv_endpoint") or "")
+    found.options["rdzv_backend"] = "etcd-v2"
+    if not endpoint or _UNFILLED.search(endpoint):
+        found.options.pop("rdzv_endpoint", None)
+        found.differences.append(f"rendezvous: {endpoint or 'no etcd'} in the file; role etcd makes one (elastic_rdzv_backend)")

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Job files in the shapes of torchelastic's documentation: what is taken over, what is told, what is refused."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.job_file import translate
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import from_params
+
+# The fields of kubernetes/config/samples/imagenet.yaml of pytorch/elastic at bc88e69, and those of its RunPolicy.
+JOB = """
+apiVersion: elastic.pytorch.org/v1alpha1
+kind: ElasticJob
+metadata: {name: imagenet, namespace: elastic-job}
+spec:
+  rdzvEndpoint: "<your_etcd_endpoint>:<your_etcd_port>"
+  minReplicas: 1
+  maxReplicas: 3
+  cleanPodPolicy: Running
+  backoffLimit: 4
+  activeDeadlineSeconds: 3600
+  ttlSecondsAfterFinished: 60
+  replicaSpecs:
+    Worker:
+      replicas: 2
+      restartPolicy: ExitCode
+      template:
+        apiVersion: v1
+        kind: Pod
+        spec:
+          nodeSelector: {pool: gpu}
+          containers:
+            - name: elasticjob-worker
+              image: torchelastic/examples:0.2.0
+              imagePullPolicy: Always
+              args: ["--nproc_per_node=1", /workspace/examples/imagenet/main.py, "--arch=resnet18", "--workers=0", /workspace/data]
+              env: [{name: NCCL_DEBUG, value: INFO}]
+              resources: {limits: {nvidia.com/gpu: 1}}
+"""
+# The fields of one worker of kubernetes/imagenet.yaml of pytorch/elastic at f8d2b6b, which document 004 applies.
+WORKER = """
+apiVersion: v1
+kind: Pod
+metadata: {name: imagenet-worker-N, labels: {job-name: imagenet, worker: "N"}}
+spec:
+  restartPolicy: OnFailure
+  containers:
+    - name: elastic-trainer-worker
+      image: torchelastic/examples:0.1.0rc1
+      args: ["s3://data/petctl/me/imagenet-job/main.py", --input_path, /data/tiny-imagenet-200/train, --epochs, "10"]
+      env:
+        - {name: RDZV_ENDPOINT, value: "etcd:2379"}
+        - {name: JOB_ID, value: imagenet}
+        - {name: MIN_SIZE, value: "1"}
+        - {name: MAX_SIZE, value: "3"}
+        - {name: SIZE, value: "2"}
+      resources: {limits: {nvidia.com/gpu: 1}}
+      volumeMounts: [{name: persistent-storage, mountPath: /data}, {name: dshm, mountPath: /dev/shm}]
+  volumes:
+    - {name: persistent-storage, persistentVolumeClaim: {claimName: efs-claim}}
+    - {name: dshm, emptyDir: {medium: Memory}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: imagenet-worker-N}
+spec: {selector: {job-name: imagenet, worker: "N"}, clusterIP: None}
+"""
+PODS = WORKER.replace("N}", "1}").replace("-N", "-1").replace('"N"', '"1"') + "---" + WORKER.replace("-N", "-2").replace('"N"', '"2"')
+
+
+def read(text: str) -> list[t.Any]:
+    return list(yaml.safe_load_all(text))
+
+
+def test_an_elastic_job_is_a_training() -> None:
+    options = translate(read(JOB), "imagenet.yaml").options
+    assert options == {
+        "name": "imagenet",
+        "min_replicas": 1,
+        "max_replicas": 3,
+        "backoff_limit": 4,
+        "active_deadline_seconds": 3600,
+        "ttl_seconds_after_finished": 60,
+        "replicas": 2,
+        "node_selector": {"pool": "gpu"},
+        "resources": {"limits": {"nvidia.com/gpu": 1}},
+        "nproc_per_node": "1",
+        "env": [{"name": "NCCL_DEBUG", "value": "INFO"}],
+        "args": ["--arch=resnet18", "--workers=0", "/workspace/data"],
+        "rdzv_backend": "etcd-v2",
+    }
+    job = from_params({**options, "namespace": "ml", "image": "example/torch:2", "script": "/main.py", "rdzv_endpoint": "etcd:2379"})
+    assert job.pod.args[0] == "--arch=resnet18"
+    assert native.manifests(job)
+
+
+def test_each_difference_of_an_elastic_job_is_told() -> None:
+    told = "\n".join(translate(read(JOB), "imagenet.yaml").differences)
+    for words in (
+        "metadata.namespace: ignored",
+        "cleanPodPolicy: ignored",
+        "restartPolicy: ignored; torchrun starts failed processes again",
+        "args --nproc_per_node: a flag of the launcher",
+        "image: torchelastic/examples:0.2.0 ignored, with its pull policy",
+        "/workspace/examples/imagenet/main.py is a program of that image; elastic_script is used",
+        "<your_etcd_endpoint>:<your_etcd_port> in the file; role etcd makes one",
+    ):
+        assert words in told
+
+
+# Shows row 004.14.
+def test_the_pods_of_the_document_are_a_training() -> None:
+    found = translate(read(PODS), "imagenet.yaml")
+    options = found.options
+    assert (options["name"], options["replicas"], options["min_replicas"], options["max_replicas"]) == ("imagenet", 2, 1, 3)
+    assert (options["rdzv_backend"], options["rdzv_endpoint"]) == ("etcd-v2", "etcd:2379")
+    assert options["script"] == "s3://data/petctl/me/imagenet-job/main.py"
+    assert options["args"] == ["--input_path", "/data/tiny-imagenet-200/train", "--epochs", "10"]
+    assert {"name": "dshm", "mountPath": "/dev/shm"} in options["volume_mounts"]
+    assert native.manifests(from_params({**options, "namespace": "ml", "image": "example/torch:2"}))
+    told = "\n".join(found.differences)
+    assert "Service imagenet-worker-2: ignored" in told
+    assert "Pod imagenet-worker-1 metadata.labels: ignored" in told
+
+
+def test_an_image_and_an_etcd_of_ones_own_are_taken() -> None:
+    text = JOB.replace("torchelastic/examples:0.2.0", "example/torch:2").replace(
+        "<your_etcd_endpoint>:<your_etcd_port>", "etcd-service:2379"
+    )
+    options = translate(read(text), "imagenet.yaml").options
+    assert (options["image"], options["image_pull_policy"]) == ("example/torch:2", "Always")
+    assert options["script"] == "/workspace/examples/imagenet/main.py"
+    assert options["rdzv_endpoint"] == "etcd-service:2379"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (JOB.replace("  minReplicas", "  minReplica"), r"spec\.minReplica: unknown; did you mean minReplicas\?"),
+        (JOB.replace("    Worker:", "    Etcd:"), r"spec\.replicaSpecs\.Etcd: unknown"),
+        (JOB.replace("cleanPodPolicy: Running", "schedulingPolicy: {}"), r"spec\.schedulingPolicy: unknown"),
+        (JOB.replace("--nproc_per_node=1", "--role=x"), "--role: no flag of torchelastic's launcher"),
+        (JOB.replace("args: [", "command: [sh]\n              args: ["), "torchrun runs the script"),
+        (JOB.replace("v1alpha1", "v1beta1"), "apiVersion elastic.pytorch.org/v1beta1 is not"),
+        (JOB + "---" + WORKER, "kind ElasticJob or Pod: only one of them"),
+        (JOB + "---\napiVersion: v1\nkind: ConfigMap\n", "kind ConfigMap: a job file has ElasticJob or Pod, and of others Service"),
+        (PODS.replace("s3://data/petctl", "s3://<BUCKET>/petctl"), "<BUCKET> stands for a name of yours"),
+        (PODS.replace('"10"', '"11"', 1), "Pod imagenet-worker-2: not as Pod imagenet-worker-1"),
+        (PODS.replace('value: "3"', "valueFrom: {fieldRef: {fieldPath: x}}", 1), "MAX_SIZE: no value"),
+    ],
+)
+def test_what_cannot_be_taken_over_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        translate(read(text), "imagenet.yaml")
