@@ -13,9 +13,10 @@ version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),
-    P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.jobset#role), P(muster.ml.kueue#role),
-    P(muster.ml.traefik#role), P(muster.ml.gpu_drivers#role), P(muster.ml.prometheus#role),
-    P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role) and P(muster.ml.s3_artifacts#role).
+    P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.trainer#role),
+    P(muster.ml.jobset#role), P(muster.ml.kueue#role), P(muster.ml.traefik#role), P(muster.ml.gpu_drivers#role),
+    P(muster.ml.prometheus#role), P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role) and
+    P(muster.ml.s3_artifacts#role).
     No cluster is asked or changed.
   - For an operator whose project releases a manifest these are the objects of that manifest (O(manifest)), in the namespace, and with the
     image and resources, that the options say.
@@ -97,6 +98,9 @@ options:
   controller_threads:
     description: Number of jobs that training_operator reconciles concurrently. Defaults to 1.
     type: int
+  progress:
+    description: Let trainer take the progress that pods report, its alpha feature C(TrainJobStatus). Defaults to V(false).
+    type: bool
   flavour:
     description:
       - Flavour of gpu_drivers, see its role. There are no objects for V(managed) and V(none). Required for gpu_drivers.

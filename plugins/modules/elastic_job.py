@@ -10,8 +10,8 @@ module: elastic_job
 short_description: Run an elastic PyTorch job
 version_added: 0.1.0
 description:
-  - Runs torchrun in pods that may be added, removed and lost while the job trains. Creates an Indexed Job, or a PyTorchJob of
-    training-operator, and its headless Service.
+  - Runs torchrun in pods that may be added, removed and lost while the job trains. Creates an Indexed Job, a TrainJob of
+    Kubeflow Trainer or a PyTorchJob of training-operator, and its headless Service.
   - The same task with another O(replicas) scales the job. It waits until the rendezvous reports the new number of pods and training
     steps continue. If that takes longer than O(world_timeout), the old number is restored. The highest indexes are removed first.
   - A pod that is stopped leaves the rendezvous at once, so that the others continue and none of their restarts is used up. Its script
@@ -46,9 +46,11 @@ options:
       - V(pytorchjob) creates a PyTorchJob for Kubeflow's training-operator 1.x, whose pods are named O(name)-worker-I. They run the same
         launcher, so scaling, world and steps are the same. Lost pods are recreated without being counted, so O(backoff_limit) is
         refused. If the job ends before its pods, because of O(active_deadline_seconds) or a failed script, the remaining pods end by
-        themselves.
+        themselves. That operator is legacy.
+      - V(trainjob) creates a TrainJob for Kubeflow Trainer 2 with a TrainingRuntime of its own, whose pods are named O(name)-node-0-I. Its
+        size is fixed, so O(min_replicas) and O(max_replicas) must be equal. Pods are replaced as with V(native).
     type: str
-    choices: [native, pytorchjob]
+    choices: [native, pytorchjob, trainjob]
     default: native
   replicas:
     description: Number of pods. Can be changed while the job runs. Required with O(state=present).
@@ -188,7 +190,7 @@ options:
       - Seconds after which the job is stopped and fails. With O(backend=pytorchjob) they count from the start of each pod.
     type: int
   overrides:
-    description: Fields to merge into the Job or PyTorchJob last, by the strategic merge rules of Kubernetes.
+    description: Fields to merge into the Job, PyTorchJob or TrainJob last, by the strategic merge rules of Kubernetes.
     type: dict
   world_timeout:
     description: Seconds for the rendezvous to complete after a change of O(replicas), before the old number is restored.
@@ -261,9 +263,10 @@ plan:
   sample: 6bb1d0a2e8c4
 world:
   description: Progress in the pods' logs, with C(nodes), C(round) and C(world_size) of the rendezvous, C(epoch), C(step), C(accuracy).
+    With O(backend=trainjob) also in C(status.trainerStatus), with C(percent) and metrics of these names.
   returned: when O(state=present)
   type: dict
-  sample: {nodes: 3, world_size: 3, round: 2, epoch: 7, step: 181, accuracy: 0.95, reason: ""}
+  sample: {nodes: 3, world_size: 3, round: 2, epoch: 7, step: 181, accuracy: 0.95, percent: null, reason: ""}
 summary:
   description: Key figures of state and progress. C(backend) is that of the rendezvous, C(rounds) the number of rendezvous.
   returned: when O(state=present)
@@ -317,7 +320,7 @@ _RENDEZVOUS: dict[str, dict[str, t.Any]] = {
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
-    "backend": {"type": "str", "choices": ["native", "pytorchjob"], "default": ElasticJob.backend},
+    "backend": {"type": "str", "choices": ["native", "pytorchjob", "trainjob"], "default": ElasticJob.backend},
     "replicas": {"type": "int"},
     "min_replicas": {"type": "int"},
     "max_replicas": {"type": "int"},

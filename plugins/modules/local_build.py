@@ -86,11 +86,9 @@ options:
         type: str
         required: true
       kustomization:
-        description: Folder of the module that kustomize builds. Without it the files of O(manifests[].sources) are joined.
-        type: str
-        default: ''
-      images:
-        description: Images by the names that they have in the kustomization.
+        description:
+          - Kustomization that kustomize builds; its resources are folders of the module. Without it the files of O(manifests[].sources) are
+            joined.
         type: dict
         default: {}
       sources:
@@ -156,9 +154,12 @@ EXAMPLES = r"""
         sha256: a41aaf12dd0b7b0a3d626b8d6107f32c3dc889d7e7830adc46b8cdb77a8963bb
         module_dir: /srv/build/jobset
         module: sigs.k8s.io/jobset
-        kustomization: config/default
-        images:
-          us-central1-docker.pkg.dev/k8s-staging-images/jobset/jobset: registry.k8s.io/jobset/jobset:v0.12.0
+        kustomization:
+          resources: [config/default]
+          images:
+            - name: us-central1-docker.pkg.dev/k8s-staging-images/jobset/jobset
+              newName: registry.k8s.io/jobset/jobset
+              newTag: v0.12.0
 """
 
 RETURN = r"""
@@ -194,8 +195,7 @@ MANIFEST = {
     "sha256": NEEDED,
     "module_dir": FOLDER,
     "module": NEEDED,
-    "kustomization": TEXT,
-    "images": MAP,
+    "kustomization": MAP,
     "sources": rows(text=TEXT, files=TEXT, before=TEXT, replace=MAP),
 }
 ARGUMENT_SPEC: dict[str, t.Any] = {

@@ -62,7 +62,7 @@ MACHINES = Ground("must-machines", cluster=False)
 # it are in one lane, from the ground up. What is not named comes at the end of the first.
 LANES = (
     ("namespace", "nats_operator", "nats_cluster", "gpu_drivers", "persia_operator", "persia", "persia_job", "elastic", "dataset"),
-    ("jobset", "training_operator", "training_statefulset", "apply", "object_store", "rabbitmq_cluster", "studioml",
+    ("jobset", "trainer", "training_operator", "training_statefulset", "apply", "object_store", "rabbitmq_cluster", "studioml",
      "studioml_client", "studioml_runner", "local_images", "local_cluster", "kueue"),
 )  # fmt: skip
 # It drains the node on which all pods run.

@@ -26,6 +26,8 @@ _TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
     ("webhook unavailable", re.compile(r"failed calling webhook")),
     # 400 BadRequest: the webhook has side effects, so the API server does not ask it in a dry run.
     ("webhook without dry run", re.compile(r"does not support dry run")),
+    # The webhook of Kubeflow Trainer 2.3.0 (pkg/runtime/core/trainingruntime.go), whose cache may not have a new runtime yet.
+    ("missing reference", re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob")),
     # The webhook chooses code and reason; only these words in front come from the API server.
     ("webhook refusal", re.compile(r"admission webhook")),
     # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).

@@ -20,7 +20,7 @@ BUILT_IN_GROUPS = frozenset({
     "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
 })  # fmt: skip
 
-WAVE_FOUNDATIONS, WAVE_RULES, WAVE_CONFIGURATION, WAVE_POLICIES, WAVE_WORKLOADS, WAVE_ON_WORKLOADS, WAVE_CUSTOM = range(7)
+WAVE_FOUNDATIONS, WAVE_RULES, WAVE_CONFIGURATION, WAVE_POLICIES, WAVE_WORKLOADS, WAVE_ON_WORKLOADS, WAVE_CUSTOM, WAVE_ON_CUSTOM = range(8)
 
 # Two kinds share a wave only if neither a controller nor an admission plugin deletes, refuses or changes an object of one for want of an
 # object of the other. The sources are those of Kubernetes 1.36; deletion goes the other way, for the same reasons.
@@ -91,6 +91,8 @@ _WAVES: dict[int, frozenset[GroupKind]] = {
         API_SERVICE,
         ("autoscaling", "HorizontalPodAutoscaler"),
     }),
+    # pkg/webhooks/trainjob_webhook.go of Kubeflow Trainer 2.3.0 refuses a TrainJob without its runtime.
+    WAVE_ON_CUSTOM: frozenset({("trainer.kubeflow.org", "TrainJob")}),
 }  # fmt: skip
 _WAVE_OF = {member: wave for wave, kinds in _WAVES.items() for member in kinds}
 

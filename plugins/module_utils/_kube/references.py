@@ -26,7 +26,10 @@ from .uses import TRAININGS
 if t.TYPE_CHECKING:
     from .cluster import Cluster
 
-_WITH_PODS = {POD, JOB, DEPLOYMENT, STATEFUL_SET, ("apps", "DaemonSet"), ("apps", "ReplicaSet"), ("batch", "CronJob"), *TRAININGS}
+_WITH_PODS = {
+    POD, JOB, DEPLOYMENT, STATEFUL_SET, ("apps", "DaemonSet"), ("apps", "ReplicaSet"), ("batch", "CronJob"), *TRAININGS,
+    ("trainer.kubeflow.org", "TrainingRuntime"),
+}  # fmt: skip
 _VERSIONS = {"PriorityClass": "scheduling.k8s.io/v1", "RuntimeClass": "node.k8s.io/v1"}
 """API versions of kinds without a namespace; the other kinds are in v1."""
 _NAMES = {"priorityClassName": "PriorityClass", "runtimeClassName": "RuntimeClass", "serviceAccountName": "ServiceAccount"}

@@ -28,6 +28,7 @@ OPERATORS = {
     "kueue.x-k8s.io": "kueue",
     "nats.io": "nats_operator",
     "persia.com": "persia_operator",
+    "trainer.kubeflow.org": "trainer",
 }
 """API groups with the role that installs what serves them; of gateway_api it is traefik, or another implementation."""
 _TPU = ("cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology")

@@ -58,6 +58,7 @@ TRAININGS: dict[GroupKind, set[str]] = {
     ("persia.com", "PersiaJob"): set(),
     ("kubeflow.org", "PyTorchJob"): {"Succeeded", "Failed"},
     ("jobset.x-k8s.io", "JobSet"): {"Completed", "Failed"},
+    ("trainer.kubeflow.org", "TrainJob"): {"Complete", "Failed"},
 }
 """Kinds of other projects that make the pods of a training, with the types of the conditions that say that it has ended."""
 

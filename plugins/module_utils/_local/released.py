@@ -27,7 +27,7 @@ from .once import making
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReleasedManifest:
-    """One file. ``kustomization``: folder of the module that kustomize builds, ``images`` replaces images in it by name.
+    """One file. ``kustomization``: what kustomize builds, with folders of the module as resources.
 
     Without it, ``sources`` are joined: ``text`` as it is, or the files of the glob pattern ``files``, each after ``before`` (in which
     ``{path}`` is its path) and with ``replace`` applied.
@@ -37,8 +37,7 @@ class ReleasedManifest:
     sha256: str
     module: str
     module_dir: Path
-    kustomization: str = ""
-    images: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    kustomization: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     sources: t.Sequence[t.Mapping[str, t.Any]] = ()
 
     def is_there(self) -> bool:
@@ -75,16 +74,10 @@ def module_folder(desired: ReleasedManifest, runner: t.Callable[..., str] = run)
 def _built(desired: ReleasedManifest, folder: Path, kustomize: Path, runner: t.Callable[..., str]) -> str:
     with tempfile.TemporaryDirectory() as own:
         # Bases of a kustomization are relative to it.
-        base = os.path.relpath(folder / desired.kustomization, Path(own).resolve())
-        rows = [_image_row(name, image) for name, image in desired.images.items()]
-        page = {"resources": [base], **({"images": rows} if rows else {})}
+        bases = [os.path.relpath(folder / base, Path(own).resolve()) for base in desired.kustomization["resources"]]
+        page = {**desired.kustomization, "resources": bases}
         (Path(own) / "kustomization.yaml").write_text(json.dumps(page), encoding="utf-8")
         return runner([str(kustomize), "build", own])
-
-
-def _image_row(name: str, image: str) -> dict[str, str]:
-    new_name, _colon, tag = image.rpartition(":")
-    return {"name": name, "newName": new_name, "newTag": tag}
 
 
 def _joined(desired: ReleasedManifest, folder: Path) -> str:

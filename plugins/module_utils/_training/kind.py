@@ -204,7 +204,8 @@ class Backend:
         for pod in pods:
             by_group.setdefault(labels_of(pod).get(LABEL_GROUP, ""), []).append(pod)
         groups = []
-        for live in sorted(workloads, key=lambda item: str(item["metadata"]["name"])):
+        sized = [live for live in workloads if forms[group_kind(live)].size]
+        for live in sorted(sized, key=lambda item: str(item["metadata"]["name"])):
             group = group_status(forms[group_kind(live)], live, by_group.get(labels_of(live).get(LABEL_GROUP, ""), []))
             (group,) = _with_queue(cluster, live, [group])
             if group.state in _UNSETTLED and len(group.ranks) < group.desired:
@@ -280,8 +281,8 @@ class Kind:
     """The role with such trainings, for the message."""
     trainer_role: str = ""
     """The role of the groups that decide whether the training has ended; without it all groups do."""
-    world: Callable[[Cluster, JobStatus], World] | None = None
-    """Read from the logs of the pods which of them train together."""
+    world: Callable[[Cluster, Observed], World] | None = None
+    """Read which pods train together, from their logs and the status of the workloads."""
     pending_reason: Callable[[Desired, Observed, Observed, Goal], str | None] | None = None
     """Return what the goal still lacks, if the state of the pods does not show it; called with the states before this run and now."""
     scaling_pending_reason: Callable[[Desired, Observed, Observed], str | None] | None = None
@@ -316,7 +317,7 @@ class Kind:
         """Read a training with what its pods log of their processes; with its progress if that is asked for."""
         observed = self.read(cluster, namespace, name)
         if self.world:
-            world = self.world(cluster, observed.status)
+            world = self.world(cluster, observed)
             return dataclasses.replace(observed, world=world, progress=world.progress)
         ranks = [rank for rank in self.trainers(observed.status) if rank.phase not in ("Pending", "Terminating")] if progress else []
         if not ranks:

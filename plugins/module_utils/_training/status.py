@@ -37,7 +37,7 @@ class Workload:
     api_version: str
     kind: str
     size: Sequence[tuple[str, ...]] = (("spec", "replicas"),)
-    """Paths of the fields with the number of its pods; all are set together."""
+    """Paths of the fields with the number of its pods; all are set together. None: another workload makes pods of its template."""
     ends: bool = False
     """Whether its conditions say that it has ended."""
     pod_sets: PodSets | None = None
@@ -307,7 +307,7 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
 
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
-    # The terms of Kubernetes and of training-operator.
+    # The terms of Kubernetes and Kubeflow Trainer, and of training-operator.
     if is_true(job, "Complete", "Succeeded"):
         return dataclasses.replace(group, state="Succeeded")
     if is_true(job, "Failed", "FailureTarget"):

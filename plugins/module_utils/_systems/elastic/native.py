@@ -39,11 +39,14 @@ PROGRAMS = {"launch.py": program(elastic_launch), "fetch.py": program(dataset_fe
 
 def manifests(job: ElasticJob) -> list[Manifest]:
     """All objects of JOB."""
-    return [*shared_objects(job), apply_overrides(_job(job), job.overrides)]
+    ends = {"ttlSecondsAfterFinished": job.ttl_seconds_after_finished, "activeDeadlineSeconds": job.active_deadline_seconds}
+    spec = {**job_spec(job, GROUP, job.name), **compact(ends)}
+    item = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
+    return [*shared_objects(job), apply_overrides(item, job.overrides)]
 
 
 def shared_objects(job: ElasticJob) -> list[Manifest]:
-    """The objects that both backends need: launcher, the user's files, storage, the Service for the DNS names, and the NetworkPolicy."""
+    """The objects that all backends need: launcher, the user's files, storage, the Service for the DNS names, and the NetworkPolicy."""
     config = config_map(job.metadata(job.objects_name), PROGRAMS)
     files = [files_config_map(job.metadata(job.files_name), job.files)] if job.files else []
     service = headless_service(job.metadata(job.name), job.selector, {"c10d": C10D_PORT})
@@ -63,14 +66,17 @@ def launcher_env(job: ElasticJob) -> dict[str, str]:
     }
 
 
-def torchrun_env(job: ElasticJob) -> list[Manifest]:
-    """torchrun's own variables. The ID of a run is the uid of the Job: scaling keeps it, and a new run has a new one."""
+def torchrun_env(job: ElasticJob, hosts: str) -> list[Manifest]:
+    """torchrun's own variables. HOSTS: begin of the pods' host names, which is the name of their Job.
+
+    The ID of a run is the uid of the Job: scaling keeps it, and a new run has a new one.
+    """
     values = {
         "PET_NNODES": f"{job.min_replicas}:{job.max_replicas}",
         "PET_NPROC_PER_NODE": job.nproc_per_node,
         RENDEZVOUS: job.rdzv_backend,
         # With c10d the DNS name of pod 0, which stays when the pod moves to another node.
-        "PET_RDZV_ENDPOINT": job.rdzv_endpoint or f"{job.name}-0.{job.name}.{job.namespace}.svc:{C10D_PORT}",
+        "PET_RDZV_ENDPOINT": job.rdzv_endpoint or f"{hosts}-0.{job.name}.{job.namespace}.svc:{C10D_PORT}",
         "PET_RDZV_CONF": ",".join(f"{key}={value}" for key, value in job.rendezvous.items()),
         "PET_MAX_RESTARTS": str(job.max_restarts),
         "PYTHONUNBUFFERED": "1",
@@ -146,36 +152,32 @@ def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
     )
 
 
-def _job(job: ElasticJob) -> Manifest:
-    pods = template(job, GROUP, torchrun_env(job))
+def job_spec(job: ElasticJob, container: str, name: str) -> Manifest:
+    """The Indexed Job NAME, whose pods run the launcher in CONTAINER."""
+    pods = template(job, container, torchrun_env(job, name))
     pods["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
     rules = [
         *([_on_exit("FailJob", EXIT_PERMANENT, FETCH)] if job.is_remote else []),
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         # The pod was stopped, by a scale-down or because it was deleted.
-        _on_exit("Ignore", EXIT_STOPPED),
-        _on_exit("FailJob", EXIT_SCRIPT_FAILED),
-        _on_exit("FailJob", EXIT_MISCONFIGURED),
+        _on_exit("Ignore", EXIT_STOPPED, container),
+        _on_exit("FailJob", EXIT_SCRIPT_FAILED, container),
+        _on_exit("FailJob", EXIT_MISCONFIGURED, container),
     ]
-    spec = compact(
-        {
-            "completionMode": "Indexed",
-            "completions": job.replicas,
-            "parallelism": job.replicas,
-            "backoffLimit": job.backoff_limit,
-            # Counted by index, too, because Kubernetes then delays only the next pod of that index, and not those of all others: 10
-            # seconds, doubled after each loss, up to ten minutes.
-            "backoffLimitPerIndex": job.backoff_limit,
-            "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
-            "activeDeadlineSeconds": job.active_deadline_seconds,
-            "podFailurePolicy": {"rules": rules},
-            # Agents end together, and a pod that was too late to end with them must not keep the job from ending.
-            "successPolicy": {"rules": [{"succeededIndexes": "0"}]},
-            "template": pods,
-        }
-    )
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
+    return {
+        "completionMode": "Indexed",
+        "completions": job.replicas,
+        "parallelism": job.replicas,
+        "backoffLimit": job.backoff_limit,
+        # Counted by index, too, because Kubernetes then delays only the next pod of that index, and not those of all others: 10
+        # seconds, doubled after each loss, up to ten minutes.
+        "backoffLimitPerIndex": job.backoff_limit,
+        "podFailurePolicy": {"rules": rules},
+        # Agents end together, and a pod that was too late to end with them must not keep the job from ending.
+        "successPolicy": {"rules": [{"succeededIndexes": "0"}]},
+        "template": pods,
+    }
 
 
-def _on_exit(action: str, code: int, container: str = GROUP) -> Manifest:
+def _on_exit(action: str, code: int, container: str) -> Manifest:
     return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}

@@ -24,6 +24,8 @@ FETCHED_PATH = "/run/muster/script"
 GROUP = "worker"
 # A Job's pods are <name>-<index>-<5 characters> and their host names <name>-<index>, which must be a DNS label.
 NAME_MAX = 52
+# Kubeflow Trainer's name for the replicated job with the trainers, and for their container.
+TRAINER_NODE = "node"
 REMOTE = ("s3://", "gs://")
 _ENDPOINT = re.compile(r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 _NO_PROGRAMS = (".sh", ".bash", ".ipynb", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".whl", ".pt", ".yml", ".yaml")
@@ -66,7 +68,7 @@ class ElasticJob(ProgramTraining):
     replicas: int
     min_replicas: int
     max_replicas: int
-    backend: t.Literal["native", "pytorchjob"] = "native"
+    backend: t.Literal["native", "pytorchjob", "trainjob"] = "native"
     nproc_per_node: str = "1"
     rdzv_backend: t.Literal["c10d", "etcd-v2"] = "c10d"
     rdzv_endpoint: str | None = None
@@ -110,6 +112,8 @@ class ElasticJob(ProgramTraining):
             check_sha256(self.script_sha256, "script_sha256")
         if self.backend == "pytorchjob":
             _check_pytorchjob(self.name, self.max_replicas, self.backoff_limit)
+        if self.backend == "trainjob":
+            _check_trainjob(self.name, self.min_replicas, self.max_replicas)
 
     @property
     def files_name(self) -> str:
@@ -210,3 +214,13 @@ def _check_pytorchjob(name: str, max_replicas: int, backoff_limit: int) -> None:
     check_name(f"{name}-worker-{max_replicas - 1}", "name of the last pod", service=True)
     if backoff_limit != ElasticJob.backoff_limit:
         raise InvalidInput("backoff_limit: with backend pytorchjob, lost pods are created again and not counted.", "Leave it out.")
+
+
+def _check_trainjob(name: str, min_replicas: int, max_replicas: int) -> None:
+    """Refuse what a TrainJob cannot do, rather than ignore it. JobSet 0.12 refuses longer names of pods."""
+    if min_replicas != max_replicas:
+        raise InvalidInput(
+            f"min_replicas: {min_replicas} with max_replicas {max_replicas}, and the size of a TrainJob is fixed.",
+            "Leave out both, or use backend: native.",
+        )
+    check_name(f"{name}-{TRAINER_NODE}-0-{max_replicas - 1}-abcde", "name of the last pod")

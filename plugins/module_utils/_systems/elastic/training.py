@@ -19,25 +19,30 @@ from ..._kube.objects import Manifest, Ref, group_kind
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.logs import read_logs
 from ..._training.status import JOB, JobStatus, Rank, Workload
-from . import native, pytorch_job
+from . import native, pytorch_job, train_job
 from .spec import ElasticJob, from_params
-from .world import World, world
+from .world import World, with_reported, world
 
 # Lines of a log, more than are written between two repetitions of the round; see the launcher.
 _TAIL = 300
 _PYTORCH_JOB = Workload(pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True, pod_sets=pytorch_job.pod_sets)
+_TRAIN_JOB = Workload(train_job.API_VERSION, train_job.KIND, size=(train_job.SIZE,), ends=True, pod_sets=lambda _item: ())
+_RUNTIME = Workload(train_job.API_VERSION, train_job.RUNTIME, size=(), pod_sets=train_job.pod_sets)
 _UNCHANGEABLE = "only replicas can change while it runs"
 
 
 def desired(params: Mapping[str, t.Any]) -> Desired:
     """The training that module options describe."""
     job = from_params(params)
-    # A new run must not use what an old one has left in etcd.
-    run_id = f"{job.name}-{uuid.uuid4().hex[:12]}"
+    if job.backend == "pytorchjob":
+        # A new run must not use what an old one has left in etcd.
+        objects = pytorch_job.manifests(job, f"{job.name}-{uuid.uuid4().hex[:12]}")
+    else:
+        objects = train_job.manifests(job) if job.backend == "trainjob" else native.manifests(job)
     return Desired.of_program(
         KIND,
         job,
-        native.manifests(job) if job.backend == "native" else pytorch_job.manifests(job, run_id),
+        objects,
         backend=KIND.backend(job.backend),
         made_once=(Ref(pytorch_job.API_VERSION, pytorch_job.KIND, job.name, job.namespace),),
         size=job.replicas,
@@ -51,17 +56,16 @@ def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> li
     return [pytorch_job.with_run_of(item, live) if live and group_kind(item) == group_kind(live) else item for item in objects]
 
 
-def _read(cluster: Cluster, status: JobStatus) -> World:
-    """The world, from the logs of a few pods only, however many there are."""
-    ranks = _ranks_to_read(status)
-    if not ranks:
-        return World()
-    texts = read_logs(cluster, status.namespace, ranks, required=False, tail_lines=_TAIL, timestamps=True)
+def _read(cluster: Cluster, observed: Observed) -> World:
+    """The world, from the logs of a few pods only, however many there are, and from what pods reported to Kubeflow Trainer."""
+    namespace, ranks = observed.status.namespace, _ranks_to_read(observed.status)
+    texts = read_logs(cluster, namespace, ranks, required=False, tail_lines=_TAIL, timestamps=True) if ranks else []
     found = world(texts)
     if found.nodes is None and any(text.count("\n") >= _TAIL for text in texts):
         # The script logs so much that the line of the rendezvous is not in the tail: read the whole log.
-        return world(read_logs(cluster, status.namespace, ranks[:1], required=False, timestamps=True))
-    return found
+        found = world(read_logs(cluster, namespace, ranks[:1], required=False, timestamps=True))
+    reported = next((told for item in observed.workloads if (told := (item.get("status") or {}).get("trainerStatus"))), None)
+    return with_reported(found, reported) if reported else found
 
 
 def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal: Goal) -> str | None:
@@ -137,7 +141,10 @@ def _rendezvous(workloads: Sequence[Manifest]) -> str:
     for live in workloads:
         if group_kind(live) == pytorch_job.GROUP_KIND:
             return str((live["spec"].get("elasticPolicy") or {}).get("rdzvBackend") or "")
-        env = live["spec"]["template"]["spec"]["containers"][0].get("env") or []
+        if group_kind(live) == train_job.GROUP_KIND:
+            continue
+        template = live["spec"]["template"] if live["kind"] == "Job" else train_job.pod_sets(live)[0].template
+        env = template["spec"]["containers"][0].get("env") or []
         return next((str(entry.get("value")) for entry in env if entry["name"] == native.RENDEZVOUS), "")
     return ""
 
@@ -156,6 +163,13 @@ KIND = Kind(
             installed_by="training-operator (role muster.ml.training_operator)",
             immutable_because=_UNCHANGEABLE,
             continued=_continued,
+        ),
+        Backend(
+            name="trainjob",
+            label=ElasticJob.label,
+            workloads=(_TRAIN_JOB, _RUNTIME),
+            installed_by="Kubeflow Trainer 2 (role muster.ml.trainer)",
+            immutable_because="a TrainJob cannot change, its size neither",
         ),
     ),
     world=_read,

@@ -2,14 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The progress of an elastic job according to its logs: agents log the rendezvous, the script logs its steps."""
+"""The progress of an elastic job: agents log the rendezvous, the script logs its steps or reports to Kubeflow Trainer."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import datetime as dt
 import json
 import typing as t
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..._pod_programs.elastic_launch import LOG_PREFIX
 from ..._training.progress import Progress, newest
@@ -29,6 +31,7 @@ class World:
     step: int | None = None
     stepped: float = 0.0
     accuracy: float | None = None
+    percent: int | None = None
     reason: str = ""
     progress: Progress = dataclasses.field(default_factory=Progress)
 
@@ -39,7 +42,7 @@ class World:
 
     def result(self) -> dict[str, t.Any]:
         """Return the world as the modules return it."""
-        names = ("nodes", "world_size", "round", "epoch", "step", "accuracy", "reason")
+        names = ("nodes", "world_size", "round", "epoch", "step", "accuracy", "percent", "reason")
         return {name: getattr(self, name) for name in names}
 
 
@@ -84,3 +87,17 @@ def world(logs: Sequence[str]) -> World:
             lost = lost or kind == "rendezvous_lost"
         seen |= {key: event[key] for key in ("epoch", "step", "accuracy") if key in event}
     return World(**seen, progress=newest(logs))
+
+
+def with_reported(found: World, reported: Mapping[str, t.Any]) -> World:
+    """FOUND with the .status.trainerStatus of a TrainJob, which outlives the pods; logs are newer and come first."""
+    values = {str(row["name"]): row["value"] for row in reported.get("metrics") or []}
+    numbers: dict[str, Callable[[float], t.Any]] = {"epoch": int, "step": int, "accuracy": float}
+    seen: dict[str, t.Any] = {"percent": reported.get("progressPercentage")}
+    for name, number in numbers.items():
+        # Pods name and write metrics as they like.
+        with contextlib.suppress(KeyError, ValueError, OverflowError):
+            seen[name] = number(float(values[name])) if getattr(found, name) is None else getattr(found, name)
+    with contextlib.suppress(KeyError, ValueError):
+        seen["stepped"] = max(found.stepped, dt.datetime.fromisoformat(reported["lastUpdatedTime"]).timestamp())
+    return dataclasses.replace(found, **seen)

@@ -19,9 +19,11 @@ import gzip  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import socket  # noqa: E402
+import ssl  # noqa: E402
 import sys  # noqa: E402
 import threading  # noqa: E402
 import time  # noqa: E402
+import urllib.request  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
@@ -40,6 +42,23 @@ def say(event: str, **fields: Any) -> None:
     told = json.dumps({"event": event, "time": round(time.time(), 3), **fields})
     # In one piece: the agent writes to the same place.
     print(f"muster.ml/elastic {told}\n", end="", flush=True)
+
+
+def report(percent: int, **metrics: Any) -> None:
+    """Report the progress to Kubeflow Trainer 2, which keeps it in the TrainJob, where it takes that (feature TrainJobStatus)."""
+    url = os.environ.get("KUBEFLOW_TRAINER_SERVER_URL")
+    if not url:
+        return
+    rows = [{"name": name, "value": str(value)} for name, value in metrics.items()]
+    now = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    status = {"progressPercentage": percent, "metrics": rows, "lastUpdatedTime": now}
+    try:
+        token = Path(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read_text(encoding="ascii")
+        request = urllib.request.Request(url, json.dumps({"trainerStatus": status}).encode(), {"Authorization": f"Bearer {token}"})
+        trusted = ssl.create_default_context(cafile=os.environ["KUBEFLOW_TRAINER_SERVER_CA_CERT"])
+        urllib.request.urlopen(request, timeout=5, context=trusted).close()
+    except OSError as error:
+        say("not_reported", error=str(error))
 
 
 # Data
@@ -161,6 +180,7 @@ class Training:
         self.model = network(options, classes).to(self.device)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=options.lr, momentum=0.9)
         self.epoch, self.done, self.step, self.saved = 0, 0, 0, -1
+        self.reported = 0.0
         self.history: list[dict[str, int]] = []
         # Held while model and position change together; outside of it they belong together and can be saved.
         self.changing = threading.Lock()
@@ -245,6 +265,9 @@ class Training:
         if self.rank == 0:
             ended = self.history[-1]
             say("epoch", world_size=self.world_size, accuracy=accuracy, step=self.step, **ended)
+            if self.epoch == self.options.epochs or time.monotonic() - self.reported >= 1:
+                self.reported = time.monotonic()
+                report(100 * self.epoch // self.options.epochs, epoch=ended["epoch"], step=self.step, accuracy=accuracy)
 
     def accuracy(self) -> float:
         right, total = 0, 0

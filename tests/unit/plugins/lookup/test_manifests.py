@@ -29,6 +29,7 @@ NAMES = [
     "prometheus",
     "s3_artifacts",
     "traefik",
+    "trainer",
     "training_operator",
 ]
 OWN = {"_terms", "part"}

@@ -249,17 +249,26 @@ def test_the_wait_for_a_step_ends_with_the_training(cluster: FakeCluster, monkey
     assert run(cluster, wait=True, wait_for="step", wait_timeout=30)["state"] == "Succeeded"
 
 
-# training-operator
+# training-operator and Kubeflow Trainer
+
+KUBEFLOW = {"pytorchjob": ("kubeflow.org/v1", "PyTorchJob"), "trainjob": ("trainer.kubeflow.org/v1alpha1", "TrainJob")}
+with_kubeflow = pytest.mark.parametrize("backend", KUBEFLOW)
 
 
 @pytest.fixture
 def kubeflow(cluster: FakeCluster) -> FakeCluster:
-    cluster.kinds_served["kubeflow.org/v1", "PyTorchJob"] = ServedKind("pytorchjobs", True)
+    for api_version, kind in (*KUBEFLOW.values(), ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime")):
+        cluster.kinds_served[api_version, kind] = ServedKind(f"{kind.lower()}s", True)
     return cluster
 
 
+def in_kubeflow(cluster: FakeCluster, backend: str, check: bool = False, **more: t.Any) -> dict[str, t.Any]:
+    fixed = {"min_replicas": None, "max_replicas": None} if backend == "trainjob" else {}
+    return run(cluster, check, backend=backend, **fixed, **more)
+
+
 def as_pytorchjob(cluster: FakeCluster, check: bool = False, **more: t.Any) -> dict[str, t.Any]:
-    return run(cluster, check, backend="pytorchjob", **more)
+    return in_kubeflow(cluster, "pytorchjob", check, **more)
 
 
 def elastic_policy(cluster: FakeCluster) -> dict[str, t.Any]:
@@ -268,23 +277,55 @@ def elastic_policy(cluster: FakeCluster) -> dict[str, t.Any]:
     return dict(found["spec"]["elasticPolicy"])
 
 
-def test_without_its_operator_the_role_is_named(cluster: FakeCluster) -> None:
-    with pytest.raises(MissingKind, match="PyTorchJob") as caught:
-        as_pytorchjob(cluster)
-    assert "muster.ml.training_operator" in str(caught.value.hint)
+@pytest.mark.parametrize(("backend", "role"), [("pytorchjob", "training_operator"), ("trainjob", "trainer")])
+def test_without_its_operator_the_role_is_named(cluster: FakeCluster, backend: str, role: str) -> None:
+    with pytest.raises(MissingKind, match=KUBEFLOW[backend][1]) as caught:
+        in_kubeflow(cluster, backend)
+    assert f"muster.ml.{role})" in str(caught.value.hint)
     assert cluster.writes == []
 
 
-def test_a_pytorchjob_is_made_once_and_planned_truly(kubeflow: FakeCluster) -> None:
-    plan = as_pytorchjob(kubeflow, check=True)
+@with_kubeflow
+def test_a_kubeflow_job_is_made_once_and_planned_truly(kubeflow: FakeCluster, backend: str) -> None:
+    plan = in_kubeflow(kubeflow, backend, check=True)
     assert kubeflow.writes == []
-    made = as_pytorchjob(kubeflow)
+    made = in_kubeflow(kubeflow, backend)
     assert actions(plan) == actions(made)
-    assert (made["backend"], made["groups"][0]["kind"], made["groups"][0]["desired"]) == ("pytorchjob", "PyTorchJob", 2)
+    assert (made["backend"], [(one["kind"], one["desired"]) for one in made["groups"]]) == (backend, [(KUBEFLOW[backend][1], 2)])
+    assert made["summary"]["backend"] == "c10d"
     assert kubeflow.stored("Job", "digits", "default") is None
     kubeflow.requests.clear()
-    assert not as_pytorchjob(kubeflow)["changed"]
+    assert not in_kubeflow(kubeflow, backend)["changed"]
     assert kubeflow.writes == []
+
+
+def test_the_size_of_a_train_job_changes_with_another_run_only(kubeflow: FakeCluster) -> None:
+    in_kubeflow(kubeflow, "trainjob")
+    with pytest.raises(Immutable, match="other options: max_replicas, min_replicas; a TrainJob cannot change, its size neither"):
+        in_kubeflow(kubeflow, "trainjob", replicas=3)
+    told = actions(in_kubeflow(kubeflow, "trainjob", replicas=3, recreate=True))
+    assert (told["TrainJob"], told["TrainingRuntime"]) == ("recreated", "recreated")
+    made = kubeflow.stored("TrainJob", "digits", "default")
+    assert made is not None
+    assert made["spec"]["trainer"]["numNodes"] == 3
+
+
+def test_a_train_job_keeps_the_program_that_it_began_with(kubeflow: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_kubeflow(kubeflow, "trainjob")
+    monkeypatch.setitem(native.PROGRAMS, "launch.py", "of another version\n")
+    assert set(actions(in_kubeflow(kubeflow, "trainjob")).values()) == {"unchanged"}
+
+
+def test_what_pods_reported_to_the_trainer_is_their_progress(kubeflow: FakeCluster) -> None:
+    in_kubeflow(kubeflow, "trainjob")
+    metrics = [{"name": "epoch", "value": "2.98"}, {"name": "accuracy", "value": "0.91"}, {"name": "step", "value": "many"}]
+    status = {"progressPercentage": 30, "metrics": metrics, "lastUpdatedTime": "2026-11-27T08:00:00Z"}
+    kubeflow.set_status(Ref(*KUBEFLOW["trainjob"], "digits", "default"), {"trainerStatus": status})
+    found = in_kubeflow(kubeflow, "trainjob")
+    assert {key: found["world"][key] for key in ("percent", "epoch", "accuracy", "step")} == {
+        "percent": 30, "epoch": 2, "accuracy": 0.91, "step": None,
+    }  # fmt: skip
+    assert (found["summary"]["epochs"], found["summary"]["accuracy"]) == (3, 0.91)
 
 
 def test_scaling_keeps_the_run_and_a_new_one_meets_elsewhere(kubeflow: FakeCluster) -> None:
@@ -300,39 +341,49 @@ def test_scaling_keeps_the_run_and_a_new_one_meets_elsewhere(kubeflow: FakeClust
     assert elastic_policy(kubeflow)["rdzvId"] != first["rdzvId"]
 
 
-def test_the_backend_changes_with_a_word(kubeflow: FakeCluster) -> None:
+@with_kubeflow
+def test_the_backend_changes_with_a_word(kubeflow: FakeCluster, backend: str) -> None:
+    kind = KUBEFLOW[backend][1]
     run(kubeflow)
     with pytest.raises(Immutable, match="backend"):
-        as_pytorchjob(kubeflow)
-    told = actions(as_pytorchjob(kubeflow, recreate=True))
-    assert (told["Job"], told["PyTorchJob"]) == ("deleted", "created")
+        in_kubeflow(kubeflow, backend)
+    told = actions(in_kubeflow(kubeflow, backend, recreate=True))
+    assert (told["Job"], told[kind]) == ("deleted", "created")
     assert kubeflow.stored("Job", "digits", "default") is None
     with pytest.raises(Immutable, match="backend"):
         run(kubeflow)
-    assert actions(run(kubeflow, recreate=True))["PyTorchJob"] == "deleted"
+    assert actions(run(kubeflow, recreate=True))[kind] == "deleted"
+    assert kubeflow.stored("TrainingRuntime", "digits", "default") is None
 
 
-@pytest.mark.parametrize(("condition", "state"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", "Pending")])
-def test_its_state_is_what_the_operator_says(kubeflow: FakeCluster, condition: str, state: str) -> None:
-    as_pytorchjob(kubeflow)
+@with_kubeflow
+@pytest.mark.parametrize(
+    ("condition", "state"), [("Succeeded", "Succeeded"), ("Complete", "Succeeded"), ("Failed", "Failed"), ("X", "Pending")]
+)
+def test_its_state_is_what_the_operator_says(kubeflow: FakeCluster, backend: str, condition: str, state: str) -> None:
+    in_kubeflow(kubeflow, backend)
     said = {"conditions": [{"type": "Created", "status": "True"}, {"type": condition, "status": "True"}]}
-    kubeflow.set_status(Ref("kubeflow.org/v1", "PyTorchJob", "digits", "default"), said)
-    assert as_pytorchjob(kubeflow)["state"] == state
+    kubeflow.set_status(Ref(*KUBEFLOW[backend], "digits", "default"), said)
+    assert in_kubeflow(kubeflow, backend)["state"] == state
 
 
-def test_somebody_elses_pytorchjob_is_left_alone(kubeflow: FakeCluster) -> None:
+@with_kubeflow
+def test_a_kubeflow_job_of_another_owner_is_left_alone(kubeflow: FakeCluster, backend: str) -> None:
+    api_version, kind = KUBEFLOW[backend]
     metadata = {"name": "digits", "namespace": "default", "labels": {"muster.ml/owner": "other"}}
-    kubeflow.add({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": metadata, "spec": {}})
+    kubeflow.add({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {}})
     with pytest.raises(Conflict, match="other"):
-        as_pytorchjob(kubeflow)
-    # Beside it, a Job of that name is nobody's.
+        in_kubeflow(kubeflow, backend)
+    # Beside it, a Job of that name has no owner.
     assert actions(run(kubeflow))["Job"] == "created"
 
 
-def test_a_pytorchjob_leaves_and_its_claim_stays(kubeflow: FakeCluster) -> None:
-    as_pytorchjob(kubeflow)
+@with_kubeflow
+def test_a_kubeflow_job_leaves_and_its_claim_stays(kubeflow: FakeCluster, backend: str) -> None:
+    in_kubeflow(kubeflow, backend)
     gone = actions(run(kubeflow, state="absent"))
-    assert (gone["PyTorchJob"], gone["PersistentVolumeClaim"]) == ("deleted", "kept")
+    assert (gone[KUBEFLOW[backend][1]], gone["PersistentVolumeClaim"]) == ("deleted", "kept")
+    assert gone.get("TrainingRuntime", "deleted") == "deleted"
 
 
 def test_a_run_keeps_the_program_that_it_began_with(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -446,8 +446,19 @@ def test_a_webhook_without_dry_run_does_not_stop_check_mode(cluster: FakeCluster
     assert "could not be tried" in report.changes[0].reason
 
 
-def test_a_service_account_of_the_same_run_does_not_stop_the_rehearsal(cluster: FakeCluster) -> None:
-    cluster.fail("apply", "w", Forbidden("error looking up service account default/sa"))
+# Of the plugin ServiceAccount, and of the webhook of Kubeflow Trainer 2.3.0, recorded from both.
+REFUSALS = [
+    "error looking up service account default/sa",
+    'admission webhook "validator.trainjob.trainer.kubeflow.org" denied the request: spec.runtimeRef: Invalid value: {"name":"w"}: '
+    'TrainingRuntime.trainer.kubeflow.org "w" not found: specified trainingRuntime must be created before the TrainJob is created',
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_what_the_same_run_creates_does_not_stop_check_mode_or_the_rehearsal(cluster: FakeCluster, refusal: str) -> None:
+    cluster.fail("apply", "w", Forbidden(refusal))
+    assert "could not be tried" in apply(cluster, stateful(), check=True).changes[0].reason
+    cluster.fail("apply", "w", Forbidden(refusal))
     assert actions(apply(cluster, config(), stateful())) == {"ConfigMap default/a": "created", "StatefulSet default/w": "created"}
 
 

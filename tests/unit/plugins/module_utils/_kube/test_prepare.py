@@ -178,6 +178,7 @@ NEEDS = [
     (("x.io", "Foo"), ("apiextensions.k8s.io", "CustomResourceDefinition")),
     (("x.io", "Foo"), (ADMISSION, "MutatingWebhookConfiguration")),
     ((CORE, "ConfigMap"), (CORE, "Namespace")),
+    (("trainer.kubeflow.org", "TrainJob"), ("trainer.kubeflow.org", "TrainingRuntime")),
 ]
 
 

@@ -68,11 +68,10 @@ def test_files_are_joined_in_the_order_of_their_names(tmp_path: Path, programs: 
     assert one.path.stat().st_mode & 0o777 == 0o644
 
 
-def test_a_kustomization_is_built_with_the_images_of_the_release(tmp_path: Path, programs: Programs) -> None:
-    images = {"staging/robot": "registry.example.com:5000/robot:v1"}
-    write(desired(tmp_path, "kind: A\n", kustomization="config", images=images), lambda: Path("kustomize"), programs)
-    named = {"name": "staging/robot", "newName": "registry.example.com:5000/robot", "newTag": "v1"}
-    assert programs.pages[-1] == {"images": [named]}
+def test_a_kustomization_is_built_of_folders_of_the_module(tmp_path: Path, programs: Programs) -> None:
+    page = {"namespace": "robots", "images": [{"name": "staging/robot", "newTag": "v1"}]}
+    write(desired(tmp_path, "kind: A\n", kustomization={**page, "resources": ["config"]}), lambda: Path("kustomize"), programs)
+    assert programs.pages[-1] == page
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path, programs: Programs) -> None:
