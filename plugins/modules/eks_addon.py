@@ -21,6 +21,8 @@ extends_documentation_fragment:
   - muster.ml.aws
   - muster.ml.aws.support
   - muster.ml.aws.waits
+requirements:
+  - PyYAML
 options:
   cluster_name:
     description: Name of the cluster.

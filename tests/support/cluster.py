@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._local import sources
 from support import audit, canary, mirror, versions
 from support.lanes import Check, CheckFailed, Shell
 from support.places import BIN, BUILD, ROOT, tree
@@ -264,7 +265,7 @@ def released(scenario: Scenario) -> Iterator[None]:
         scenario.extra_variables.write_text(json.dumps(served.settings), encoding="utf-8")
         yield
     asked = [request for request in served.requests if request.startswith("GET ")]
-    if len(asked) < len(mirror.IMAGES) or len(asked) != len(set(asked)):
+    if len(asked) < len(sources.IMAGES) or len(asked) != len(set(asked)):
         raise CheckFailed(f"the mirror had {len(asked)} requests for {len(set(asked))} files")
 
 

@@ -81,7 +81,7 @@ def pack(folder: Path) -> list[dict[str, Any]]:
     for name, reference in pull.listed(programs["kubeadm"], version).items():
         image = system_images.build_image(reference, {name: str(programs[name])} if name in programs else {})
         _push(folder / "registry" / reference.partition("/")[2].rpartition(":")[0], reference.rpartition(":")[2], image)
-    return rows
+    return list(rows)
 
 
 def cache(folder: Path, rows: list[dict[str, Any]]) -> Path:

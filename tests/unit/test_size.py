@@ -37,10 +37,10 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 198_500),
-        ("lines of code in plugins", plugin_code, 35_700),
-        ("lines of code behind a module", code_behind_a_module, 442),
-        ("role variables", role_variables, 480),
+        ("tracked lines", tracked_lines, 206_500),
+        ("lines of code in plugins", plugin_code, 37_400),
+        ("lines of code behind a module", code_behind_a_module, 450),
+        ("role variables", role_variables, 492),
     ],
 )
 def test_it_does_not_grow(what: str, count: object, most: int) -> None:

@@ -72,7 +72,7 @@ class LocalCluster:
             if options[key] < 1:
                 raise InvalidInput(f"local_cluster_{key} is {options[key]}.", hint="Set it to 1 or more.")
         for key in _TAGS:
-            if not _TAG.fullmatch(options[key]):
+            if options[key] is not None and not _TAG.fullmatch(options[key]):
                 raise InvalidInput(
                     f"cluster.{key} is {options[key] or 'empty'}, which cannot be the tag of an image.",
                     hint="Use letters, digits, dots, hyphens and underscores, such as 1.36.3.",

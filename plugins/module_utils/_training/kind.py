@@ -68,7 +68,7 @@ class Request:
 
 
 class World(t.Protocol):
-    """What the pods of a training log of its processes, and its progress."""
+    """Reports of the processes of a training in their logs, and its progress."""
 
     @property
     def progress(self) -> Progress:

@@ -74,7 +74,7 @@ class Progress:
 
     @property
     def done(self) -> tuple[float, float] | None:
-        """How much of the training is done, and of how much; None where its end is unknown."""
+        """The part that is done and the whole; None if the whole is unknown."""
         if self.step is not None and self.steps:
             if not self.in_epoch:
                 return self.step, self.steps
@@ -190,7 +190,7 @@ def _seconds(text: str) -> float:
 
 
 def _place(seen: Mapping[str, t.Any]) -> float:
-    """How far the training is, in steps; in epochs if it prints no steps."""
+    """The progress in steps, or in epochs if no steps are printed."""
     if seen.get("in_epoch"):
         return float(seen["step"] + seen.get("epoch", 0) * seen.get("steps", 0))
     return float(seen.get("step", seen.get("epoch", 0)))

@@ -50,7 +50,7 @@ def _tests() -> dict[str, set[str]]:
 
 @cache
 def _claims() -> dict[str, set[str]]:
-    found = {}
+    found: dict[str, set[str]] = {}
     for page in (ROOT / "tests" / "acceptance").glob("*/claims.yml"):
         parts = {part.split("\n")[0]: part for part in page.read_text(encoding="utf-8").split("\n  - name: ")[1:]}
         found |= {f"{page.parent.name}/{claim['name']}": _rows(parts.get(claim["name"], "")) for claim in load(page)["claims"]}

@@ -88,7 +88,7 @@ def task_of_role(**options: Any) -> dict[str, Any]:
     task: dict[str, Any] = load(ROOT / "roles" / "elastic" / "tasks" / "configure.yml")[0]
     given = {"name": "digits", "image": "example.com/torch:1", "script": "/train.py", "replicas": 2, "namespace": "ml"}
     variables = load(ROOT / "roles" / "elastic" / "vars" / "main.yml")
-    defaults = {"__elastic_defaults": variables["__elastic_defaults"]}
+    defaults = {"__elastic_defaults": variables["__elastic_defaults"], "__elastic_asked": {}}
     return {"vars": defaults, "module_defaults": task["module_defaults"], "muster.ml.elastic_job": {**given, **options}}
 
 
