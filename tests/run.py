@@ -13,8 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parent
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "build" / "collections")]
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[1] / "build" / "collections")]
 
 from support import cluster, static
 from support.inputs import Green, forget, key, matching, reached
