@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[1] / "build" / "collections")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "build" / "collections"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from support import cluster, static
 from support.inputs import Green, forget, key, matching, reached
