@@ -12,6 +12,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import math
@@ -19,7 +20,11 @@ import re
 import typing as t
 from collections.abc import Iterable, Iterator, Mapping
 
-_NUMBER = r"(?:nan|inf|[-+]?\d[\d.]*(?:e[-+]?\d+)?)"
+_INTEGER, _DECIMAL = r"\d{1,15}", r"\d{1,15}(?:\.\d{0,30})?"
+"""Longer numbers count no steps, epochs or seconds."""
+_NUMBER = rf"(?:(?:nan|inf)\b|[-+]?{_DECIMAL}(?:e[-+]?\d{{1,3}})?(?!\d|\.\d))"
+_MOST = 1e15
+"""A larger number is none of steps or epochs."""
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z) ?")
 """The time that the kubelet writes before a line."""
 _LEAST = 1.0
@@ -50,7 +55,11 @@ _IN_EPOCH = (
     # The example of PyTorch (mnist), in samples.
     r"Train Epoch: (?P<epoch>\d+) \[(?P<sample>\d+)/(?P<samples>\d+) \(",
 )
-_FORMATS = [(re.compile(text, re.IGNORECASE), False) for text in _WHOLE] + [(re.compile(text, re.IGNORECASE), True) for text in _IN_EPOCH]
+_FORMATS = [
+    (re.compile(text.replace(r"[\d.]+", _DECIMAL).replace(r"\d+", _INTEGER), re.IGNORECASE), in_epoch)
+    for in_epoch, texts in ((False, _WHOLE), (True, _IN_EPOCH))
+    for text in texts
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -140,8 +149,8 @@ def _lines(text: str) -> Iterator[tuple[float | None, str]]:
     when: float | None = None
     for line in re.split(r"[\r\n\b]+", text):
         if stamp := _STAMP.match(line):
-            when = dt.datetime.fromisoformat(stamp[1]).timestamp()
-            line = line[stamp.end() :]
+            with contextlib.suppress(ValueError):  # a program may print what looks like a time
+                when, line = dt.datetime.fromisoformat(stamp[1]).timestamp(), line[stamp.end() :]
         yield when, _TERMINAL.sub("", line)
 
 
@@ -156,7 +165,7 @@ def _object(line: str) -> dict[str, t.Any]:
             found[name] += 1
         if total in found:
             found.setdefault(name, found[total])
-    return {name: int(value) if name in ("step", "steps", "epochs") else value for name, value in found.items() if math.isfinite(value)}
+    return {name: int(value) if name in ("step", "steps", "epochs") else value for name, value in found.items() if abs(value) < _MOST}
 
 
 def _formatted(line: str) -> dict[str, t.Any]:

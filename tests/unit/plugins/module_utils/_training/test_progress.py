@@ -199,3 +199,23 @@ def test_the_log_with_the_newest_line_counts() -> None:
     old, new = stamped("MUSTER step=1 steps=4"), stamped("MUSTER step=1 steps=4", "MUSTER step=2 steps=4")
     assert newest([new, old, "hello\n"]).step == 2
     assert newest([]).line() == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{'step': 1.2.3, 'loss': 0.1}",
+        "{'step': 1e999}",
+        "2026-13-45T25:61:61Z {'step': 3}",
+        "100%|#| 1/2 [00:01<00:02, 1.2.3it/s]",
+        f"Epoch 1/{'9' * 5000}",
+        "{'step': 1, 'steps': 1e308}",
+        "{'epoch': nan, 'steps': 0}",
+        "loss information of {'epoch': 1}",
+    ],
+)
+def test_a_line_that_only_looks_like_progress_breaks_nothing(line: str) -> None:
+    """A wait reads the logs of any program; an error here would end the wait for a training that goes on."""
+    found = read(f"{line}\n2026-11-27T10:00:00Z {{'step': 7, 'loss': 0.5.}}\n{line}\n2026-11-27T10:00:02Z {{'step': 9, 'loss': 0.5}}")
+    assert (found.step, found.metrics.get("loss")) == (9, 0.5)
+    assert len(found.line()) < 200
