@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from ..._core.brief import Missing
 from ..._kube.cluster import Cluster
-from ..._kube.objects import JOB, Manifest, Ref, group_kind
+from ..._kube.objects import Manifest, Ref, group_kind
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.logs import read_logs
 from ..._training.status import JOB, JobStatus, Rank, Workload
@@ -143,7 +143,8 @@ def _rendezvous(workloads: Sequence[Manifest]) -> str:
             return str((live["spec"].get("elasticPolicy") or {}).get("rdzvBackend") or "")
         if group_kind(live) == train_job.GROUP_KIND:
             continue
-        template = live["spec"]["template"] if group_kind(live) == JOB else train_job.pod_sets(live)[0].template
+        of_trainer = group_kind(live)[0] == train_job.GROUP_KIND[0]
+        template = train_job.pod_sets(live)[0].template if of_trainer else live["spec"]["template"]
         env = template["spec"]["containers"][0].get("env") or []
         return next((str(entry.get("value")) for entry in env if entry["name"] == native.RENDEZVOUS), "")
     return ""

@@ -97,7 +97,8 @@ def _check_tree(value: t.Any, known: Mapping[str, t.Any], where: str) -> None:
 
 def current_names(config: t.Any) -> t.Any:
     """The configuration with push_interval_sec, as PERSIA's own examples spell it, under the name that PERSIA reads."""
-    metrics = ((config.get("common_config") or {}) if isinstance(config, Mapping) else {}).get("metrics_config")
+    common = config.get("common_config") if isinstance(config, Mapping) else None
+    metrics = common.get("metrics_config") if isinstance(common, Mapping) else None
     if not isinstance(metrics, Mapping) or "push_interval_sec" not in metrics or "push_interval_seconds" in metrics:
         return config
     renamed = {"push_interval_seconds" if key == "push_interval_sec" else key: value for key, value in metrics.items()}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import typing as t
 
@@ -182,6 +183,27 @@ def test_a_refused_file_has_no_name_to_make_or_remove() -> None:
     assert "job.yml, line" in refused["refused"]
     assert job_file("", "persia", "")["options"] == {}
     assert job_file(OLD, "persia", "job.yml")["options"]["name"] == "clicks"
+
+
+def test_a_field_of_another_kind_ends_in_one_refusal() -> None:
+    """Every field in turn is replaced by values of other kinds; an error of Python would end the play without a cause."""
+    documents = [one for one in yaml.safe_load_all(OLD) if one]
+    for number, path in ((number, path) for number, one in enumerate(documents) for path in _paths(one)):
+        for value in (None, "x", 7, [1], {"a": 1}, [None]):
+            broken = copy.deepcopy(documents)
+            place: t.Any = broken[number]
+            for step in path[:-1]:
+                place = place[step]
+            place[path[-1]] = value
+            found = job_file(yaml.safe_dump_all(broken), "persia", "job.yml")
+            assert bool(found["refused"]) == (found["options"].get("name") == "")
+
+
+def _paths(value: t.Any, before: tuple[t.Any, ...] = ()) -> t.Iterator[tuple[t.Any, ...]]:
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        yield (*before, step)
+        yield from _paths(inner, (*before, step))
 
 
 # The four groups of PERSIA's document about Google Cloud: the word of its script, replicas, and resources.
