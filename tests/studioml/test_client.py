@@ -59,8 +59,7 @@ class Home:
             "amqp_url": self.url, "endpoint": self.world.store.endpoint, "bucket": self.world.store.bucket,
             "access_key": S3_ROOT,
             "secret_key": self.world.store.secret, "public_key": self.world.key.public,
-            "signing_key": self.world.signer.private.reveal(), **variables,
-            "options": {"database_bucket": self.METADATA, **variables.get("options", {})},
+            "signing_key": self.world.signer.private.reveal(), "database_bucket": self.METADATA, **variables,
         }  # fmt: skip
         settings = self.folder / "settings.json"
         settings.touch(mode=0o600)
