@@ -10,8 +10,8 @@ case $1 in
             "$PERSIA_NN_WORKER_ENTRY"
         ;;
     datacompose) exec python3 "$PERSIA_DATALOADER_ENTRY" ;;
-    middleware) server=persia-embedding-worker ;;
-    embserver) server=persia-embedding-parameter-server ;;
+    middleware) server='persia-embedding-worker' ;;
+    embserver) server='persia-embedding-parameter-server' ;;
 esac
 persia=$(python3 -c 'import importlib.util; print(importlib.util.find_spec("persia").submodule_search_locations[0])')
 exec "$persia/$server" --port "$PERSIA_PORT" \
