@@ -148,7 +148,9 @@ def refuse_leftovers(shell: Shell, ground: Ground) -> None:
     found = [f"process {line}" for line in processes_of(ground.name)]
     found += [f"mount {line.split()[1]}" for line in Path("/proc/mounts").read_text().splitlines() if ground.name in line]
     for folder in ("/var/lib/muster", "/run/muster", "/sys/fs/cgroup", "/run/netns", "/var/run/netns"):
-        found += [f"folder {path}" for path in Path(folder).glob(f"**/*{ground.name}*") if path.exists()]
+        # Folders of other clusters vanish meanwhile; os.walk goes on then.
+        names = (Path(place) / name for place, folders, files in os.walk(folder) for name in (*folders, *files) if ground.name in name)
+        found += [f"folder {path}" for path in names if path.exists()]
     found += [f"interface {path.name}" for path in Path("/sys/class/net").iterdir() if ground.name[:10] in path.name]
     for line in found:
         shell.say(f"left over: {line}")
