@@ -12,13 +12,13 @@ Private to the collection.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from .._core.conditions import condition, reason_of
+from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import MusterError
 from .._core.pool import PARALLEL, run_all
 from .._kube.objects import Manifest, ref_of
-from .._kube.pod_status import EndedRun, ended_runs, image_trouble, why_not_running
+from .._kube.pod_status import EndedRun, container_statuses, ended_runs, image_trouble, why_not_running
 from .._kube.ready import deletion_state
 from .findings import Finding, Severity
 from .reading import Snapshot
@@ -76,15 +76,15 @@ _DISRUPTED = {
 
 def pods(seen: Snapshot) -> Iterator[Finding]:
     """The findings about all pods of the namespace."""
-    rows = [pod for pod in seen.of("Pod") if not _is_over(seen, pod)]
+    done = {one["metadata"].get("uid") for one in seen.of("Job") if is_true(one, "Complete")}
+    rows = [pod for pod in seen.of("Pod") if not _is_over(pod, done)]
     found, _failures = run_all(lambda pod: list(_of_pod(seen, pod)), rows, parallel=PARALLEL)
     for part in found:
         yield from part
 
 
-def _is_over(seen: Snapshot, pod: Manifest) -> bool:
-    """Whether it has succeeded, or belongs to a Job that has succeeded in spite of it."""
-    done = {one["metadata"].get("uid") for one in seen.of("Job") if condition(one, "Complete").get("status") == "True"}
+def _is_over(pod: Manifest, done: Container[str]) -> bool:
+    """Whether it has succeeded, or belongs to one of the Jobs DONE, which have succeeded in spite of it."""
     owners = pod["metadata"].get("ownerReferences") or []
     return (pod.get("status") or {}).get("phase") == "Succeeded" or any(owner.get("uid") in done for owner in owners)
 
@@ -156,7 +156,7 @@ def _ended(seen: Snapshot, pod: Manifest, run: EndedRun, *, previous: bool, agai
 
 def _message(pod: Manifest, run: EndedRun) -> str:
     """The message of the container runtime about a container that did not start."""
-    for container in _containers(pod):
+    for container in container_statuses(pod):
         for name in ("state", "lastState"):
             ended = (container.get(name) or {}).get("terminated") or {}
             if container.get("name") == run.container and ended.get("message"):
@@ -184,18 +184,13 @@ def _unscheduled(pod: Manifest) -> Iterator[Finding]:
         yield _finding(pod, "fits on no node", why, " ".join(steps) or "See the evidence for what each node lacks.")
 
 
-def _containers(pod: Manifest) -> list[Manifest]:
-    status = pod.get("status") or {}
-    return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-
-
 def _waiting(seen: Snapshot, pod: Manifest) -> Iterator[Finding]:
     """The first container that waits for what does not come by itself."""
     image, refused = image_trouble(pod)
     if image:
         yield _image(pod, image, refused=refused)
         return
-    for container in _containers(pod):
+    for container in container_statuses(pod):
         waiting = (container.get("state") or {}).get("waiting") or {}
         reason, evidence = waiting.get("reason"), f"container {container.get('name')}: {reason_of(waiting)}"
         last = max((run for run in ended_runs(pod) if run.container == container.get("name")), default=None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import typing as t
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +19,7 @@ from .._core.errors import MusterError
 from .._core.pool import PARALLEL, run_all
 from .._kube.objects import Manifest, Ref, group_of, labels_of
 from .._kube.ready import State, state_of
-from .._kube.reasons import ready_endpoints
+from .._kube.reasons import event_time, ready_endpoints
 from .._kube.uses import TRAININGS
 
 if t.TYPE_CHECKING:
@@ -69,10 +70,19 @@ class Snapshot:
 
     def warning(self, item: Manifest) -> tuple[str, str]:
         """Reason and message of the newest warning about an object, empty if there is none."""
-        uid = item["metadata"].get("uid")
-        about = [event for event in self.of("Event") if event.get("type") == "Warning" and event["involvedObject"].get("uid") == uid]
-        newest = max(about, key=event_time, default={})
+        newest = self._warnings.get(item["metadata"].get("uid"), {})
         return str(newest.get("reason") or ""), " ".join(str(newest.get("message") or "").split())
+
+    @functools.cached_property
+    def _warnings(self) -> dict[str | None, Manifest]:
+        """The newest warning about each object, by uid."""
+        warnings = (event for event in self.of("Event") if event.get("type") == "Warning")
+        return {event["involvedObject"].get("uid"): event for event in sorted(warnings, key=event_time)}
+
+    @functools.cached_property
+    def server_version(self) -> str:
+        """The version of the API server."""
+        return self.cluster.version()
 
     def pods_of(self, selector: Mapping[str, str]) -> list[Manifest]:
         """The pods that have all these labels."""
@@ -90,12 +100,6 @@ class Snapshot:
         """The node of a pod."""
         name = (pod.get("spec") or {}).get("nodeName")
         return next((node for node in self.of("Node") if node["metadata"]["name"] == name), None)
-
-
-def event_time(event: Manifest) -> str:
-    """The time at which an event was last seen; senders differ in the field."""
-    series = event.get("series") or {}
-    return str(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
 def _time(text: str) -> dt.datetime:

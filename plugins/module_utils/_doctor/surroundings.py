@@ -16,7 +16,7 @@ from .._core.conditions import condition, is_true, reason_of
 from .._core.quantity import parse
 from .._kube.objects import Manifest, ref_of
 from .._kube.ready import deletion_state
-from .._kube.storage import class_of, is_shared
+from .._kube.storage import MANY, class_of, is_shared
 from .findings import Finding
 from .reading import DNS, Snapshot, skew
 
@@ -92,7 +92,7 @@ def _unbound(seen: Snapshot, item: Manifest) -> Iterator[Finding]:
         yield Finding(
             "error", name, cause, f"{wanted or 'none is named'}; there are: {there}", "Name one that exists in storage_class_name."
         )
-    elif found and is_shared(found["provisioner"]) is False and set(spec.get("accessModes") or ()) & {"ReadWriteMany", "ReadOnlyMany"}:
+    elif found and is_shared(found["provisioner"]) is False and MANY & set(spec.get("accessModes") or ()):
         evidence = f"{found['provisioner']} makes volumes for one node, {', '.join(spec['accessModes'])} is asked for"
         yield Finding("error", name, "storage class cannot be shared by nodes", evidence, "Name a class for files (EFS, Filestore, NFS).")
     elif reason:
@@ -131,9 +131,8 @@ def _nodes(seen: Snapshot) -> Iterator[Finding]:
 
 
 def _old(seen: Snapshot, node: Manifest) -> Iterator[Finding]:
-    server, kubelet = (
-        _minor(text) for text in (seen.cluster.version(), (node.get("status") or {}).get("nodeInfo", {}).get("kubeletVersion", ""))
-    )
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    server, kubelet = _minor(seen.server_version), _minor(info.get("kubeletVersion", ""))
     if server and kubelet and not 0 <= server - kubelet <= _MINORS:
         evidence = f"kubelet 1.{kubelet}, API server 1.{server}"
         yield Finding("warning", str(ref_of(node)), "version of the kubelet is not supported", evidence, "Upgrade the node.", "nodes")

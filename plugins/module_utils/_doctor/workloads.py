@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from .._core.conditions import condition, conditions, is_true, reason_of
-from .._kube.objects import JOB, Manifest, group_kind, labels_of, ref_of
+from .._kube.objects import JOB, Manifest, group_kind, labels_of, ref_of, selector_of
 from .._kube.uses import TRAININGS
 from .findings import Finding
 from .reading import KUEUE, Snapshot, state
@@ -127,9 +127,7 @@ def _services(seen: Snapshot) -> Iterator[Finding]:
         spec = item.get("spec") or {}
         selector = spec.get("selector") or {}
         if selector and seen.age_of(item) > _SETTLED and not seen.pods_of(selector) and not _is_made(seen, selector):
-            evidence = (
-                f"no pod, and no workload's pod template, has the labels {', '.join(f'{key}={value}' for key, value in selector.items())}"
-            )
+            evidence = f"no pod, and no workload's pod template, has the labels {selector_of(selector)}"
             yield Finding(
                 "warning", str(ref_of(item)), "Service selects no pods", evidence, "Correct its selector, or the labels of the pods."
             )

@@ -18,7 +18,7 @@ from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.conditions import condition, is_true
 from .._core.errors import InvalidInput, MusterError, WaitTimeout
 from .objects import Manifest, labels_of
-from .pod_status import why_not_running
+from .pod_status import container_statuses, why_not_running
 from .watching import Changes, watch_until
 
 if t.TYPE_CHECKING:
@@ -184,8 +184,7 @@ def _words(pod: Manifest, log: str) -> str:
 
 def _log(cluster: Cluster, pod: Manifest) -> str:
     """The end of the log of its first container that has not succeeded: of an installer, the init container."""
-    status = pod.get("status") or {}
-    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+    for container in container_statuses(pod):
         if ((container.get("state") or {}).get("terminated") or {}).get("exitCode") != 0:
             with contextlib.suppress(MusterError):
                 where = pod["metadata"]["namespace"], pod["metadata"]["name"]

@@ -59,7 +59,7 @@ class EndedRun:
 def ended_runs(pod: Manifest) -> Iterator[EndedRun]:
     """The ended runs that the pod's status knows: of each container the latest, and the one before."""
     disrupted = is_true(pod, "DisruptionTarget")
-    for container in _containers(pod.get("status") or {}):
+    for container in container_statuses(pod):
         for state in ("lastState", "state"):
             ended = (container.get(state) or {}).get("terminated")
             if ended:
@@ -74,11 +74,11 @@ def why_not_running(pod: Manifest) -> tuple[str, bool]:
     """Return the reason (empty if the pod's status has none), and whether it stays until a user acts."""
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
-        return _ended_badly(status), True
+        return _ended_badly(pod), True
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
         return _PREEMPTION.sub("", reason_of(scheduled)) or "Unschedulable", True
-    containers = _containers(status)
+    containers = container_statuses(pod)
     for container in containers:
         reason, stuck = _of_container(container)
         if reason:
@@ -88,7 +88,7 @@ def why_not_running(pod: Manifest) -> tuple[str, bool]:
 
 def image_trouble(pod: Manifest) -> tuple[str, bool]:
     """Return why the image of a pod is not pulled (empty if it is), and whether the registry has refused it: trying again does not help."""
-    for container in _containers(pod.get("status") or {}):
+    for container in container_statuses(pod):
         waiting = (container.get("state") or {}).get("waiting") or {}
         refused = waiting.get("reason") == "InvalidImageName" or bool(_REFUSED.search(waiting.get("message") or ""))
         if waiting.get("reason") in (*_PULLING, "InvalidImageName"):
@@ -96,7 +96,9 @@ def image_trouble(pod: Manifest) -> tuple[str, bool]:
     return "", False
 
 
-def _containers(status: Manifest) -> list[Manifest]:
+def container_statuses(pod: Manifest) -> list[Manifest]:
+    """The statuses of its containers, those of init containers first."""
+    status = pod.get("status") or {}
     return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
 
 
@@ -109,11 +111,11 @@ def _of_container(container: Manifest) -> tuple[str, bool]:
     return _ended(terminated) if terminated.get("exitCode") else "", False
 
 
-def _ended_badly(status: Manifest) -> str:
+def _ended_badly(pod: Manifest) -> str:
     """Return the container that failed of a failed pod, or what ended the pod as a whole (an eviction)."""
-    ended = [(container.get("state") or {}).get("terminated") or {} for container in _containers(status)]
+    ended = [(container.get("state") or {}).get("terminated") or {} for container in container_statuses(pod)]
     failed = next((one for one in ended if one.get("exitCode")), None)
-    return _ended(failed) if failed else reason_of(status) or "Error"
+    return _ended(failed) if failed else reason_of(pod["status"]) or "Error"
 
 
 def _ended(terminated: Manifest) -> str:

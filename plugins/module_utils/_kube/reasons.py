@@ -65,11 +65,11 @@ def newest_event(cluster: Cluster, manifest: Manifest) -> Manifest:
     """Return the newest event of this object, empty if there is none. Of events within one second a warning counts."""
     with contextlib.suppress(MusterError):
         events = cluster.events_of(ref_of(manifest), manifest["metadata"].get("uid"))
-        return max(events, key=lambda event: (_event_time(event), event.get("type") == "Warning"), default={})
+        return max(events, key=lambda event: (event_time(event), event.get("type") == "Warning"), default={})
     return {}
 
 
-def _event_time(event: Manifest) -> str:
+def event_time(event: Manifest) -> str:
     """Return the time of an event in whole seconds: some senders have no finer time, and the others must not look later for it."""
     series = event.get("series") or {}
     moment = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")

@@ -32,7 +32,8 @@ _ONE_NODE = {
 # Those that several nodes can mount at a time: documentation of EFS, Azure Files, Filestore, csi-driver-nfs and CephFS.
 _MANY_NODES = {"efs.csi.aws.com", "file.csi.azure.com", "filestore.csi.storage.gke.io", "nfs.csi.k8s.io",
                "openshift-storage.cephfs.csi.ceph.com", "rook-ceph.cephfs.csi.ceph.com"}  # fmt: skip
-_MANY = {"ReadWriteMany", "ReadOnlyMany"}
+MANY = {"ReadWriteMany", "ReadOnlyMany"}
+"""Access modes of volumes that several nodes mount at a time."""
 _ADVICE = "Name a class that can do it (EFS, Filestore, NFS, or local-path on a cluster of role local_cluster)"
 
 
@@ -60,7 +61,7 @@ def _of_claim(cluster: Cluster, claim: Ref, spec: Manifest, classes: Sequence[Ma
         what = f"there is no StorageClass {name}" if name else "the cluster has no default StorageClass"
         yield InvalidInput(f"{claim} would never be bound: {what}.", f"Name one in storage_class_name. {there}", ref=claim)
     kind = _ONE_NODE.get(found["provisioner"]) if found else None
-    if found and kind and _MANY & set(modes):
+    if found and kind and MANY & set(modes):
         yield InvalidInput(
             f"{claim} would never be bound: StorageClass {found['metadata']['name']} makes volumes of {kind}, "
             f"which do not support {', '.join(modes)}.",
