@@ -59,7 +59,6 @@ _value:
 
 # Nothing has an empty name: nothing is made, changed or removed by a file that is refused.
 _NAMELESS: dict[str, t.Any] = {"options": {"name": "", "nats": {"name": ""}}, "differences": []}
-_NEXT = "kubectl apply --dry-run=client --validate=strict -f FILE names the field."
 _SYSTEMS: dict[str, t.Callable[..., Translation]] = {"elastic": elastic.translate, "persia": persia.translate}
 
 
@@ -70,9 +69,6 @@ def job_file(text: str, system: str, source: str = "") -> dict[str, t.Any]:
         found = _SYSTEMS[system](documents(text, source), source)
     except InvalidInput as error:
         return {**_NAMELESS, "refused": str(error)}
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        # Files come from anywhere: a text where Kubernetes has an object must end in one error, too.
-        return {**_NAMELESS, "refused": f"{source}: a field has a value of another kind than Kubernetes gives it ({error}). {_NEXT}"}
     return {**dataclasses.asdict(found), "refused": ""}
 
 

@@ -10,9 +10,10 @@ or the file is refused. What the fields of a kind are called is a table of the s
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing as t
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from .._core.errors import InvalidInput
 from .meta import suggest
@@ -174,15 +175,27 @@ def translate(
             why = "there is one already" if known else f"a job file has {' or '.join(jobs)}, and of others {_others(kinds, jobs)}"
             found.refused.append(f"kind {word}: {why}. Apply other objects with muster.ml.apply.")
         else:
-            known.read(found, *_head(found, document, known.api_version))
+            with _of_its_kinds(found, f"kind {word}"):
+                known.read(found, *_head(found, document, known.api_version))
         seen.append(str(word))
     if sum(job in seen for job in jobs) != 1:
         there = "only one of them" if set(jobs) & set(seen) else "missing"
         found.refused.append(f"kind {' or '.join(jobs)}: {there}.")
-    end(found)
+    with _of_its_kinds(found, "the file as a whole"):
+        end(found)
     if found.refused:
         raise InvalidInput(f"{source} cannot be run as it is: {' '.join(found.refused)}", "Nothing was changed.")
     return found
+
+
+@contextlib.contextmanager
+def _of_its_kinds(found: Translation, where: str) -> Iterator[None]:
+    """Refuse a file in which a field has a value of another kind than Kubernetes gives it, such as a text in place of a mapping."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        step = "`kubectl apply --dry-run=client --validate=strict -f FILE` names the field."
+        found.refused.append(f"{where}: a field has a value of another kind than Kubernetes gives it ({error}). {step}")
 
 
 def _others(kinds: Mapping[str, Kind], jobs: Sequence[str]) -> str:
