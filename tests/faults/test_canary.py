@@ -212,9 +212,8 @@ def audit_logs() -> list[Path]:
 def test_no_secret_is_left_in_build(run: tuple[bytes, set[str], dt.datetime]) -> None:
     """The audit log of the cluster of the tests lies there, too, and has a test of its own."""
     since, apart = run[2].timestamp(), set(audit_logs())
-    files = [path for path in BUILD.rglob("*") if path.is_file() and not path.is_symlink() and path not in apart]
-    fresh = [path for path in files if path.stat().st_mtime >= since]
-    assert {str(path): found for path in fresh if (found := canary.in_text(HIDDEN, path.read_bytes()))} == {}
+    fresh = [path for path, about in canary.files_below(BUILD) if about.st_mtime >= since and path not in apart]
+    assert {str(path): found for path in fresh if (found := canary.in_file(HIDDEN, path))} == {}
 
 
 def test_no_secret_is_in_the_audit_log(run: tuple[bytes, set[str], dt.datetime]) -> None:

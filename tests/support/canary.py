@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import stat
 import threading
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
+
+from support.places import below
 
 
 def spellings(secret: str) -> set[bytes]:
@@ -24,12 +27,25 @@ def in_text(secrets: Mapping[str, str], text: bytes) -> set[str]:
 
 def in_open_files(secrets: Mapping[str, str], folders: Iterable[Path]) -> set[str]:
     """'NAME in FILE' for every secret in a file that anybody may read."""
-    found = set()
-    for folder in folders:
-        for path in folder.rglob("*"):
-            if path.is_file() and not path.is_symlink() and path.stat().st_mode & stat.S_IROTH:
-                found |= {f"{name} in {path}" for name in in_text(secrets, path.read_bytes())}
-    return found
+    files = (path for folder in folders for path, about in files_below(folder) if about.st_mode & stat.S_IROTH)
+    return {f"{name} in {path}" for path in files for name in in_file(secrets, path)}
+
+
+def files_below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """The regular files below a folder that are there at this moment."""
+    for path in below(folder):
+        with contextlib.suppress(FileNotFoundError):
+            about = path.lstat()
+            if stat.S_ISREG(about.st_mode):
+                yield path, about
+
+
+def in_file(secrets: Mapping[str, str], path: Path) -> set[str]:
+    """The names of the secrets in a file; none are in one that is gone since its folder was listed."""
+    try:
+        return in_text(secrets, path.read_bytes())
+    except FileNotFoundError:
+        return set()
 
 
 def processes() -> set[str]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from ansible_collections.muster.ml.plugins.module_utils._local import sources
 from support import audit, canary, mirror, versions
 from support.lanes import Check, CheckFailed, Shell
-from support.places import BIN, BUILD, ROOT, tree
+from support.places import BIN, BUILD, ROOT, below, tree
 from support.scenario import SCENARIOS, Scenario
 
 
@@ -148,9 +148,7 @@ def refuse_leftovers(shell: Shell, ground: Ground) -> None:
     found = [f"process {line}" for line in processes_of(ground.name)]
     found += [f"mount {line.split()[1]}" for line in Path("/proc/mounts").read_text().splitlines() if ground.name in line]
     for folder in ("/var/lib/muster", "/run/muster", "/sys/fs/cgroup", "/run/netns", "/var/run/netns"):
-        # Folders of other clusters vanish meanwhile; os.walk goes on then.
-        names = (Path(place) / name for place, folders, files in os.walk(folder) for name in (*folders, *files) if ground.name in name)
-        found += [f"folder {path}" for path in names if path.exists()]
+        found += [f"folder {path}" for path in below(folder) if ground.name in path.name and path.exists()]
     found += [f"interface {path.name}" for path in Path("/sys/class/net").iterdir() if ground.name[:10] in path.name]
     for line in found:
         shell.say(f"left over: {line}")

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,12 @@ from pip._internal.cli.main import main
 arguments = [a for a in sys.argv[1:] if a not in ("--no-setuptools", "--no-wheel")]
 sys.exit(main(["install", "--find-links", here, *arguments]))
 '''
+
+
+def below(folder: str | Path) -> Iterator[Path]:
+    """All files and folders below a folder. Other checks work meanwhile: what vanishes is left out, where Path.rglob would fail."""
+    for place, folders, files in os.walk(folder):
+        yield from (Path(place, name) for name in (*folders, *files))
 
 
 def cache_home() -> Path:

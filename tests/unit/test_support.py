@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -102,6 +103,18 @@ def test_only_files_that_others_may_read_are_findings(tmp_path: Path) -> None:
         (tmp_path / name).write_text("s3cr3t-value")
         (tmp_path / name).chmod(mode)
     assert canary.in_open_files({"password": "s3cr3t-value"}, [tmp_path]) == {f"password in {tmp_path / 'open'}"}
+
+
+def test_files_that_vanish_while_they_are_searched_are_left_out(tmp_path: Path) -> None:
+    for name in ("a", "b/c", "d/e"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = []
+    for path, _about in canary.files_below(tmp_path):
+        found.append(path.name)
+        shutil.rmtree(tmp_path, ignore_errors=True)
+        assert canary.in_file({"password": "x"}, path) == set()
+    assert found == ["a"]
 
 
 @pytest.mark.parametrize("begun", ["before", "after"])
