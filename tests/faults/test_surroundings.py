@@ -282,8 +282,8 @@ def test_token_of_the_api_server_ends_in_a_wait(ground: Ground, results: Rows, m
         kubeconfig = direct_kubeconfig(ground, users[name])
         outcome[name] = run_apply(kubeconfig, [service(name)], owner=f"faults.{name}", wait=True, wait_timeout=60)
 
-    threads = [threading.Thread(target=run, args=(name,)) for name in users]
-    for thread in threads:
+    threads = {name: threading.Thread(target=run, args=(name,)) for name in users}
+    for thread in threads.values():
         thread.start()
     deadline = time.monotonic() + 20
     while {row["metadata"]["name"] for row in ground.cluster.list("v1", "Service", ground.namespace)} < set(users):
@@ -292,11 +292,12 @@ def test_token_of_the_api_server_ends_in_a_wait(ground: Ground, results: Rows, m
     token.write_text(f"{account.token()}\n")
     ground.cluster.delete(ends, dry_run=False)
     assert all(event.wait(40) for event in refreshed.values())
-    for name in users:
+    threads["plain"].join()  # before its Service is ready: this run asks again when its watch ends, which may be after both others
+    for name in refreshed:
         status = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}
         ground.cluster.patch(Ref("v1", "Service", name, ground.namespace), status, subresource="status", dry_run=False)
-    for thread in threads:
-        thread.join()
+    for name in refreshed:
+        threads[name].join()
     assert [outcome[name].get("msg") for name in ("file", "plugin")] == [None, None]
     assert "does not accept the credentials (401, when asked to " in outcome["plain"]["msg"]
     assert "The token or certificate may have expired, or belongs to another cluster." in outcome["plain"]["msg"]
