@@ -398,7 +398,8 @@ def checks() -> list[list[Check]]:
     first, second = ([_scenario(name, "cluster-up") for name in lane] for lane in scenarios())
     first += [Check("registry", registry, needs=("cluster-up",)), Check("commands", commands, needs=("cluster-up",))]
     second += [Check("ansible-versions", ansible_versions, timeout_s=1800, needs=("cluster-up",))]
-    second += [Check("readme", readme, needs=("cluster-up",))]
+    # Its inventory is written from what the cluster has: no queues of scenario kueue.
+    alone = Check("readme", readme, needs=("cluster-up",), after=("molecule-kueue",))
     third = [
         _on_engine("differential", differential),
         _on_engine("systems", systems),
@@ -407,12 +408,12 @@ def checks() -> list[list[Check]]:
         _on_engine("scheduler", scheduler),
         _on_engine("faults", faults),
     ]
-    others = tuple(check.name for check in [*first, *second])
+    others = tuple(check.name for check in [*first, *second, alone])
     up_first = Check("cluster-up", partial(up, SHARED), timeout_s=3000)
     down_first = Check("cluster-down", partial(down, SHARED), timeout_s=300, after=others, always=True)
     up_third = Check("engine-up", engine_up, after=("cluster-up",))
     down_third = Check("engine-down", partial(down, ENGINE), timeout_s=300, always=True)
-    return [[up_first, *first, down_first], second, [up_third, *third, down_third]]
+    return [[up_first, *first, down_first], second, [alone], [up_third, *third, down_third]]
 
 
 # The checks that bring a cluster of the others up and take it away.
@@ -420,6 +421,6 @@ GROUND = ("cluster-up", "cluster-down", "engine-up", "engine-down")
 
 
 def with_what_they_need(desired: set[str]) -> set[str]:
-    """The clusters around the checks that run on them. The third lane has one, the first two share the other."""
+    """The clusters around the checks that run on them. The last lane has one, the others share the first."""
     *shared, engine = ({check.name for check in lane} for lane in checks())
     return {name for name in GROUND if desired & (engine if name.startswith("engine") else set().union(*shared))}
