@@ -277,7 +277,7 @@ def places(ctx: Context) -> dict[str, Opened]:
         more = {"hostname": params["hostname"], "authorities": authorities(params)}
         return {url: lambda: speaking(url, f"Triton at {url}", **more)}
     pods = replicas.ready_pods(ctx.cluster, params["name"], ctx.namespace)
-    return {pod.name: lambda pod=pod: replicas.reached_by(ctx.cluster, pod, params["protocol"], speaking) for pod in pods}
+    return {pod.name: functools.partial(replicas.reached_by, ctx.cluster, pod, params["protocol"], speaking) for pod in pods}
 
 
 def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:

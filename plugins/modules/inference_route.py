@@ -261,13 +261,17 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     routes = _Routes(ctx, wanted)
     routes.require_kinds()
     report = Report()
+
+    def write(weights: Weights, back: Weights | None) -> None:
+        report.merge(routes.write(weights, back))
+
     if limits.steps and not ctx.check:
         live, before = routes.live()
         if live and route.shares(live) != route.shares(wanted.weights):
             steps = Steps(
                 ctx.cluster, wanted.namespace, limits, before, wanted.weights, timeout=ctx.params["wait_timeout"], progress=ctx.progress
             )
-            steps.walk(live, lambda weights, back: report.merge(routes.write(weights, back)))
+            steps.walk(live, write)
     report.merge(routes.write(wait=params["wait"]))
     report.merge(delete_unwanted(ctx.cluster, routes.unwanted(), routes.owner, check=ctx.check))
     return ctx.result(report, weights=dict(wanted.weights))

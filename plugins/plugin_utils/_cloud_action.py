@@ -23,7 +23,7 @@ from ansible_collections.muster.ml.plugins.plugin_utils._early import save_garba
 class CloudAction(ControllerAction):
     """Runs where Ansible's own Python has the libraries of the cloud and is the one that the host names; else the ordinary module runs."""
 
-    module = None
+    module: t.Any = None
     cloud = ""
     """The file of the edge, which needs the collection whose login it uses, and so is imported with the module."""
 

@@ -115,12 +115,6 @@ def test_main_is_a_seam() -> None:
     assert not {name: sizes for name, sizes in mains.items() if len(sizes) != 1 or sizes[0] > MAIN_LINES}
 
 
-def test_every_function_is_annotated() -> None:
-    code = [path for path in ALL_CODE if path.parent.name != "doc_fragments"]
-    bare = [place_of(p, f) for p in code for f in functions(p) if f.returns is None and f.name != "__init__"]
-    assert not bare
-
-
 # Google's answers and the messages of a stream have a kind of their own; discovery tells those of one API group at a time.
 OTHER_KINDS = re.compile(r"plugins/module_utils/(_gcp/|_pod_programs/|_kube/(client|kinds|proxy|tls|tunnel)\.py)")
 # A job file is told by the kinds in it; the version of each is then compared, and another one refused by its name.
