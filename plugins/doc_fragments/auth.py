@@ -10,7 +10,7 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 requirements:
-  - PyYAML
+  - PyYAML >= 6.0.1
 options:
   kubeconfig:
     description:

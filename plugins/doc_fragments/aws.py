@@ -60,6 +60,9 @@ attributes:
     support: full
     membership:
       - muster.ml.aws
+requirements:
+  - boto3 >= 1.41.0
+  - botocore >= 1.41.0
 notes:
   - Tested against a simulated account, see C(docs/platforms/eks.md). Not run against AWS itself.
 """

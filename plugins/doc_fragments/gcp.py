@@ -50,8 +50,8 @@ options:
     SUPPORT = r"""
 options: {}
 requirements:
-  - google-auth
-  - requests
+  - google-auth >= 2.26.1
+  - requests >= 2.31.0
 attributes:
   check_mode:
     support: full

@@ -10,7 +10,7 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 requirements:
-  - PyYAML, for O(login_kubernetes)
+  - PyYAML >= 6.0.1, for O(login_kubernetes)
 options:
   login_host:
     description: Host of the management API, as seen from the host that the task runs on.

@@ -16,13 +16,12 @@ extends_documentation_fragment:
   - amazon.aws.common.modules
   - amazon.aws.region.modules
   - amazon.aws.tags
-  - amazon.aws.boto3
   - muster.ml.attributes
   - muster.ml.aws
   - muster.ml.aws.support
   - muster.ml.aws.waits
 requirements:
-  - PyYAML
+  - PyYAML >= 6.0.1
 options:
   cluster_name:
     description: Name of the cluster.

@@ -18,7 +18,6 @@ extends_documentation_fragment:
   - amazon.aws.common.modules
   - amazon.aws.region.modules
   - amazon.aws.tags
-  - amazon.aws.boto3
   - muster.ml.attributes
   - muster.ml.aws
   - muster.ml.aws.support

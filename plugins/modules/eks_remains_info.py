@@ -16,7 +16,6 @@ author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
   - amazon.aws.region.modules
-  - amazon.aws.boto3
   - muster.ml.attributes
   - muster.ml.aws.support
 attributes:

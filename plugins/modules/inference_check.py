@@ -126,8 +126,8 @@ options:
     type: int
     default: 120
 requirements:
-  - grpcio, for O(protocol=grpc)
-  - tritonclient, for O(protocol=grpc)
+  - grpcio >= 1.67.1, for O(protocol=grpc)
+  - tritonclient >= 2.53.0, for O(protocol=grpc)
 seealso:
   - module: muster.ml.triton_server
 """

@@ -33,7 +33,7 @@ options:
     type: int
     default: 300
 requirements:
-  - PyYAML
+  - PyYAML >= 6.0.1
 """
 
 EXAMPLES = r"""

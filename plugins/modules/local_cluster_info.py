@@ -109,7 +109,7 @@ options:
     type: int
     default: 180
 requirements:
-  - PyYAML
+  - PyYAML >= 6.0.1
 """
 
 EXAMPLES = r"""

@@ -52,8 +52,8 @@ options:
     type: bool
     default: false
 requirements:
-  - boto3, with O(wait=true)
-  - botocore, with O(wait=true)
+  - boto3 >= 1.41.0, with O(wait=true)
+  - botocore >= 1.41.0, with O(wait=true)
 """
 
 EXAMPLES = r"""

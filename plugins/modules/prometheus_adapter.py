@@ -71,7 +71,7 @@ options:
     choices: [present, absent]
     default: present
 requirements:
-  - cryptography
+  - cryptography >= 45.0.0
 seealso:
   - module: muster.ml.triton_server
 """

@@ -43,7 +43,7 @@ options:
     choices: [present, absent]
     default: present
 requirements:
-  - cryptography
+  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""

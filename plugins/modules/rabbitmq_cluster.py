@@ -94,7 +94,7 @@ options:
     type: bool
     default: false
 requirements:
-  - cryptography, for certificates
+  - cryptography >= 45.0.0, for certificates
 """
 
 EXAMPLES = r"""

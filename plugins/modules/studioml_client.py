@@ -90,8 +90,8 @@ options:
     choices: [present, absent]
     default: present
 requirements:
-  - cryptography
-  - PyYAML
+  - cryptography >= 45.0.0
+  - PyYAML >= 6.0.1
 """
 
 EXAMPLES = r"""

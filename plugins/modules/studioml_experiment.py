@@ -207,10 +207,10 @@ options:
     type: int
     default: 1800
 requirements:
-  - boto3
-  - botocore
-  - cryptography
-  - PyNaCl
+  - boto3 >= 1.41.0
+  - botocore >= 1.41.0
+  - cryptography >= 45.0.0
+  - PyNaCl >= 1.5.0
 """
 
 EXAMPLES = r"""

@@ -190,7 +190,7 @@ options:
     type: int
     default: 3600
 requirements:
-  - cryptography >= 45
+  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""

@@ -113,7 +113,7 @@ options:
     type: bool
     default: false
 requirements:
-  - cryptography >= 45
+  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""

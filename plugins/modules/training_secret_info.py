@@ -25,7 +25,7 @@ options:
     description: Namespace of the Secrets. Defaults to the namespace of the kubeconfig's context.
     type: str
 requirements:
-  - cryptography
+  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""

@@ -101,13 +101,13 @@ options:
     type: int
     default: 600
 requirements:
-  - tritonclient
-  - protobuf
-  - boto3, for s3:// repositories
-  - botocore, for s3:// repositories
-  - google-auth, for gs:// repositories
-  - google-cloud-storage, for gs:// repositories
-  - requests, for gs:// repositories
+  - tritonclient >= 2.53.0
+  - protobuf >= 5.26.1
+  - boto3 >= 1.41.0, for s3:// repositories
+  - botocore >= 1.41.0, for s3:// repositories
+  - google-auth >= 2.26.1, for gs:// repositories
+  - google-cloud-storage >= 3.0.0, for gs:// repositories
+  - requests >= 2.31.0, for gs:// repositories
 seealso:
   - module: muster.ml.triton_server
   - module: muster.ml.inference_check

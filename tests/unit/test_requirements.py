@@ -15,6 +15,8 @@ import pytest
 from support.reading import COLLECTION as OURS
 from support.reading import imported, load, parse, syntax
 
+from ansible_collections.muster.ml.plugins.module_utils._edge import failure
+
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "plugins"
 MODULES = sorted((PLUGINS / "modules").glob("*.py"))
@@ -64,6 +66,13 @@ def listed(name: str) -> set[str]:
     return {re.split(r"[=<>\[ ]", line)[0] for line in lines if line and not line.startswith(("#", "-r"))}
 
 
+def lower_bounds() -> dict[str, str]:
+    """Package -> the oldest version that the requirement files allow."""
+    files = ("requirements.txt", MODELS, *CLOUDS)
+    lines = [line for file in files for line in (ROOT / file).read_text(encoding="utf-8").splitlines() if line[:1].isalnum()]
+    return {re.split(r"[>\[]", line)[0]: line.rpartition(">=")[2] for line in lines}
+
+
 def documentation(path: Path) -> dict[str, Any]:
     """The documentation that a module has itself."""
     (text,) = [
@@ -76,14 +85,14 @@ def documentation(path: Path) -> dict[str, Any]:
 
 
 def documented(path: Path) -> set[str]:
-    """The first word of each requirement, with those of the fragments."""
+    """The requirements, with their lower bounds and those of the fragments."""
     own = documentation(path)
     parts = [own]
     for name in own["extends_documentation_fragment"]:
         namespace, collection, fragment, *section = name.split(".")
         module = importlib.import_module(f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}")
         parts.append(parse(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
-    return {str(line).split()[0].rstrip(",") for part in parts for line in part.get("requirements") or []}
+    return {str(line).partition(",")[0].replace(" ", "") for part in parts for line in part.get("requirements") or []}
 
 
 def collections_in_tasks() -> set[str]:
@@ -121,9 +130,7 @@ def test_requirements_of_models_are_what_their_modules_need_besides() -> None:
 
 
 def test_the_check_ansible_versions_runs_with_every_lower_bound() -> None:
-    files = ("requirements.txt", MODELS, *CLOUDS)
-    lines = [line for file in files for line in (ROOT / file).read_text(encoding="utf-8").splitlines() if line[:1].isalnum()]
-    bounds = {re.split(r"[>\[]", line)[0]: line.rpartition(">=")[2] for line in lines}
+    bounds = lower_bounds()
     bounds["ansible-core"] = load(ROOT / "meta" / "runtime.yml")["requires_ansible"].removeprefix(">=")
     pins = (ROOT / "tests" / "requirements-oldest.txt").read_text(encoding="utf-8").splitlines()
     assert {f"{name}=={version}" for name, version in bounds.items()} <= set(pins)
@@ -143,5 +150,12 @@ def test_a_clone_runs_with_ansible_and_its_collections() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_a_module_documents_what_it_imports(path: Path) -> None:
-    known = {name for file in ("requirements.txt", MODELS, *CLOUDS) for name in listed(file)}
-    assert documented(path) & known == needs(path)
+    bounds = lower_bounds()
+    assert {line for line in documented(path) if re.split("[>=]", line)[0] in bounds} == {f"{name}>={bounds[name]}" for name in needs(path)}
+
+
+def test_an_error_names_what_is_listed() -> None:
+    bounds = lower_bounds()
+    assert {re.sub(r"\[.*\]", "", line) for line in failure.LIBRARIES.values()} == {
+        f"{name}>={bound}" for name, bound in bounds.items() if name != "kubernetes"  # only imported by kubernetes.core
+    }  # fmt: skip

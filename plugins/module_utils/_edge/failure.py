@@ -23,14 +23,19 @@ from .._core.sensitive import printable
 Result = dict[str, t.Any]
 
 LIBRARIES = {
-    "boto3": "boto3",
-    "botocore": "boto3",
-    "cryptography": "cryptography",
-    "google": "google-cloud-storage",
-    "nacl": "PyNaCl",
-    "yaml": "PyYAML",
+    "boto3": "boto3>=1.41.0",
+    "botocore": "botocore>=1.41.0",
+    "cryptography": "cryptography>=45.0.0",
+    "google.auth": "google-auth>=2.26.1",
+    "google.cloud": "google-cloud-storage>=3.0.0",
+    "google.protobuf": "protobuf>=5.26.1",
+    "grpc": "grpcio>=1.67.1",
+    "nacl": "PyNaCl>=1.5.0",
+    "requests": "requests>=2.31.0",
+    "tritonclient": "tritonclient[grpc]>=2.53.0",
+    "yaml": "PyYAML>=6.0.1",
 }
-"""The imports that are not part of Python: top-level name of the import -> the package that contains it."""
+"""The imports that are not part of Python: name of the package in Python -> what to install, as the requirement files have it."""
 
 EXPECTED = (MusterError, ImportError, OSError)
 """Errors that ``failure`` can report; anything else is a bug, and needs its traceback."""
@@ -50,9 +55,10 @@ def failure(exc: BaseException) -> Result:
         hint = " Free space there, and run again." if exc.errno in NO_ROOM else ""
         told = {"msg": f"{where}{exc.strerror or exc}.{hint}", "exception": traceback.format_exc()}
         return t.cast(Result, without_logins(told))
-    library = isinstance(exc, ImportError) and LIBRARIES.get((exc.name or "").partition(".")[0])
-    if library:
-        return {"msg": missing_required_lib(library), "exception": traceback.format_exc()}
+    named = f"{exc.name}." if isinstance(exc, ImportError) else ""
+    for library, requirement in LIBRARIES.items():
+        if named.startswith(f"{library}."):
+            return {"msg": missing_required_lib(requirement), "exception": traceback.format_exc()}
     raise exc
 
 

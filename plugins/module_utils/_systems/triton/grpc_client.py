@@ -22,7 +22,6 @@ from .client import parts_of
 from .inference import Inference, flat, hint_of
 from .tensors import packed, unpacked
 
-_INSTALL = "Install grpcio, protobuf and tritonclient for the Python that runs this, as requirements-triton.txt of the collection has them."
 _OPTIONS = (
     # The same as over HTTP: no proxy, and no limit for the size of a message.
     ("grpc.enable_http_proxy", 0),
@@ -40,8 +39,8 @@ def _library() -> tuple[t.Any, t.Any, t.Any]:
             warnings.simplefilter("ignore")  # of another version of protobuf that is still compatible
             import grpc
             from tritonclient.grpc import service_pb2, service_pb2_grpc
-    except (ImportError, RuntimeError) as error:  # tritonclient turns the first into the second
-        raise InvalidInput(f"protocol: nothing here speaks gRPC: {error}.", _INSTALL) from error
+    except RuntimeError as error:  # raised by tritonclient in the place of the ImportError
+        raise ImportError(str(error), name="tritonclient") from error
     return grpc, service_pb2, service_pb2_grpc
 
 

@@ -25,7 +25,6 @@ FILE = "config.pbtxt"
 if t.TYPE_CHECKING:
     from tritonclient.grpc import model_config_pb2
 
-_INSTALL = "Install tritonclient and protobuf for the Python that runs this, as requirements-triton.txt of the collection has them."
 _MODEL_FILES = {"python": "model.py", "onnxruntime": "model.onnx", "tensorrt": "model.plan", "pytorch": "model.pt"}
 """Backend -> the file that it looks for in each version, where ``default_model_filename`` names no other."""
 _TELLING = {*_MODEL_FILES.values(), "model.xml", "model.pt2", "model.savedmodel", "model.graphdef"}
@@ -40,15 +39,12 @@ def _definition() -> type[model_config_pb2.ModelConfig]:
     places = [Path(place) / "grpc" / "model_config_pb2.py" for place in (package.submodule_search_locations or ())] if package else []
     found = [place for place in places if place.is_file()]
     if not found:
-        raise InvalidInput(f"{FILE} cannot be checked: there is no package tritonclient.", _INSTALL)
+        raise ImportError(f"{FILE} is read by the definition in tritonclient, which is missing.", name="tritonclient")
     spec: t.Any = importlib.util.spec_from_file_location("muster_triton_model_config", found[0])
     module: t.Any = importlib.util.module_from_spec(spec)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of another version of protobuf that is still compatible
-            spec.loader.exec_module(module)
-    except ImportError as error:
-        raise InvalidInput(f"{FILE} cannot be checked: {error}.", _INSTALL) from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of another version of protobuf that is still compatible
+        spec.loader.exec_module(module)
     found_class: type[model_config_pb2.ModelConfig] = module.ModelConfig
     return found_class
 
@@ -136,11 +132,9 @@ class ModelConfig:
 
 def parsed(text: str, where: str) -> ModelConfig:
     """The configuration in TEXT; InvalidInput, with line and column, if it is none."""
+    from google.protobuf import text_format
+
     message = _definition()()
-    try:
-        from google.protobuf import text_format
-    except ImportError as error:
-        raise InvalidInput(f"{FILE} cannot be checked: {error}.", _INSTALL) from error
     try:
         text_format.Parse(text, message)
     except text_format.ParseError as error:

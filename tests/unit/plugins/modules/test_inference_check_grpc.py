@@ -13,6 +13,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unreachable, WaitTimeout
+from ansible_collections.muster.ml.plugins.module_utils._edge.failure import failure
 from ansible_collections.muster.ml.plugins.modules import inference_check
 from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -143,9 +144,9 @@ def test_an_address_can_be_asked_for_another_name() -> None:
 
 def test_a_library_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, triton: FakeGrpcTriton) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(InvalidInput, match=r"protocol: nothing here speaks gRPC: .*grpc") as caught:
+    with pytest.raises(ImportError) as caught:
         asked(triton, **SUM)
-    assert "requirements-triton.txt" in str(caught.value.hint)
+    assert "(grpcio>=" in failure(caught.value)["msg"]
 
 
 @pytest.fixture(scope="module")

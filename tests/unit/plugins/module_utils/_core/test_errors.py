@@ -46,14 +46,20 @@ def test_what_aws_refuses_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "package"), [("cryptography.x509", "cryptography"), ("yaml", "PyYAML"), ("botocore.exceptions", "boto3")]
-)
+    ("missing", "package"),
+    [
+        ("cryptography.x509", "cryptography"), ("yaml", "PyYAML"), ("botocore.exceptions", "botocore"), ("google.protobuf", "protobuf"),
+        ("google.cloud.storage", "google-cloud-storage"), ("tritonclient", "tritonclient[grpc]"),
+    ],
+)  # fmt: skip
 def test_a_missing_library_is_named_with_its_package(missing: str, package: str) -> None:
-    assert f"Python library ({package})" in failure(ImportError("no", name=missing))["msg"]
+    assert f"Python library ({package}>=" in failure(ImportError("no", name=missing))["msg"]
 
 
 def test_a_bug_stays_a_bug() -> None:
     with pytest.raises(ImportError):
         failure(ImportError("no", name="our_own"))
+    with pytest.raises(ImportError):
+        failure(ImportError("no", name="yamlike"))
     with pytest.raises(KeyError):
         failure(KeyError("x"))
