@@ -12,6 +12,7 @@ import tarfile
 import threading
 import time
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -422,6 +423,19 @@ def test_a_module_brings_the_pins_of_what_it_needs(pinned: Path, tmp_path: Path)
     for path in (pinned / "go.sum", pinned / "main.go"):
         path.write_text(path.read_text() * 2)
         assert key != (key := build_of(pinned, tmp_path).key())
+
+
+def test_two_builds_at_once_build_once(pinned: Path, tmp_path: Path) -> None:
+    go, both = Go(tmp_path / "go"), threading.Barrier(2, timeout=60)
+
+    def build(_number: int) -> Path:
+        both.wait()
+        return gobuild.build(build_of(pinned, tmp_path), runner=go)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(build, range(2))
+    assert first == second
+    assert [call[1] for call in go.calls[1:]] == ["mod", "mod", "build"]
 
 
 @pytest.mark.parametrize(
