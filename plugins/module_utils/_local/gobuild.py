@@ -157,7 +157,7 @@ def pins(module_dir: Path) -> list[Pin]:
 
 
 def downloaded(wanted: t.Sequence[Pin], module_dir: Path, go: str = "go", runner: t.Callable[..., str] = run) -> list[dict[str, str]]:
-    """What Go says of the modules (``Dir`` is the folder of each), downloaded if they are missing, once their sums are the pinned ones."""
+    """Download the modules that are missing, compare their sums, and return what Go says of each (``Dir`` is its folder)."""
     with tempfile.TemporaryDirectory() as own:
         (Path(own) / "go.mod").write_text("module muster.local/build\n", encoding="utf-8")
         said = runner([go, "mod", "download", "-json", *(f"{one.path}@{one.version}" for one in wanted)], env=SETTINGS, cwd=own)
