@@ -10,12 +10,11 @@ module: local_build
 short_description: Build programs, container images and released manifests
 version_added: 0.1.0
 description:
-  - Builds programs from folders with C(go.mod) and C(go.sum), which pin them and their dependencies, and keeps them in a cache.
-    The same pins and flags are never built twice.
+  - Builds programs from Go modules that C(go.sum) pins, and keeps them in a cache. The same pins and flags are never built twice.
   - Builds container images at the same time, so that all cores have work until the end. Module M(muster.ml.local_image) finds them in the
     cache.
   - Writes manifests that projects release, from the sources in their Go modules. The result must have the digest of the released file.
-  - Go downloads the modules from C(go env GOPROXY) and verifies them with C(go.sum).
+  - Go downloads the modules from C(go env GOPROXY). Their sums are compared with C(go.sum) before anything of them runs.
   - After a failure nothing else begins; what is being built ends first and is kept.
 author:
   - Muster contributors (!UNKNOWN)
@@ -33,7 +32,10 @@ options:
         type: str
         required: true
       module_dir:
-        description: Folder with C(go.mod) and C(go.sum).
+        description:
+          - Folder with a C(go.sum) of one line, the module of the program and the sum of its files. The C(go.mod) and C(go.sum) among these
+            pin the dependencies. More lines are modules that its C(go.mod) replaces by folders of its repository.
+          - A folder that has a C(go.mod), too, pins all by itself. Go files in it are the package V(.).
         type: path
         required: true
       package:
@@ -60,7 +62,7 @@ options:
     type: dict
     default: {}
   builder:
-    description: Folder with the C(go.mod) and C(go.sum) that pin umoci. Required with O(images).
+    description: Folder with the C(go.sum) that pins umoci, as O(programs[].module_dir). Required with O(images).
     type: path
   manifests:
     description:
@@ -78,7 +80,7 @@ options:
         type: str
         required: true
       module_dir:
-        description: Folder with the C(go.mod) and C(go.sum) that pin the module.
+        description: Folder with the C(go.sum) that pins the module.
         type: path
         required: true
       module:
@@ -114,14 +116,14 @@ options:
             type: dict
             default: {}
   kustomize:
-    description: Folder with the C(go.mod) and C(go.sum) that pin kustomize. Required with O(manifests[].kustomization).
+    description: Folder with the C(go.sum) that pins kustomize, as O(programs[].module_dir). Required with O(manifests[].kustomization).
     type: path
   cache_dir:
     description: Folder of the cache. Programs are kept below C(bin/), images below C(images/).
     type: path
     default: ~/.cache/muster
 requirements:
-  - Go in the version of C(go.mod), or 1.21 and later if it may download a newer toolchain
+  - Go in the version that the modules need, or 1.21 and later if it may download a newer toolchain
   - mmdebstrap, debian-archive-keyring and pip, for images that need them
   - gcc and libc6-dev, for programs with C(cgo)
 seealso:
@@ -227,9 +229,7 @@ def write_manifests(ctx: HostContext) -> bool:
         for row in ctx.params["manifests"]
     ]
     if any(one.kustomization for one in desired) and not ctx.params["kustomize"]:
-        raise InvalidInput(
-            "manifests has a kustomization, and kustomize is missing.", hint="Give the folder with kustomize's go.mod and go.sum."
-        )
+        raise InvalidInput("manifests has a kustomization, and kustomize is missing.", hint="Give the folder with kustomize's go.sum.")
     missing = [one for one in desired if not one.is_there()]
     for one in missing:
         ctx.progress(f"writing {one.path.name}")
@@ -251,7 +251,7 @@ def kustomize_program(ctx: HostContext) -> Path:
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     started = SYSTEM_CLOCK.monotonic()
     if ctx.params["images"] and not ctx.params["builder"]:
-        raise InvalidInput("images are given without a builder.", hint="Give the folder with umoci's go.mod and go.sum.")
+        raise InvalidInput("images are given without a builder.", hint="Give the folder with umoci's go.sum.")
     cache, processor = Path(ctx.params["cache_dir"]), gobuild.architecture()
     programs = [go_build(row, cache, processor) for row in ctx.params["programs"]]
     images = [

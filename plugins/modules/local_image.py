@@ -59,7 +59,7 @@ options:
         description: PEM file of the authority that signed the registry's certificate. Defaults to those that the machine trusts.
         type: path
       client:
-        description: Folder with the C(go.mod) and C(go.sum) that pin ORAS.
+        description: Folder with the C(go.sum) that pins ORAS.
         type: path
         required: true
   cache_dir:
@@ -67,7 +67,7 @@ options:
     type: path
     default: ~/.cache/muster
   builder:
-    description: Folder with the C(go.mod) and C(go.sum) that pin umoci.
+    description: Folder with the C(go.sum) that pins umoci.
     type: path
     required: true
   note:
@@ -143,7 +143,7 @@ options:
             type: str
             required: true
           module_dir:
-            description: Folder with C(go.mod) and C(go.sum).
+            description: Folder with the C(go.sum) that pins it, as O(muster.ml.local_build#module:programs[].module_dir).
             type: path
             required: true
           package:

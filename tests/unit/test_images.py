@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from support.reading import load
 
+from ansible_collections.muster.ml.plugins.module_utils._local import gobuild
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py") if path.stem != "__init__")
 PAGES = sorted(
@@ -169,3 +171,11 @@ def test_a_stand_in_has_the_published_name_and_layout(row: dict[str, str]) -> No
 def test_every_stand_in_is_on_the_page() -> None:
     assert {*recipes()} == {row["stand_in"] for row in table()} - {""} | {"published-persia"}
     assert f"`{recipes()['published-persia']['image']}`" in PUBLISHED.read_text(encoding="utf-8")
+
+
+def test_the_versions_that_programs_tell_are_the_pinned_ones() -> None:
+    told = load(ROOT / "roles" / "local_cluster" / "vars" / "main.yml")
+    pinned = {folder.name: gobuild.pins(folder)[0].version for folder in (ROOT / "roles").glob("local_*/files/go/*")}
+    pinned["etcd"] = gobuild.pins(ROOT / "roles" / "local_cluster" / "files" / "go" / "etcd")[0].version
+    for name in ("kubernetes", "etcd", "coredns", "containerd", "kwok"):
+        assert pinned[name].removeprefix("v") == told[f"__local_cluster_{name}_version"].removeprefix("v"), name

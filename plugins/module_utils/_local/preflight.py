@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .._core.errors import CommandFailed, Forbidden
 from .cluster import LocalCluster, known_clusters
-from .gobuild import required_version, version_problem
+from .gobuild import version_problem
 from .host import CNI_BIN_DIRS, SYSTEM_PATH, cgroup_mounts, run
 from .kubeconfigs import has_other_entries
 from .network import read_links
@@ -47,6 +47,8 @@ CONTROLLERS_V1 = CONTROLLERS | {"cpuacct", "devices", "blkio"}
 NEED_MEMORY = 2 * GIB
 NEED_DISK = 5 * GIB
 NEED_DISK_TO_BUILD = 10 * GIB
+# The newest that a module of roles/local_cluster/files/go asks for.
+NEED_GO = "1.26.8"
 # inotify instances of a node with its control plane (23 were counted); without one a program of Kubernetes does not start.
 NEED_INOTIFY = 30
 
@@ -196,20 +198,18 @@ def foreign_kubeconfigs(cluster: LocalCluster) -> list[Problem]:
     ]
 
 
-def go_problems(go_mods: t.Mapping[str, Path], free_cache: int) -> list[Problem]:
-    """Problems that prevent building programs on this machine: name of each -> its go.mod."""
-    needed = max(required_version(path.read_text(encoding="utf-8")) for path in go_mods.values())
-    text = ".".join(map(str, needed))
+def go_problems(names: t.Iterable[str], free_cache: int) -> list[Problem]:
+    """Problems that prevent building these programs on this machine."""
     problems = []
     try:
-        reason = version_problem(run(["go", "version"]), run(["go", "env", "GOTOOLCHAIN"]).strip(), needed)
+        reason = version_problem(run(["go", "version"]), run(["go", "env", "GOTOOLCHAIN"]).strip(), NEED_GO)
     except CommandFailed:
         reason = "Go is not installed"
     if reason:
         problems.append(
             Problem(
-                what=f"{reason}, which builds {', '.join(sorted(go_mods))}.",
-                fix=f"Install Go {text} or later and put it on root's PATH (go version).",
+                what=f"{reason}, which builds {', '.join(sorted(names))}.",
+                fix=f"Install Go {NEED_GO} or later and put it on root's PATH (go version).",
             )
         )
     if free_cache < NEED_DISK_TO_BUILD:

@@ -4,7 +4,7 @@
 
 """Manifests that a project releases, made from the Go module with their sources, byte by byte as the project's own release does.
 
-The module is pinned by go.mod and go.sum, and the result by the digest of the released file.
+The module is pinned by go.sum, and the result by the digest of the released file.
 
 Private to the collection.
 """
@@ -21,6 +21,7 @@ from pathlib import Path
 
 from .._core.errors import InvalidInput, Rejected
 from .._core.files import replaced
+from .gobuild import downloaded, pins
 from .host import run
 from .once import making
 
@@ -55,7 +56,7 @@ def write(desired: ReleasedManifest, kustomize: t.Callable[[], Path], runner: t.
         if _digest(body) != desired.sha256:
             raise Rejected(
                 f"{desired.path.name}: made of {desired.module}, it has sha256 {_digest(body)}, expected {desired.sha256}.",
-                hint="Pin the digest of the file that the project released for the version in go.mod. Nothing was written.",
+                hint="Pin the digest of the file that the project released for the version in go.sum. Nothing was written.",
             )
         with replaced(desired.path, mode=0o644) as file:
             file.write(body)
@@ -63,12 +64,10 @@ def write(desired: ReleasedManifest, kustomize: t.Callable[[], Path], runner: t.
 
 def module_folder(desired: ReleasedManifest, runner: t.Callable[..., str] = run) -> Path:
     """The folder in which Go keeps the module, downloaded if it is missing."""
-    argv = ["go", "mod", "download", "-json", desired.module]
-    said = json.loads(runner(argv, env={"GOFLAGS": "-mod=readonly", "GOWORK": "off"}, cwd=str(desired.module_dir)))
-    pin = f"{desired.module} {said['Version']} {said['Sum']}"
-    if pin not in (desired.module_dir / "go.sum").read_text(encoding="utf-8").splitlines():
-        raise Rejected(f"go.sum in {desired.module_dir} does not pin {pin}.", hint="Do not use this module.")
-    return Path(said["Dir"])
+    for one in pins(desired.module_dir):
+        if one.path == desired.module:
+            return Path(downloaded([one], desired.module_dir, runner=runner)[0]["Dir"])
+    raise InvalidInput(f"go.sum in {desired.module_dir} does not pin {desired.module}.", hint="Give the folder with the go.sum that does.")
 
 
 def _built(desired: ReleasedManifest, folder: Path, kustomize: Path, runner: t.Callable[..., str]) -> str:

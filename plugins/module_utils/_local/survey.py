@@ -146,5 +146,5 @@ def _problems(cluster: LocalCluster, facts: preflight.HostFacts, rows: list[Row]
     if made and facts.root:
         return [*preflight.changed_immutable(cluster, known_clusters().get(cluster.spec.name, {})), *taken]
     found = [*preflight.find_problems(cluster, facts, preflight.other_clusters(cluster.spec.name)), *taken]
-    to_build = {row["name"]: Path(row["module_dir"]) / "go.mod" for row in rows if row["missing"] and row["way"] == "build"}
+    to_build = [row["name"] for row in rows if row["missing"] and row["way"] == "build"]
     return found + (preflight.go_problems(to_build, facts.free_cache) if to_build else [])

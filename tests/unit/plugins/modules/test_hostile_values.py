@@ -229,7 +229,7 @@ def furnish(folder: Path) -> None:
     write_model(folder / "models" / "add", {1: "", 2: ""})
     for name, content in {
         "ca.crt": authority(), "workspace/train.py": "print(1)", "definitions.json": json.dumps(DEFINITIONS), "wheels.txt": "",
-        "manifests/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "go/go.mod": "module x\n", "go/go.sum": "",
+        "manifests/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "go/go.sum": "x v1.0.0 h1:x=\n",
         "kubelet": "",
         "go/x.go": "", "made/file": "{}",
     }.items():  # fmt: skip

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import socket
 import tarfile
 import threading
 import time
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -368,7 +370,96 @@ def test_a_program_with_parts_in_c_needs_a_compiler(module: Path, tmp_path: Path
     assert hint in str(caught.value)
 
 
-def test_a_module_must_be_pinned(module: Path, tmp_path: Path) -> None:
+ETCD, API = "go.etcd.io/etcd/server/v3 v3.6.8 h1:s=\n", "go.etcd.io/etcd/api/v3 v3.6.8 h1:a=\n"
+
+
+class Go:
+    """Go, which has etcd's module and the one beside it in FOLDER."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.calls = folder, [[""]]
+        folder.mkdir()
+        (folder / "go.mod").write_text("module etcd\n")
+        (folder / "go.sum").write_text("x v1 h1:00=\n")
+
+    def __call__(self, argv: list[str], *, env: dict[str, str], cwd: str) -> str:
+        self.calls.append(argv)
+        assert env["GONOSUMDB"] == "*"
+        if argv[1] == "build":
+            added = "{0} h1:s=\n{0}/go.mod h1:m=\n{1} h1:a=\n{1}/go.mod h1:m=\n".format(
+                *(line.partition(" h1:")[0] for line in (ETCD, API))
+            )
+            assert (Path(cwd) / "go.sum").read_text() == f"x v1 h1:00=\n{added}"
+            assert (Path(cwd) / "main.go").read_text() == "package main\n"
+            Path(argv[argv.index("-o") + 1]).write_text("binary")
+        if argv[2] != "download":
+            return ""
+        assert [path.name for path in Path(cwd).iterdir()] == ["go.mod"]
+        rows = ((*one.split("@"), str(self.folder)) for one in argv[4:])
+        return "".join(
+            json.dumps({"Path": path, "Version": version, "Dir": folder, "Sum": f"h1:{path[16]}=", "GoModSum": "h1:m="}, indent="\t") + "\n"
+            for path, version, folder in rows
+        )
+
+
+@pytest.fixture
+def pinned(module: Path) -> Path:
+    """A folder with pins of etcd and of the module in its repository, and a program of ours."""
+    (module / "go.mod").unlink()
+    (module / "go.sum").write_text(ETCD + API)
+    (module / "main.go").write_text("package main\n")
+    return module
+
+
+def test_a_module_brings_the_pins_of_what_it_needs(pinned: Path, tmp_path: Path) -> None:
+    go = Go(tmp_path / "go")
+    assert gobuild.build(build_of(pinned, tmp_path), runner=go).read_text() == "binary"
+    assert go.calls[2][3:] == [
+        "-module=muster.local/build", "-toolchain=none", "-dropreplace=go.etcd.io/etcd/api/v3",
+        "-require=go.etcd.io/etcd/server/v3@v3.6.8", "-require=go.etcd.io/etcd/api/v3@v3.6.8",
+    ]  # fmt: skip
+    assert gobuild.build(build_of(pinned, tmp_path), runner=lambda *_words, **_more: pytest.fail("built again")).is_file()
+    key = build_of(pinned, tmp_path).key()
+    for path in (pinned / "go.sum", pinned / "main.go"):
+        path.write_text(path.read_text() * 2)
+        assert key != (key := build_of(pinned, tmp_path).key())
+
+
+def test_two_builds_at_once_build_once(pinned: Path, tmp_path: Path) -> None:
+    go, both = Go(tmp_path / "go"), threading.Barrier(2, timeout=60)
+
+    def build(_number: int) -> Path:
+        both.wait()
+        return gobuild.build(build_of(pinned, tmp_path), runner=go)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(build, range(2))
+    assert first == second
+    assert [call[1] for call in go.calls[1:]] == ["mod", "mod", "build"]
+
+
+@pytest.mark.parametrize(
+    ("pins", "missing", "error", "said"),
+    [
+        (ETCD + API.replace("h1:a", "h1:b"), "", Rejected, r"etcd/api/v3 v3.6.8 has the sum h1:a=, and go.sum in \S+ pins h1:b=.* GOPROXY"),
+        (ETCD, "go.sum", InvalidInput, "server/v3 v3.6.8 has no go.sum. Give etcd a go.mod"),
+        ("", "", InvalidInput, "is not a line for each module"),
+        (ETCD + ETCD.replace(" h1:", "/go.mod h1:"), "", InvalidInput, "is not a line for each module"),
+        (f"-x{ETCD}", "", InvalidInput, "is not a line for each module"),
+    ],
+)
+def test_what_is_not_the_pinned_module_is_not_built(pinned: Path, tmp_path: Path, pins: str, missing: str, error: type, said: str) -> None:
+    go = Go(tmp_path / "go")
+    (pinned / "go.sum").write_text(pins)
+    (go.folder / (missing or "x")).unlink(missing_ok=True)
+    desired = build_of(pinned, tmp_path)
+    with pytest.raises(error, match=said):
+        gobuild.build(desired, runner=go)
+    assert {"build", "edit"}.isdisjoint(word for call in go.calls for word in call)
+    assert list(desired.path.parent.iterdir()) == []
+
+
+def test_a_program_must_be_pinned(module: Path, tmp_path: Path) -> None:
     (module / "go.sum").unlink()
     with pytest.raises(InvalidInput, match=r"has no go\.sum"):
         build_of(module, tmp_path).key()
@@ -386,5 +477,4 @@ def test_a_module_must_be_pinned(module: Path, tmp_path: Path) -> None:
     ],
 )
 def test_an_old_go_may_fetch_a_newer_one(installed: str, toolchain: str, problem: str | None) -> None:
-    needed = gobuild.required_version("module x\n\ngo 1.26.8\n")
-    assert gobuild.version_problem(installed, toolchain, needed) == problem
+    assert gobuild.version_problem(installed, toolchain, "1.26.8") == problem

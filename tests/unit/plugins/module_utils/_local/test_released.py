@@ -25,10 +25,8 @@ class Programs:
 
     def __call__(self, argv: list[str], *, env: t.Mapping[str, str] | None = None, cwd: str | None = None) -> str:
         if argv[0] == "go":
-            assert argv == ["go", "mod", "download", "-json", MODULE]
-            assert env
-            assert env["GOFLAGS"] == "-mod=readonly"
-            return json.dumps({"Dir": str(self.folder), "Version": "v1.0.0", "Sum": self.sum})
+            assert argv == ["go", "mod", "download", "-json", f"{MODULE}@v1.0.0"]
+            return json.dumps({"Path": MODULE, "Dir": str(self.folder), "Version": "v1.0.0", "Sum": self.sum})
         page = json.loads((Path(argv[2]) / "kustomization.yaml").read_text())
         (base,) = page.pop("resources")
         assert (Path(argv[2]) / base).resolve() == self.folder / "config"
@@ -88,7 +86,7 @@ def test_what_is_there_is_not_made_again(tmp_path: Path, programs: Programs) -> 
     ("text", "pinned", "sources", "error", "said"),
     [
         ("other", SUM, SOURCES, Rejected, "m.yaml: made of example.com/robot, it has sha256 .*, expected"),
-        (JOINED, "h1:other=", SOURCES, Rejected, "does not pin example.com/robot v1.0.0 h1:other="),
+        (JOINED, "h1:other=", SOURCES, Rejected, "example.com/robot v1.0.0 has the sum h1:other=, and go.sum in"),
         (JOINED, SUM, [{"files": "none/*"}], InvalidInput, "module example.com/robot has no file none"),
     ],
 )
