@@ -15,12 +15,11 @@ import dataclasses
 import re
 import typing as t
 
-from .._cloud.errors import CallRefused
+from .._cloud.errors import CallRefused, without_secrets
 from .._cloud.plan import Body
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import MusterError
 from .._core.pace import Backoff, with_retries
-from .errors import without_secrets
 from .plan import Step
 
 # botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account. The answer to a HEAD

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from .._cloud.plan import Body, Plan, deletion_plan
+from .._cloud.plan import Body, Plan
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import Step
@@ -71,12 +71,10 @@ class NetworkPart(Immediate):
     def plan(self, live: Body | None) -> Plan:
         raise AssertionError(f"{self.label} can only be deleted, not changed ({live})")
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None:
-            return Plan()
+    def deletions(self, live: Body) -> list[Step]:
         named = {self._kind.key: self.id}
         detach = [
             Step("detach_internet_gateway", {**named, "VpcId": one["VpcId"]}, f"detach from {one['VpcId']}", "ec2")
             for one in live.get("Attachments", [])
         ]
-        return deletion_plan(live, *detach, Step(f"delete_{self._kind.word}", named, "delete", "ec2"))
+        return [*detach, Step(f"delete_{self._kind.word}", named, "delete", "ec2")]

@@ -108,8 +108,8 @@ class GcsBucket(Labelled):
         gone = dict.fromkeys(set(live.get("labels") or {}) - set(fields["labels"]))
         return dataclasses.replace(step, request={**step.request, "labels": {**fields["labels"], **gone}})
 
-    def before_deletion(self, live: Body) -> list[Step]:
-        return [dataclasses.replace(self._removal(row), wait="update") for row in live.get("_objects") or ()]
+    def deletions(self, live: Body) -> list[Step]:
+        return [*(dataclasses.replace(self._removal(row), wait="update") for row in live.get("_objects") or ()), self.deletion()]
 
     def _removal(self, row: Body) -> Step:
         path = f"{self.path}/o/{quote(row['name'], safe='')}"

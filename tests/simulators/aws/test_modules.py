@@ -134,7 +134,7 @@ def boto_key(eks: Any, _changes: Run) -> str:
     [
         ({"version": "1.33"}, "cannot go back to 1.33. Set version to 1.35"),
         ({"version": "1.37"}, "one version at a time"),
-        ({"version": "latest"}, "is not a Kubernetes version"),
+        ({"version": "latest"}, "is no version of EKS"),
         ({"authentication_mode": "CONFIG_MAP"}, "cannot go back to CONFIG_MAP"),
         ({"role_arn": "arn:aws:iam::123456789012:role/other"}, "EKS cannot change it"),
         ({"endpoint_public_access": False, "endpoint_private_access": False}, "no client could reach"),

@@ -512,7 +512,7 @@ def test_a_pool_in_error_is_told_or_made_again() -> None:
     plan = POOL.plan(live)
     assert [sent for sent, _body in steps(plan)] == ["DELETE nodePools.delete", "POST nodePools.create"]
     assert plan.replaces
-    with pytest.raises(InvalidInput, match=r"is in ERROR: no machines. Delete it"):
+    with pytest.raises(InvalidInput, match=r"is in ERROR and cannot be repaired: no machines. Delete it"):
         dataclasses.replace(POOL, owner=None).plan(live)
 
 
