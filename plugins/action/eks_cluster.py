@@ -6,4 +6,4 @@ from ansible_collections.muster.ml.plugins.plugin_utils._cloud_action import Aws
 
 
 class ActionModule(AwsAction):
-    """Runs the module of its file's name on the controller; those of the other modules for AWS are links to this file."""
+    """Runs the module eks_cluster on the controller."""

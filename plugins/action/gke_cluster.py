@@ -6,4 +6,4 @@ from ansible_collections.muster.ml.plugins.plugin_utils._cloud_action import Gcp
 
 
 class ActionModule(GcpAction):
-    """Runs the module of its file's name on the controller; those of the other modules for Google are links to this file."""
+    """Runs the module gke_cluster on the controller."""

@@ -11,20 +11,15 @@ from support.docs import collection, measure
 from support.places import ROOT, sources
 
 
-def files() -> list[str]:
-    """Those of the sources that are no links to others."""
-    return [name for name in sources() if not (ROOT / name).is_symlink()]
-
-
 def tracked_lines() -> int:
-    return sum((ROOT / name).read_bytes().count(b"\n") for name in files())
+    return sum((ROOT / name).read_bytes().count(b"\n") for name in sources() if not (ROOT / name).is_symlink())
 
 
 @cache
 def code() -> dict[str, int]:
     """Lines of code of each Python file below plugins."""
-    plugins = [name for name in files() if name.startswith("plugins/") and name.endswith(".py") and "/doc_fragments/" not in name]
-    return {name: len(measure.code_lines((ROOT / name).read_text(encoding="utf-8"))) for name in plugins}
+    files = [name for name in sources() if name.startswith("plugins/") and name.endswith(".py") and "/doc_fragments/" not in name]
+    return {name: len(measure.code_lines((ROOT / name).read_text(encoding="utf-8"))) for name in files}
 
 
 def plugin_code() -> int:

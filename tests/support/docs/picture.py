@@ -60,8 +60,6 @@ def drawn(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
 def lines() -> dict[str, int]:
     counted: dict[str, int] = {}
     for path, name in files().items():
-        if path.is_symlink():
-            continue
         counted[name] = counted.get(name, 0) + len(code_lines(path.read_text(encoding="utf-8")))
     return {name: count for name, count in sorted(counted.items()) if count}
 
