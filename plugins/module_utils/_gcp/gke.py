@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What clusters and node pools of GKE have in common.
-
-Private to the collection.
-"""
+"""What clusters and node pools of GKE have in common."""
 
 from __future__ import annotations
 
