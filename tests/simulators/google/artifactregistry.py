@@ -16,7 +16,7 @@ from .discovery import Body
 from .labels import broken
 from .operations import OPERATIONS, Failed, begin
 from .schema import snake
-from .state import SETTINGS, Project, Thing, digest, now, number, project
+from .state import Project, Thing, digest, now, number, project
 
 MULTI = ("us", "europe", "asia")
 NAME = re.compile(r"^[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?$")
@@ -122,7 +122,7 @@ def _list(asked: Asked) -> Body:
     found = project(parts["projects"])
     start = f"projects/{found.id}/locations/" + ("" if parts["locations"] == "-" else f"{_place(parts['locations'])}/")
     rows = [_shown(thing.body) for key, thing in found.shelf("repositories").items() if key.startswith(start)]
-    size = min(int(asked.params.get("pageSize") or 100), 1000, SETTINGS.page or 1000)
+    size = min(int(asked.params.get("pageSize") or 100), 1000)
     first = int(asked.params.get("pageToken") or 0)
     answer: Body = {"repositories": rows[first : first + size]} if rows else {}
     if first + size < len(rows):

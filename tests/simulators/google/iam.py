@@ -16,7 +16,7 @@ from . import policies
 from .api import Asked, Refused, handles
 from .authorise import allowed
 from .discovery import Body
-from .state import BUCKETS, PROJECTS, SETTINGS, Project, Thing, number, project, see
+from .state import BUCKETS, PROJECTS, Project, Thing, number, project, see
 
 ACCOUNT_ID = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])$")
 MOST = 100
@@ -65,7 +65,7 @@ def _create(asked: Asked) -> Body:
     email = f"{account}@{found.id}.iam.gserviceaccount.com"
     if email in found.shelf("serviceAccounts"):
         raise Refused(409, f"Service account {account} already exists within project projects/{found.id}.")
-    if len(found.shelf("serviceAccounts")) >= SETTINGS.quotas.get("service_accounts", MOST):
+    if len(found.shelf("serviceAccounts")) >= MOST:
         raise Refused(429, "Maximum number of service accounts on project reached.")
     return add(found, email, fields).body
 
@@ -87,7 +87,7 @@ def _list(asked: Asked) -> Body:
     """20 in a page, 100 at most."""
     found = project(asked.parts("name")["projects"])
     rows = [thing.body for thing in found.shelf("serviceAccounts").values() if see(thing, "iam")]
-    size = min(int(asked.params.get("pageSize") or 20), 100, SETTINGS.page or 100)
+    size = min(int(asked.params.get("pageSize") or 20), 100)
     first = int(asked.params.get("pageToken") or 0)
     answer: Body = {"accounts": rows[first : first + size]} if rows else {}
     if first + size < len(rows):

@@ -15,7 +15,7 @@ from .api import Asked, Refused, error_info, handles
 from .discovery import Body
 from .operations import OPERATIONS, Failed, begin
 from .resourcemanager import grant
-from .state import SETTINGS, Project, number, project
+from .state import LATE, Project, number, project
 
 MOST = 20
 # As far as the collection could ask for them (assumed: that each exists under this name is documented, nothing else of most is simulated).
@@ -47,12 +47,12 @@ AGENTS = {
 }
 
 
-def enable(found: Project, names: list[str], late: int | None = None) -> list[str]:
+def enable(found: Project, names: list[str], late: int = LATE) -> list[str]:
     """The ones that were not yet. Their own API goes on refusing for a while."""
     wanted = [one for name in names for one in (name, *BRINGS.get(name, ()))]
     new = [name for name in dict.fromkeys(wanted) if name not in found.services]
     for name in new:
-        found.services[name] = SETTINGS.late if late is None else late
+        found.services[name] = late
         for agent, role in AGENTS.get(name, []):
             grant(found, role, f"serviceAccount:service-{found.number}@{agent}.iam.gserviceaccount.com")
         if name == "compute.googleapis.com":
@@ -174,7 +174,7 @@ def _list(asked: Asked) -> Body:
     rows = [shown(found, name) for name in sorted(KNOWN)]
     if wanted:
         rows = [row for row in rows if row["state"] == wanted[1]]
-    size = min(int(asked.params.get("pageSize") or 50), 200, SETTINGS.page or 200)
+    size = min(int(asked.params.get("pageSize") or 50), 200)
     first = int(asked.params.get("pageToken") or 0)
     answer: Body = {"services": rows[first : first + size]}
     if first + size < len(rows):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from .. import catalogue, operations
 from ..api import Asked, handles
 from ..discovery import Body
-from ..state import SETTINGS, project
+from ..state import project
 from .filters import chosen
 from .resources import KINDS, bare, collection, find, link, set_labels, shelf_of, where
 
@@ -23,7 +23,7 @@ def _get(asked: Asked) -> Body:
 def page(asked: Asked, rows: list[Body], kind: str) -> Body:
     """In pages of 500 at most; without anything in it, `items` is not there at all."""
     rows = chosen(rows, str(asked.params.get("filter", "")))
-    size = min(int(asked.params.get("maxResults") or MOST), MOST, SETTINGS.page or MOST)
+    size = min(int(asked.params.get("maxResults") or MOST), MOST)
     first = int(asked.params.get("pageToken") or 0)
     path = asked.path.split("/v1/", 1)[-1]
     answer: Body = {"kind": f"compute#{kind}List", "id": path, "selfLink": link(path)}

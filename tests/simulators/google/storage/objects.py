@@ -18,7 +18,7 @@ import google_crc32c
 
 from ..api import Answer, Asked, Raw, Refused, handles
 from ..discovery import Body
-from ..state import BUCKETS, SETTINGS, Thing, now, number
+from ..state import BUCKETS, Thing, now, number
 from .buckets import find, merged
 
 OUTPUT = (
@@ -159,7 +159,7 @@ def _list(asked: Asked) -> Body:
             prefixes += [one] if one not in prefixes else []
         else:
             found += [row["body"] for row in rows]
-    size = min(int(asked.params.get("maxResults") or 1000), 1000, SETTINGS.page or 1000)
+    size = min(int(asked.params.get("maxResults") or 1000), 1000)
     first = int(asked.params.get("pageToken") or 0)
     answer: Body = {"kind": "storage#objects"}
     if found:
