@@ -14,8 +14,7 @@ from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, pr
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import EFS_TAGS, Step, tag_dict, tag_list
-from .resource import Resource
-from .state import status_state
+from .resource import Resource, status_state
 
 STATE = "LifeCycleState"
 READY = ("available",)

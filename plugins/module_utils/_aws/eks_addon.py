@@ -14,8 +14,7 @@ from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, without_
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import Step
-from .resource import Updated
-from .state import status_state
+from .resource import Updated, status_state
 
 # What EKS calls a field that it is to set and another client has set (AddonIssue.code in botocore).
 CONFLICT = "ConfigurationConflict"

@@ -13,16 +13,16 @@ import typing as t
 
 from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, State, camelled, creation_plan, same_members, without_none
-from .._cloud.texts import version_numbers
+from .._cloud.texts import is_within, network_of, version_numbers
 from .._core.errors import InvalidInput
-from . import cidr
 from .api import Api
 from .plan import Step
-from .resource import Updated
-from .state import status_state
+from .resource import Updated, status_state
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _VERSION = re.compile(r"1\.(\d+)")
+# Ranges that no request from the internet comes from (RFC 1918, 6598, 1122, 3927). EKS refuses them for the public endpoint.
+_RESERVED = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16")
 MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
 
 
@@ -41,6 +41,23 @@ def upgrade(label: str, current: str, desired: str) -> None:
             f"{label} runs {current}; EKS upgrades one version at a time, not to {desired} at once",
             hint=f"Set version to 1.{now + 1}, run, upgrade the node groups, and go on from there",
         )
+
+
+def ranges_of(option: str, ranges: t.Iterable[str]) -> list[str]:
+    """Address ranges as EKS keeps them, each once."""
+    return sorted({network_of(option, one) for one in ranges})
+
+
+def public_ranges(option: str, ranges: t.Iterable[str]) -> list[str]:
+    """The same, for requests from the internet: reserved ranges are refused."""
+    found = ranges_of(option, ranges)
+    wrong = [one for one in found if is_within(one, _RESERVED)]
+    if wrong:
+        raise InvalidInput(
+            f"{option}: no request from the internet comes from {', '.join(wrong)}, and EKS refuses such ranges",
+            hint="Give the address by which the internet knows the caller, as https://checkip.amazonaws.com shows it",
+        )
+    return found
 
 
 NOTICE = 90  # days
@@ -92,7 +109,7 @@ class EksCluster(Updated):
     @property
     def _public_cidrs(self) -> list[str] | None:
         """The ranges as EKS keeps them."""
-        return None if self.public_access_cidrs is None else cidr.public("public_access_cidrs", self.public_access_cidrs)
+        return None if self.public_access_cidrs is None else public_ranges("public_access_cidrs", self.public_access_cidrs)
 
     def read(self, api: Api) -> Body | None:
         """Read the cluster; with the zones of live and desired subnets if these differ, and the key's ARN if the option is an alias."""
@@ -178,7 +195,7 @@ class EksCluster(Updated):
         config = live["resourcesVpcConfig"]
         public = self.endpoint_public_access if self.endpoint_public_access is not None else config["endpointPublicAccess"]
         # Without public access EKS answers with an empty list of address ranges.
-        current = cidr.normalised("publicAccessCidrs", config.get("publicAccessCidrs") or [])
+        current = ranges_of("publicAccessCidrs", config.get("publicAccessCidrs") or [])
         cidrs = same_members(current, self._public_cidrs) if public else None
         changed = [
             compare.differs("endpoint_public_access", config["endpointPublicAccess"], self.endpoint_public_access),

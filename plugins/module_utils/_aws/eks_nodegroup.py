@@ -15,8 +15,7 @@ from .._core.errors import InvalidInput
 from .api import Api
 from .eks_cluster import minor
 from .plan import Step
-from .resource import Updated
-from .state import status_state
+from .resource import Updated, status_state
 
 LATEST = "latest"
 CUSTOM = "CUSTOM"
@@ -247,37 +246,21 @@ class EksNodegroup(Updated):
             )
 
     def _configure(self, compare: Comparison, live: Body) -> list[Step]:
+        taints = None if self.taints is None else taints_by_identity(self.taints)
+        shown = {key: value for key, value in (live.get("updateConfig") or {}).items() if key in (self.update_config or {})}
+        repair, asked = (live.get("nodeRepairConfig") or {}).get("enabled", False), self.node_repair_enabled
         request = without_none(
             {
-                "labels": self._labels(compare, live),
-                "taints": self._taints(compare, live),
+                "labels": _moves(compare, "labels", live.get("labels") or {}, self.labels),
+                "taints": _moves(compare, "taints", taints_by_identity(live.get("taints")), taints),
                 "scalingConfig": self._scaling(compare, live),
-                "updateConfig": self._update_config(compare, live),
-                "nodeRepairConfig": self._repair(compare, live),
+                "updateConfig": self.update_config if compare.differs("update_config", shown, self.update_config) else None,
+                "nodeRepairConfig": {"enabled": asked} if compare.differs("node_repair_enabled", repair, asked) else None,
             }
         )
         if not request:
             return []
         return [Step("update_nodegroup_config", {**self.named, **request}, ", ".join(sorted(request)), wait="update")]
-
-    def _labels(self, compare: Comparison, live: Body) -> Body | None:
-        current = live.get("labels") or {}
-        if not compare.differs("labels", current, self.labels):
-            return None
-        desired = self.labels or {}
-        put = {key: value for key, value in desired.items() if current.get(key) != value}
-        gone = sorted(current.keys() - desired.keys())
-        return {**({"addOrUpdateLabels": put} if put else {}), **({"removeLabels": gone} if gone else {})}
-
-    def _taints(self, compare: Comparison, live: Body) -> Body | None:
-        current = taints_by_identity(live.get("taints"))
-        desired = None if self.taints is None else taints_by_identity(self.taints)
-        if desired is None or current == desired:
-            return None
-        compare.differs("taints", list(current.values()), list(desired.values()))
-        put = [taint for identity, taint in desired.items() if current.get(identity) != taint]
-        gone = [taint for identity, taint in current.items() if identity not in desired]
-        return {**({"addOrUpdateTaints": put} if put else {}), **({"removeTaints": gone} if gone else {})}
 
     def _scaling(self, compare: Comparison, live: Body) -> Body | None:
         """The given sizes; without a desired one, that of the autoscaler is kept, within the bounds."""
@@ -289,14 +272,20 @@ class EksNodegroup(Updated):
             desired["desiredSize"] = max(desired["minSize"], min(desired["desiredSize"], desired["maxSize"]))
         return desired if compare.differs("scaling_config", current, desired) else None
 
-    def _update_config(self, compare: Comparison, live: Body) -> Body | None:
-        current = {key: value for key, value in (live.get("updateConfig") or {}).items() if key in (self.update_config or {})}
-        return self.update_config if compare.differs("update_config", current, self.update_config) else None
 
-    def _repair(self, compare: Comparison, live: Body) -> Body | None:
-        current = (live.get("nodeRepairConfig") or {}).get("enabled", False)
-        differs = compare.differs("node_repair_enabled", current, self.node_repair_enabled)
-        return {"enabled": self.node_repair_enabled} if differs else None
+def _moves(compare: Comparison, field: str, current: dict[t.Any, t.Any], desired: dict[t.Any, t.Any] | None) -> Body | None:
+    """The labels, or taints by their identity, that are to be put and that are to go, in the form of EKS."""
+
+    def shown(rows: dict[t.Any, t.Any]) -> t.Any:
+        return list(rows.values()) if field == "taints" else rows
+
+    if desired is None or not compare.differs(field, shown(current), shown(desired)):
+        return None
+    put = {key: value for key, value in desired.items() if current.get(key) != value}
+    gone = {key: current[key] for key in sorted(current.keys() - desired.keys())}
+    removed = shown(gone) if field == "taints" else list(gone)
+    moves = {f"addOrUpdate{field.capitalize()}": shown(put), f"remove{field.capitalize()}": removed}
+    return {name: rows for name, rows in moves.items() if rows}
 
 
 def look_up(api: Api, params: Body) -> str:

@@ -15,7 +15,6 @@ from .._cloud.plan import GONE, Body, CloudStep, Comparison, State, camel
 from .._core.errors import Failed, InvalidInput, MusterError
 from .api import BUSY, IN_USE, Api
 from .plan import EKS_TAGS, Step, Tagging, changed_tags, live_tags
-from .state import reason
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -125,3 +124,22 @@ class Immediate(Resource):
 
     def state(self, live: Body | None) -> State:
         return State(stable=True, seen="there") if live else GONE
+
+
+def reason(issue: Body) -> str:
+    """An issue or error of EKS as one line: code, message, resources."""
+    code = issue.get("code") or issue.get("errorCode", "")
+    message = issue.get("message") or issue.get("errorMessage", "")
+    where = ", ".join(issue.get("resourceIds") or [])
+    return f"{code}: {message.rstrip('.')}" + (f" ({where})" if where else "")
+
+
+def status_state(live: Body | None, ready: t.Container[str], failed: t.Container[str], key: str = "status") -> State:
+    """The state of a resource with a status and, in EKS, health issues that explain it."""
+    if live is None:
+        return State(stable=True, seen="does not exist")
+    status = live[key]
+    issues = "; ".join(reason(issue) for issue in live.get("health", {}).get("issues", []))
+    seen = f"{status} ({issues})" if issues else status
+    failure = seen if status in failed else ""
+    return State(stable=status in ready or status in failed, seen=seen, failure=failure)
