@@ -396,7 +396,7 @@ def every_module(ground: Body) -> dict[str, tuple[Body, Body, Body]]:
         "s3_bucket": ({"name": "busy-bucket"}, {"versioning": True}, data),
         "efs_file_system": ({"name": "busy"}, files, data),
         "eks_launch_template": ({"name": "busy"}, {}, {}),
-        "eks_access_entry": ({**here, "principal_arn": ground["web"]}, {"policies": entries}, {}),
+        "eks_access_entry": ({**here, "principal_arn": ground["pod"]}, {"policies": entries}, {}),
         "eks_addon": ({**here, "name": "vpc-cni"}, {}, {}),
         "eks_nodegroup": ({**here, "name": "busy"}, nodes, {}),
         "eks_pod_identity_association": ({**here, "namespace": "ml", "service_account": "busy"}, {"role_arn": ground["pod"]}, {}),
