@@ -232,15 +232,6 @@ def _replace(thing: Thing, after: Body) -> Body:
     return thing.body
 
 
-@handles("storage.buckets.update")
-def _update(asked: Asked) -> Body:
-    """PUT: what is not said is gone, or the default again."""
-    thing = find(asked)
-    kept = {name: thing.body[name] for name in (*OUTPUT, "location") if name in thing.body}
-    given = {name: value for name, value in asked.body.items() if name not in OUTPUT and value is not None}
-    return _replace(thing, {"storageClass": "STANDARD", **kept, **given})
-
-
 @handles("storage.buckets.delete")
 def _delete(asked: Asked) -> Answer:
     thing = find(asked)
