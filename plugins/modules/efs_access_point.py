@@ -112,32 +112,19 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import group, text, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
-CREATION_INFO: dict[str, t.Any] = {
-    "type": "dict",
-    "options": {
-        "owner_uid": {"type": "int", "required": True},
-        "owner_gid": {"type": "int", "required": True},
-        "permissions": {"type": "str", "required": True},
-    },
-}
+ID: dict[str, t.Any] = {"type": "int", "required": True}
+CREATION_INFO = group(owner_uid=ID, owner_gid=ID, permissions=text(required=True))
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
     **wait_options(300),
-    "file_system_id": {"type": "str", "required": True},
-    "name": {"type": "str", "required": True},
-    "posix_user": {
-        "type": "dict",
-        "options": {
-            "uid": {"type": "int", "required": True},
-            "gid": {"type": "int", "required": True},
-            "secondary_gids": {"type": "list", "elements": "int"},
-        },
-    },
-    "root_directory": {"type": "dict", "options": {"path": {"type": "str", "default": "/"}, "creation_info": CREATION_INFO}},
+    "file_system_id": text(required=True),
+    "name": text(required=True),
+    "posix_user": group(uid=ID, gid=ID, secondary_gids={"type": "list", "elements": "int"}),
+    "root_directory": group(path=text(default="/"), creation_info=CREATION_INFO),
 }
 
 

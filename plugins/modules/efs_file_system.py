@@ -118,7 +118,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, YES, rows, text, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
 DAYS = (1, 7, 14, 30, 60, 90, 180, 270, 365)
@@ -127,17 +127,13 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
     **wait_options(900),
-    "name": {"type": "str", "required": True},
+    "name": text(required=True),
     "encrypted": {"type": "bool", "default": True},
-    "throughput_mode": {"type": "str", "choices": ["bursting", "elastic"]},
-    "backup": {"type": "bool"},
-    "transition_to_ia": {"type": "str", "choices": TRANSITIONS},
+    "throughput_mode": text("bursting", "elastic"),
+    "backup": YES,
+    "transition_to_ia": text(*TRANSITIONS),
     "delete_data": {"type": "bool", "default": False},
-    "mount_targets": {
-        "type": "list",
-        "elements": "dict",
-        "options": {"subnet_id": {"type": "str", "required": True}, "security_groups": {"type": "list", "elements": "str"}},
-    },
+    "mount_targets": rows(subnet_id=text(required=True), security_groups=STRINGS),
 }
 
 

@@ -96,26 +96,20 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksAccessEntry
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, group, rows, text
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
-TYPES = ["STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX"]
-SCOPE: dict[str, t.Any] = {
-    "type": "dict",
-    "required": True,
-    "options": {
-        "type": {"type": "str", "choices": ["cluster", "namespace"], "required": True},
-        "namespaces": {"type": "list", "elements": "str"},
-    },
-}
+TYPES = ("STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX")
+SCOPE = {**group(type=text("cluster", "namespace", required=True), namespaces=STRINGS), "required": True}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
-    "cluster_name": {"type": "str", "required": True},
-    "principal_arn": {"type": "str", "required": True},
-    "type": {"type": "str", "choices": TYPES},
-    "username": {"type": "str"},
-    "kubernetes_groups": {"type": "list", "elements": "str"},
-    "policies": {"type": "list", "elements": "dict", "options": {"policy_arn": {"type": "str", "required": True}, "access_scope": SCOPE}},
+    "cluster_name": text(required=True),
+    "principal_arn": text(required=True),
+    "type": text(*TYPES),
+    "username": text(),
+    "kubernetes_groups": STRINGS,
+    "policies": rows(policy_arn=text(required=True), access_scope=SCOPE),
 }
 
 

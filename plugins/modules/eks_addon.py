@@ -107,24 +107,20 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version, successor
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import from_options, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import WORDS, from_options, rows, text, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
     **wait_options(1200),
-    "cluster_name": {"type": "str", "required": True},
-    "name": {"type": "str", "required": True, "aliases": ["addon_name"]},
-    "version": {"type": "str", "aliases": ["addon_version"]},
-    "service_account_role_arn": {"type": "str"},
-    "pod_identity_associations": {
-        "type": "list",
-        "elements": "dict",
-        "options": {"service_account": {"type": "str", "required": True}, "role_arn": {"type": "str", "required": True}},
-    },
-    "configuration_values": {"type": "dict"},
-    "resolve_conflicts": {"type": "str", "choices": ["NONE", "OVERWRITE", "PRESERVE"]},
+    "cluster_name": text(required=True),
+    "name": text(required=True, aliases=["addon_name"]),
+    "version": text(aliases=["addon_version"]),
+    "service_account_role_arn": text(),
+    "pod_identity_associations": rows(service_account=text(required=True), role_arn=text(required=True)),
+    "configuration_values": WORDS,
+    "resolve_conflicts": text("NONE", "OVERWRITE", "PRESERVE"),
     "preserve": {"type": "bool", "default": False},
 }
 

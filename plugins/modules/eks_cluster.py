@@ -151,27 +151,21 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster, support_notice
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, YES, text, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
     **wait_options(3600),
-    "name": {"type": "str", "required": True},
-    "version": {"type": "str"},
-    "role_arn": {"type": "str"},
-    "subnet_ids": {"type": "list", "elements": "str"},
-    "security_group_ids": {"type": "list", "elements": "str"},
-    "endpoint_public_access": {"type": "bool"},
-    "endpoint_private_access": {"type": "bool"},
-    "public_access_cidrs": {"type": "list", "elements": "str"},
-    "authentication_mode": {"type": "str", "choices": list(MODES)},
-    "bootstrap_self_managed_addons": {"type": "bool"},
-    "logging": {"type": "list", "elements": "str", "choices": list(LOG_TYPES)},
-    "encryption_key_arn": {"type": "str", "no_log": False},
-    "support_type": {"type": "str", "choices": ["STANDARD", "EXTENDED"]},
-    "deletion_protection": {"type": "bool"},
+    "name": text(required=True),
+    **{name: text() for name in ("version", "role_arn")},
+    **dict.fromkeys(("subnet_ids", "security_group_ids", "public_access_cidrs"), STRINGS),
+    **dict.fromkeys(("endpoint_public_access", "endpoint_private_access", "bootstrap_self_managed_addons", "deletion_protection"), YES),
+    "authentication_mode": text(*MODES),
+    "logging": {**STRINGS, "choices": list(LOG_TYPES)},
+    "encryption_key_arn": text(no_log=False),
+    "support_type": text("STANDARD", "EXTENDED"),
 }
 
 

@@ -184,57 +184,32 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, look_up
 from ansible_collections.muster.ml.plugins.module_utils._cloud.texts import texts
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import NUMBER, STRINGS, TAINTS, WORDS, YES, group, text, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
-LAUNCH_TEMPLATE: dict[str, t.Any] = {
-    "type": "dict",
-    "options": {"id": {"type": "str"}, "name": {"type": "str"}, "version": {"type": "str"}},
-    "mutually_exclusive": [("id", "name")],
-    "required_one_of": [("id", "name")],
-}
-SCALING_CONFIG: dict[str, t.Any] = {
-    "type": "dict",
-    "options": {
-        "min_size": {"type": "int", "required": True},
-        "max_size": {"type": "int", "required": True},
-        "desired_size": {"type": "int"},
-    },
-}
-UPDATE_CONFIG: dict[str, t.Any] = {
-    "type": "dict",
-    "options": {"max_unavailable": {"type": "int"}, "max_unavailable_percentage": {"type": "int"}},
-    "mutually_exclusive": [("max_unavailable", "max_unavailable_percentage")],
-    "required_one_of": [("max_unavailable", "max_unavailable_percentage")],
-}
-TAINTS: dict[str, t.Any] = {
-    "type": "list",
-    "elements": "dict",
-    "options": {
-        "key": {"type": "str", "required": True, "no_log": False},
-        "value": {"type": "str", "default": ""},
-        "effect": {"type": "str", "choices": ["NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE"], "required": True},
-    },
-}
+EITHER = {"mutually_exclusive": [("id", "name")], "required_one_of": [("id", "name")]}
+SIZE: dict[str, t.Any] = {"type": "int", "required": True}
+UNAVAILABLE = ("max_unavailable", "max_unavailable_percentage")
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
     **wait_options(3600),
-    "cluster_name": {"type": "str", "required": True},
-    "name": {"type": "str", "required": True, "aliases": ["nodegroup_name"]},
-    "node_role": {"type": "str"},
-    "subnets": {"type": "list", "elements": "str"},
-    "version": {"type": "str"},
-    "release_version": {"type": "str"},
-    "ami_type": {"type": "str"},
-    "instance_types": {"type": "list", "elements": "str"},
-    "capacity_type": {"type": "str", "choices": ["ON_DEMAND", "SPOT", "CAPACITY_BLOCK"]},
-    "disk_size": {"type": "int"},
-    "launch_template": LAUNCH_TEMPLATE,
-    "scaling_config": SCALING_CONFIG,
-    "update_config": UPDATE_CONFIG,
-    "node_repair_enabled": {"type": "bool"},
-    "labels": {"type": "dict"},
+    "cluster_name": text(required=True),
+    "name": text(required=True, aliases=["nodegroup_name"]),
+    **{name: text() for name in ("node_role", "version", "release_version", "ami_type")},
+    "subnets": STRINGS,
+    "instance_types": STRINGS,
+    "capacity_type": text("ON_DEMAND", "SPOT", "CAPACITY_BLOCK"),
+    "disk_size": NUMBER,
+    "launch_template": {**group(id=text(), name=text(), version=text()), **EITHER},
+    "scaling_config": group(min_size=SIZE, max_size=SIZE, desired_size=NUMBER),
+    "update_config": {
+        **group(max_unavailable=NUMBER, max_unavailable_percentage=NUMBER),
+        "mutually_exclusive": [UNAVAILABLE],
+        "required_one_of": [UNAVAILABLE],
+    },
+    "node_repair_enabled": YES,
+    "labels": WORDS,
     "taints": TAINTS,
 }
 NESTED = ("launch_template", "scaling_config", "update_config")

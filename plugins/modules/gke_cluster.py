@@ -216,19 +216,13 @@ cluster:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, WORDS, YES, group, rows, text, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_cluster import ADDONS, DISABLED_ADDONS, GkeCluster
 
-NETWORKS: dict[str, t.Any] = {
-    "type": "list",
-    "elements": "dict",
-    "options": {"cidr_block": {"type": "str", "required": True}, "display_name": {"type": "str"}},
-}
-WINDOW: dict[str, t.Any] = {
-    "type": "dict",
-    "options": {name: {"type": "str"} for name in ("daily_start_time", "start_time", "end_time", "recurrence")},
+WINDOW = {
+    **group(**{name: text() for name in ("daily_start_time", "start_time", "end_time", "recurrence")}),
     "mutually_exclusive": [("daily_start_time", "recurrence")],
     "required_together": [("start_time", "end_time", "recurrence")],
 }
@@ -236,24 +230,20 @@ TEXTS = (
     "network", "subnetwork", "cluster_secondary_range_name", "services_secondary_range_name", "version", "master_ipv4_cidr",
     "service_account",
 )  # fmt: skip
-SWITCHES = ("private_nodes", "private_endpoint", "managed_prometheus", "gateway_api", "deletion_protection")
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,
     **wait_options(3600),
-    "name": {"type": "str", "required": True},
-    "location": {"type": "str", "required": True},
-    **{name: {"type": "str"} for name in TEXTS},
-    **{name: {"type": "bool"} for name in SWITCHES},
-    "node_locations": {"type": "list", "elements": "str"},
-    "release_channel": {"type": "str", "choices": ["UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"]},
-    "master_authorized_networks": NETWORKS,
+    **{name: text(required=True) for name in ("name", "location")},
+    **{name: text() for name in TEXTS},
+    **dict.fromkeys(("private_nodes", "private_endpoint", "managed_prometheus", "gateway_api", "deletion_protection"), YES),
+    **dict.fromkeys(("node_locations", "logging_components", "monitoring_components"), STRINGS),
+    "release_channel": text("UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"),
+    "master_authorized_networks": rows(cidr_block=text(required=True), display_name=text()),
     "workload_identity": {"type": "bool", "default": True},
-    "logging_components": {"type": "list", "elements": "str"},
-    "monitoring_components": {"type": "list", "elements": "str"},
-    "addons": {"type": "dict", "options": {name: {"type": "bool"} for name in (*ADDONS, *DISABLED_ADDONS)}},
+    "addons": group(**dict.fromkeys((*ADDONS, *DISABLED_ADDONS), YES)),
     "maintenance_window": WINDOW,
-    "labels": {"type": "dict"},
+    "labels": WORDS,
 }
 
 

@@ -314,53 +314,44 @@ import typing as t
 from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import (
+    NUMBER,
+    STRINGS,
+    TAINTS,
+    WORDS,
+    YES,
+    group,
+    rows,
+    text,
+    wait_options,
+)
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, from_options, gcp_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_config import node_config
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_pool import GkeNodePool
 
-
-def suboptions(kind: str, **options: dict[str, t.Any]) -> dict[str, t.Any]:
-    """An option with options of its own."""
-    return {"type": "dict", "options": options} if kind == "dict" else {"type": "list", "elements": "dict", "options": options}
-
-
-def text(*choices: str, **more: t.Any) -> dict[str, t.Any]:
-    return {"type": "str", **({"choices": list(choices)} if choices else {}), **more}
-
-
-STRINGS: dict[str, t.Any] = {"type": "list", "elements": "str"}
-NUMBER: dict[str, t.Any] = {"type": "int"}
-YES: dict[str, t.Any] = {"type": "bool"}
-WORDS: dict[str, t.Any] = {"type": "dict"}
-SHARING = suboptions(
-    "dict", gpu_sharing_strategy=text("TIME_SHARING", "MPS", required=True), max_shared_clients_per_gpu={"type": "int", "required": True},
+SHARING = group(
+    gpu_sharing_strategy=text("TIME_SHARING", "MPS", required=True), max_shared_clients_per_gpu={"type": "int", "required": True},
 )  # fmt: skip
-ACCELERATORS = suboptions(
-    "list", type=text(required=True), count={"type": "int", "required": True},
+ACCELERATORS = rows(
+    type=text(required=True), count={"type": "int", "required": True},
     gpu_driver_version=text("DEFAULT", "LATEST", "INSTALLATION_DISABLED"), gpu_partition_size=text(), gpu_sharing_config=SHARING,
 )  # fmt: skip
-TAINTS = suboptions(
-    "list", key=text(required=True, no_log=False), value=text(default=""),
-    effect=text("NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE", required=True),
-)  # fmt: skip
 RESERVATIONS = ("NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION", "ANY_RESERVATION_THEN_FAIL")
-RESERVATION = suboptions("dict", consume_reservation_type=text(*RESERVATIONS, required=True), key=text(no_log=False), values=STRINGS)
-CONFIG = suboptions(
-    "dict",
+RESERVATION = group(consume_reservation_type=text(*RESERVATIONS, required=True), key=text(no_log=False), values=STRINGS)
+CONFIG = group(
     machine_type=text(), disk_size_gb=NUMBER, disk_type=text(), image_type=text(), accelerators=ACCELERATORS, labels=WORDS, taints=TAINTS,
     tags=STRINGS, metadata=WORDS, resource_labels=WORDS, spot=YES, service_account=text(), oauth_scopes=STRINGS, gvnic=YES,
     workload_metadata=text("GKE_METADATA", "GCE_METADATA"), reservation_affinity=RESERVATION, other=WORDS,
 )  # fmt: skip
-AUTOSCALING = suboptions(
-    "dict", enabled={"type": "bool", "default": True}, min_node_count=NUMBER, max_node_count=NUMBER, total_min_node_count=NUMBER,
+AUTOSCALING = group(
+    enabled={"type": "bool", "default": True}, min_node_count=NUMBER, max_node_count=NUMBER, total_min_node_count=NUMBER,
     total_max_node_count=NUMBER, location_policy=text("BALANCED", "ANY"),
 )  # fmt: skip
-UPGRADES = suboptions(
-    "dict", strategy=text("SURGE", "BLUE_GREEN", "SHORT_LIVED"), max_surge=NUMBER, max_unavailable=NUMBER, blue_green_settings=WORDS,
+UPGRADES = group(
+    strategy=text("SURGE", "BLUE_GREEN", "SHORT_LIVED"), max_surge=NUMBER, max_unavailable=NUMBER, blue_green_settings=WORDS,
 )  # fmt: skip
-PLACEMENT = suboptions("dict", type=text("COMPACT"), policy_name=text(), tpu_topology=text())
+PLACEMENT = group(type=text("COMPACT"), policy_name=text(), tpu_topology=text())
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **OWNER,
@@ -374,7 +365,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "node_count": NUMBER,
     "node_locations": STRINGS,
     "version": text(),
-    "management": suboptions("dict", auto_repair=YES, auto_upgrade=YES),
+    "management": group(auto_repair=YES, auto_upgrade=YES),
     "upgrade_settings": UPGRADES,
     "placement_policy": PLACEMENT,
     "max_pods_per_node": NUMBER,

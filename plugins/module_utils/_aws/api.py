@@ -5,8 +5,6 @@
 """Calls to AWS: repeated where AWS asks for it, with errors that name the object.
 
 Gets its boto3 clients from the caller and imports no AWS library, so that the code above can be tested without one.
-
-Private to the collection.
 """
 
 from __future__ import annotations
@@ -15,12 +13,11 @@ import dataclasses
 import re
 import typing as t
 
-from .._cloud.errors import CallRefused
+from .._cloud.errors import CallRefused, without_secrets
 from .._cloud.plan import Body
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import MusterError
 from .._core.pace import Backoff, with_retries
-from .errors import without_secrets
 from .plan import Step
 
 # botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account. The answer to a HEAD

@@ -2,16 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parts of a network that EC2 deletes only when nothing uses them any more.
-
-Private to the collection.
-"""
+"""Parts of a network that EC2 deletes only when nothing uses them any more."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from .._cloud.plan import Body, Plan, deletion_plan
+from .._cloud.plan import Body, Plan
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import Step
@@ -71,12 +68,10 @@ class NetworkPart(Immediate):
     def plan(self, live: Body | None) -> Plan:
         raise AssertionError(f"{self.label} can only be deleted, not changed ({live})")
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None:
-            return Plan()
+    def deletions(self, live: Body) -> list[Step]:
         named = {self._kind.key: self.id}
         detach = [
             Step("detach_internet_gateway", {**named, "VpcId": one["VpcId"]}, f"detach from {one['VpcId']}", "ec2")
             for one in live.get("Attachments", [])
         ]
-        return deletion_plan(live, *detach, Step(f"delete_{self._kind.word}", named, "delete", "ec2"))
+        return [*detach, Step(f"delete_{self._kind.word}", named, "delete", "ec2")]

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""EFS file systems, with their mount targets, and access points as values.
-
-Private to the collection.
-"""
+"""EFS file systems, with their mount targets, and access points as values."""
 
 from __future__ import annotations
 
@@ -13,12 +10,11 @@ import dataclasses
 import hashlib
 import typing as t
 
-from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, deletion_plan, printable_request, same_members, without_none
+from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, printable_request, same_members, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import EFS_TAGS, Step, tag_dict, tag_list
-from .resource import Resource
-from .state import status_state
+from .resource import Resource, status_state
 
 STATE = "LifeCycleState"
 READY = ("available",)
@@ -33,8 +29,9 @@ class EfsFileSystem(Resource):
         "is still in use",
         "Remove mount targets that were added meanwhile, and its replication; or run again later: EFS may still see those that have gone",
     )
+    LABEL = "EFS file system {name}"
     IDENTITY = ("FileSystemArn", "FileSystemId")
-    TAGGING = EFS_TAGS
+    TAGGING, STATUS = EFS_TAGS, STATE
     data_option = "delete_data: true"
 
     name: str
@@ -44,10 +41,6 @@ class EfsFileSystem(Resource):
     transition_to_ia: str | None = None
     mount_targets: list[Body] | None = None
     delete_data: bool = False
-
-    @property
-    def label(self) -> str:
-        return f"EFS file system {self.name}"
 
     @property
     def desired_tags(self) -> dict[str, str] | None:
@@ -94,9 +87,9 @@ class EfsFileSystem(Resource):
         return f"holds files, {size} bytes when EFS last measured"
 
     def plan(self, live: Body | None) -> Plan:
-        if live is None or live[STATE] == "deleting":
+        if live is None or self.going(live):
             return self._creation()
-        self._refuse_immutable(live)
+        self.refuse_change("Create another file system and copy the data (AWS DataSync)", encrypted=(live["Encrypted"], self.encrypted))
         named = {"FileSystemId": live["FileSystemId"]}
         compare = Comparison()
         steps = self.tag_steps(compare, live, ResourceId=live["FileSystemId"])
@@ -112,13 +105,11 @@ class EfsFileSystem(Resource):
         later = (*self._policies(compare, new, named), *self._targets(compare, new, named))
         return Plan((create,), {}, {**printable_request(create.request), **compare.after}, later)
 
-    def plan_absent(self, live: Body | None) -> Plan:
+    def deletions(self, live: Body) -> list[Step]:
         """Delete the mount targets first, because EFS deletes no file system that has any."""
-        if live is None or live[STATE] == "deleting":
-            return Plan()
         targets = [self._remove(target) for target in live["MountTargets"]]
         request = {"FileSystemId": live["FileSystemId"]}
-        return deletion_plan(live, *targets, Step("delete_file_system", request, "delete, with its data", "efs", "gone"))
+        return [*targets, Step("delete_file_system", request, "delete, with its data", "efs", "gone")]
 
     def _create_request(self) -> Body:
         return without_none(
@@ -129,13 +120,6 @@ class EfsFileSystem(Resource):
                 "Tags": tag_list(self.desired_tags or {"Name": self.name}),
             }
         )
-
-    def _refuse_immutable(self, live: Body) -> None:
-        if self.encrypted != live["Encrypted"]:
-            raise InvalidInput(
-                f"{self.label} has encrypted {live['Encrypted']}; EFS cannot change it to {self.encrypted}",
-                hint="Create another file system and copy the data (AWS DataSync)",
-            )
 
     def _throughput(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
         if not compare.differs("throughput_mode", live["ThroughputMode"], self.throughput_mode):
@@ -186,17 +170,14 @@ class EfsFileSystem(Resource):
 class EfsAccessPoint(Resource):
     """An access point, found by its tag Name within a file system, because EFS chooses its ID."""
 
+    LABEL = "EFS access point {name} of {file_system_id}"
     IDENTITY = ("AccessPointArn", "AccessPointId")
-    TAGGING = EFS_TAGS
+    TAGGING, STATUS = EFS_TAGS, STATE
 
     file_system_id: str
     name: str
     posix_user: Body | None = None
     root_directory: Body | None = None
-
-    @property
-    def label(self) -> str:
-        return f"EFS access point {self.name} of {self.file_system_id}"
 
     def read(self, api: Api) -> Body | None:
         rows = api.pages(self.label, "efs", "describe_access_points", "AccessPoints", FileSystemId=self.file_system_id)
@@ -225,25 +206,18 @@ class EfsAccessPoint(Resource):
         return None if self.tags is None else self._tags
 
     def plan(self, live: Body | None) -> Plan:
-        if live is None or live[STATE] == "deleting":
+        if live is None or self.going(live):
             return creation_plan(Step("create_access_point", self._create_request(), "create", "efs", "stable"))
-        for option, current, desired in (
-            ("posix_user", live.get("PosixUser"), self.posix_user),
-            ("root_directory", live.get("RootDirectory"), self.root_directory),
-        ):
-            if desired is not None and desired != current:
-                raise InvalidInput(
-                    f"{self.label} has {option} {current}; EFS cannot change it to {desired}",
-                    hint="Give the new access point another name, or delete this one first (its files stay)",
-                )
+        self.refuse_change(
+            "Give the new access point another name, or delete this one first (its files stay)",
+            posix_user=(live.get("PosixUser"), self.posix_user),
+            root_directory=(live.get("RootDirectory"), self.root_directory),
+        )
         compare = Comparison()
         return compare.plan(self.tag_steps(compare, live, ResourceId=live["AccessPointId"]))
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None or live[STATE] == "deleting":
-            return Plan()
-        request = {"AccessPointId": live["AccessPointId"]}
-        return deletion_plan(live, Step("delete_access_point", request, "delete; its files stay", "efs", "gone"))
+    def deletions(self, live: Body) -> list[Step]:
+        return [Step("delete_access_point", {"AccessPointId": live["AccessPointId"]}, "delete; its files stay", "efs", "gone")]
 
     def _create_request(self) -> Body:
         return without_none(

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Access entries and pod identity associations of EKS as values.
-
-Private to the collection.
-"""
+"""Access entries and pod identity associations of EKS as values."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ import dataclasses
 import re
 import typing as t
 
-from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan
-from .._core.errors import InvalidInput, MusterError
+from .._cloud.plan import Body, Comparison, Plan, creation_plan
+from .._core.errors import InvalidInput
 from .api import Api
 from .plan import Step
 from .resource import Immediate
@@ -26,7 +22,9 @@ _PRINCIPAL = re.compile(r"arn:[\w-]+:iam::\d{12}:(?:role|user)/\S+")
 
 @dataclasses.dataclass(frozen=True)
 class EksAccessEntry(Immediate):
+    LABEL = "EKS access entry of {principal_arn} in cluster {cluster_name}"
     IDENTITY = ("accessEntryArn", "createdAt")
+    NAMED: t.ClassVar = {"clusterName": "cluster_name", "principalArn": "principal_arn"}
 
     cluster_name: str
     principal_arn: str
@@ -35,48 +33,32 @@ class EksAccessEntry(Immediate):
     kubernetes_groups: list[str] | None = None
     policies: list[Body] | None = None
 
-    @property
-    def label(self) -> str:
-        return f"EKS access entry of {self.principal_arn} in cluster {self.cluster_name}"
-
-    @property
-    def _named(self) -> Body:
-        return {"clusterName": self.cluster_name, "principalArn": self.principal_arn}
-
     def read(self, api: Api) -> Body | None:
-        found = api.read(self.label, "eks", "describe_access_entry", **self._named)
-        if not found:
+        live = self.described(api, "describe_access_entry", "accessEntry")
+        if live is None:
             return None
-        key = "associatedAccessPolicies"
-        rows = api.pages(self.label, "eks", "list_associated_access_policies", key, **self._named)
-        return {**found["accessEntry"], "policies": [policy_view(row) for row in rows]}
+        rows = api.pages(self.label, "eks", "list_associated_access_policies", "associatedAccessPolicies", **self.named)
+        return {**live, "policies": [policy_view(row) for row in rows]}
 
-    def explain(self, refused: CallRefused) -> MusterError:
-        if "authentication mode" in str(refused):
-            hint = "Set the cluster's authentication_mode to API_AND_CONFIG_MAP or API (module eks_cluster)"
-            return CallRefused(str(refused), code=refused.code, hint=hint)
-        if "invalid principal" in str(refused):
-            kind, name = self.principal_arn.split(":")[-1].split("/")[0], self.principal_arn.rsplit("/", 1)[-1]
-            hint = f"Give the ARN of one that exists, with its path: `aws iam get-{kind} --{kind}-name {name}` shows it"
-            return CallRefused(str(refused), code=refused.code, hint=hint)
-        return refused
+    def hint(self, code: str, said: str) -> str:  # noqa: ARG002
+        if "authentication mode" in said:
+            return "Set the cluster's authentication_mode to API_AND_CONFIG_MAP or API (module eks_cluster)"
+        kind, name = self.principal_arn.split(":")[-1].split("/")[0], self.principal_arn.rsplit("/", 1)[-1]
+        shown = f"Give the ARN of one that exists, with its path: `aws iam get-{kind} --{kind}-name {name}` shows it"
+        return shown if "invalid principal" in said else ""
 
     def plan(self, live: Body | None) -> Plan:
         self._validate()
         if live is None:
             associate = [self._associate(policy) for policy in self.policies or ()]
             return creation_plan(Step("create_access_entry", self._create_request(), "create"), *associate)
-        if self.type is not None and self.type != live["type"]:
-            raise InvalidInput(
-                f"{self.label} has type {live['type']}; EKS cannot change it to {self.type}",
-                hint="Delete the entry (state: absent) and run again",
-            )
+        self.refuse_change("Delete the entry (state: absent) and run again", type=(live["type"], self.type))
         compare = Comparison()
         tags = self.tag_steps(compare, live, resourceArn=live["accessEntryArn"])
         return compare.plan([*tags, *self._update(compare, live), *self._policies(compare, live)])
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        return deletion_plan(live, Step("delete_access_entry", self._named, "delete")) if live else Plan()
+    def deletions(self, live: Body) -> list[Step]:  # noqa: ARG002
+        return [Step("delete_access_entry", self.named, "delete")]
 
     def _validate(self) -> None:
         self._refuse_principal()
@@ -109,18 +91,18 @@ class EksAccessEntry(Immediate):
         )
 
     def _create_request(self) -> Body:
-        return {**self._named, **self.requested("type", "username", "kubernetes_groups", "tags")}
+        return {**self.named, **self.requested("type", "username", "kubernetes_groups", "tags")}
 
     def _update(self, compare: Comparison, live: Body) -> list[Step]:
         request = self.changes(compare, live, "username")
         groups = None if self.kubernetes_groups is None else sorted(self.kubernetes_groups)
         if compare.differs("kubernetes_groups", sorted(live.get("kubernetesGroups") or []), groups):
             request["kubernetesGroups"] = groups
-        return [Step("update_access_entry", {**self._named, **request}, ", ".join(sorted(request)))] if request else []
+        return [Step("update_access_entry", {**self.named, **request}, ", ".join(sorted(request)))] if request else []
 
     def _associate(self, policy: Body) -> Step:
         says = f"policy {policy['policyArn'].rsplit('/', 1)[-1]}"
-        return Step("associate_access_policy", {**self._named, **policy_view(policy)}, says)
+        return Step("associate_access_policy", {**self.named, **policy_view(policy)}, says)
 
     def _policies(self, compare: Comparison, live: Body) -> list[Step]:
         if self.policies is None:
@@ -130,7 +112,7 @@ class EksAccessEntry(Immediate):
         # Associating a policy again with another scope changes its scope.
         steps = [self._associate(policy) for arn, policy in desired.items() if current.get(arn) != policy]
         for arn in sorted(current.keys() - desired.keys()):
-            request = {**self._named, "policyArn": arn}
+            request = {**self.named, "policyArn": arn}
             steps.append(Step("disassociate_access_policy", request, f"without policy {arn.rsplit('/', 1)[-1]}"))
         if steps:
             compare.differs("policies", list(current.values()), list(desired.values()))
@@ -146,6 +128,7 @@ def policy_view(row: Body) -> Body:
 
 @dataclasses.dataclass(frozen=True)
 class EksPodIdentityAssociation(Immediate):
+    LABEL = "EKS pod identity of {namespace}/{service_account} in cluster {cluster_name}"
     IDENTITY = ("associationArn", "createdAt")
 
     cluster_name: str
@@ -153,18 +136,13 @@ class EksPodIdentityAssociation(Immediate):
     service_account: str
     role_arn: str | None = None
 
-    @property
-    def label(self) -> str:
-        return f"EKS pod identity of {self.namespace}/{self.service_account} in cluster {self.cluster_name}"
-
     def read(self, api: Api) -> Body | None:
         """Find the association by namespace and service account, for which EKS allows only one, because EKS chooses the ID."""
         place = {"namespace": self.namespace, "serviceAccount": self.service_account}
         rows = api.pages(self.label, "eks", "list_pod_identity_associations", "associations", clusterName=self.cluster_name, **place)
         if not rows:
             return None
-        request = {"clusterName": self.cluster_name, "associationId": rows[0]["associationId"]}
-        found = api.read(self.label, "eks", "describe_pod_identity_association", **request)
+        found = api.read(self.label, "eks", "describe_pod_identity_association", **self._live(rows[0]))
         return t.cast(Body, found["association"]) if found else None
 
     def used_by(self, live: Body) -> str:
@@ -177,15 +155,15 @@ class EksPodIdentityAssociation(Immediate):
             raise InvalidInput(f"{self.label} {needed}", hint="Set pod_identity_associations of that add-on (module eks_addon)")
         compare = Comparison()
         desired = self.changes(compare, live, "role_arn")
-        named = {"clusterName": self.cluster_name, "associationId": live["associationId"]}
-        steps = [Step("update_pod_identity_association", {**named, **desired}, ", ".join(sorted(desired)))] if desired else []
+        steps = [Step("update_pod_identity_association", {**self._live(live), **desired}, ", ".join(sorted(desired)))] if desired else []
         return compare.plan([*self.tag_steps(compare, live, resourceArn=live["associationArn"]), *steps])
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None:
-            return Plan()
-        request = {"clusterName": self.cluster_name, "associationId": live["associationId"]}
-        return deletion_plan(live, Step("delete_pod_identity_association", request, "delete"))
+    def deletions(self, live: Body) -> list[Step]:
+        return [Step("delete_pod_identity_association", self._live(live), "delete")]
+
+    def _live(self, live: Body) -> Body:
+        """The association in requests: EKS chooses its ID."""
+        return {"clusterName": self.cluster_name, "associationId": live["associationId"]}
 
     def _create_request(self) -> Body:
         if not self.role_arn:

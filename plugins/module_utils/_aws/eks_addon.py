@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""EKS add-ons as values.
-
-Private to the collection.
-"""
+"""EKS add-ons as values."""
 
 from __future__ import annotations
 
@@ -13,12 +10,11 @@ import dataclasses
 import json
 import typing as t
 
-from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, without_none
+from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import Step
-from .resource import Updated
-from .state import status_state
+from .resource import Updated, status_state
 
 # What EKS calls a field that it is to set and another client has set (AddonIssue.code in botocore).
 CONFLICT = "ConfigurationConflict"
@@ -29,7 +25,9 @@ OVERWRITE, PRESERVE = "OVERWRITE", "PRESERVE"
 class EksAddon(Updated):
     """Options that are None keep their live value; EKS chooses them when the add-on is installed."""
 
+    LABEL = "EKS add-on {name} of cluster {cluster_name}"
     IDENTITY = ("addonArn", "createdAt")
+    NAMED: t.ClassVar = {"clusterName": "cluster_name", "addonName": "name"}
 
     cluster_name: str
     name: str
@@ -41,25 +39,14 @@ class EksAddon(Updated):
     preserve: bool = False
 
     @property
-    def label(self) -> str:
-        return f"EKS add-on {self.name} of cluster {self.cluster_name}"
-
-    @property
-    def _named(self) -> Body:
-        return {"clusterName": self.cluster_name, "addonName": self.name}
-
-    @property
     def _desired_identities(self) -> list[Body] | None:
         """The desired pod identities; none if the service account gets its role by IRSA, because only one way counts at a time."""
         return [] if self.service_account_role_arn else self.pod_identity_associations
 
     def read(self, api: Api) -> Body | None:
         """The add-on, with the roles of its pod identities and the versions that fit its cluster."""
-        found = api.read(self.label, "eks", "describe_addon", **self._named)
-        if found:
-            live = t.cast(Body, found["addon"])
-            return {**live, "_identities": self._identities(api, live.get("podIdentityAssociations") or [])}
-        return None
+        live = self.described(api, "describe_addon", "addon")
+        return live and {**live, "_identities": self._identities(api, live.get("podIdentityAssociations") or [])}
 
     def _identities(self, api: Api, arns: list[str]) -> list[Body]:
         if self._desired_identities is None:
@@ -86,29 +73,23 @@ class EksAddon(Updated):
             " have it for each add-on"
         )
 
-    def update_request(self, update: str) -> Body:
-        return {"name": self.cluster_name, "addonName": self.name, "updateId": update}
-
     def plan(self, live: Body | None) -> Plan:
         create = Step("create_addon", self._create_request(), "install", wait="stable")
-        if live is None or live["status"] == "DELETING":
+        if live is None or self.going(live):
             return creation_plan(create)
         self._refuse_conflict(live)
         if live["status"] in ("CREATE_FAILED", "DELETE_FAILED"):
             # Without preserve EKS deletes the add-on's objects, also those of other clients: for vpc-cni the network of all pods.
-            request = {**self._named, "preserve": True}
+            request = {**self.named, "preserve": True}
             remove = Step("delete_addon", request, f"delete, it is {live['status']}; its objects stay", wait="gone")
             return Plan((remove, create), {"status": live["status"]}, create.request)
         compare = Comparison()
         tags = self.tag_steps(compare, live, resourceArn=live["addonArn"])
         return compare.plan([*tags, *self._update(compare, live)])
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None or live["status"] == "DELETING":
-            return Plan()
+    def deletions(self, live: Body) -> list[Step]:
         preserve = self.preserve or self._conflicts(live)
-        request = {**self._named, **({"preserve": True} if preserve else {})}
-        return deletion_plan(live, Step("delete_addon", request, "remove", wait="gone"))
+        return [Step("delete_addon", {**self.named, **({"preserve": True} if preserve else {})}, "remove", wait="gone")]
 
     def _conflicts(self, live: Body) -> bool:
         """Whether it failed because of fields that other clients have set in the cluster."""
@@ -125,7 +106,7 @@ class EksAddon(Updated):
     def _create_request(self) -> Body:
         return without_none(
             {
-                **self._named,
+                **self.named,
                 "addonVersion": self.version,
                 "serviceAccountRoleArn": self.service_account_role_arn,
                 "podIdentityAssociations": self.pod_identity_associations or None,
@@ -137,11 +118,9 @@ class EksAddon(Updated):
         )
 
     def _update(self, compare: Comparison, live: Body) -> list[Step]:
-        request: Body = {}
+        request = self.changes(compare, live, "service_account_role_arn")
         if compare.differs("version", live["addonVersion"], self.version):
             request["addonVersion"] = self.version
-        if compare.differs("service_account_role_arn", live.get("serviceAccountRoleArn"), self.service_account_role_arn):
-            request["serviceAccountRoleArn"] = self.service_account_role_arn
         if compare.differs("configuration_values", as_value(live.get("configurationValues")), self.configuration_values):
             request["configurationValues"] = as_text(self.configuration_values or {})
         identities = by_account(live.get("_identities", []))
@@ -156,7 +135,7 @@ class EksAddon(Updated):
             request["serviceAccountRoleArn"] = role
         if self.resolve_conflicts:
             request["resolveConflicts"] = self.resolve_conflicts
-        return [Step("update_addon", {**self._named, **request}, says, wait="update")]
+        return [Step("update_addon", {**self.named, **request}, says, wait="update")]
 
 
 def as_text(values: Body) -> str:

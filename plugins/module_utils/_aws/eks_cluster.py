@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""EKS clusters as values: the desired state, and the requests that lead to it.
-
-Private to the collection.
-"""
+"""EKS clusters as values: the desired state, and the requests that lead to it."""
 
 from __future__ import annotations
 
@@ -15,24 +12,23 @@ import re
 import typing as t
 
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, Comparison, Plan, State, camelled, creation_plan, deletion_plan, same_members, without_none
-from .._core.errors import InvalidInput, MusterError
-from . import cidr
+from .._cloud.plan import Body, Comparison, Plan, State, camelled, creation_plan, same_members, without_none
+from .._cloud.texts import is_within, network_of, version_numbers
+from .._core.errors import InvalidInput
 from .api import Api
 from .plan import Step
-from .resource import Updated
-from .state import status_state
+from .resource import Updated, status_state
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+_VERSION = re.compile(r"1\.(\d+)")
+# Ranges that no request from the internet comes from (RFC 1918, 6598, 1122, 3927). EKS refuses them for the public endpoint.
+_RESERVED = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16")
 MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
 
 
 def minor(version: str) -> int:
     """The minor version of Kubernetes; a malformed version is refused."""
-    match = re.fullmatch(r"1\.(\d+)", version)
-    if not match:
-        raise InvalidInput(f"version {version!r} is not a Kubernetes version", hint="Write it as 1.MINOR, in quotes")
-    return int(match[1])
+    return version_numbers(version, _VERSION, "EKS", "1.MINOR")[0]
 
 
 def upgrade(label: str, current: str, desired: str) -> None:
@@ -45,6 +41,23 @@ def upgrade(label: str, current: str, desired: str) -> None:
             f"{label} runs {current}; EKS upgrades one version at a time, not to {desired} at once",
             hint=f"Set version to 1.{now + 1}, run, upgrade the node groups, and go on from there",
         )
+
+
+def ranges_of(option: str, ranges: t.Iterable[str]) -> list[str]:
+    """Address ranges as EKS keeps them, each once."""
+    return sorted({network_of(option, one) for one in ranges})
+
+
+def public_ranges(option: str, ranges: t.Iterable[str]) -> list[str]:
+    """The same, for requests from the internet: reserved ranges are refused."""
+    found = ranges_of(option, ranges)
+    wrong = [one for one in found if is_within(one, _RESERVED)]
+    if wrong:
+        raise InvalidInput(
+            f"{option}: no request from the internet comes from {', '.join(wrong)}, and EKS refuses such ranges",
+            hint="Give the address by which the internet knows the caller, as https://checkip.amazonaws.com shows it",
+        )
+    return found
 
 
 NOTICE = 90  # days
@@ -74,7 +87,9 @@ def support_notice(api: Api, version: str, support_type: str | None, today: dt.d
 class EksCluster(Updated):
     """Options that are None keep their live value; EKS chooses them when the cluster is created."""
 
+    LABEL = "EKS cluster {name}"
     IDENTITY = ("arn", "createdAt")
+    NAMED: t.ClassVar = {"name": "name"}
 
     name: str
     version: str | None = None
@@ -92,20 +107,15 @@ class EksCluster(Updated):
     deletion_protection: bool | None = None
 
     @property
-    def label(self) -> str:
-        return f"EKS cluster {self.name}"
-
-    @property
     def _public_cidrs(self) -> list[str] | None:
         """The ranges as EKS keeps them."""
-        return None if self.public_access_cidrs is None else cidr.public("public_access_cidrs", self.public_access_cidrs)
+        return None if self.public_access_cidrs is None else public_ranges("public_access_cidrs", self.public_access_cidrs)
 
     def read(self, api: Api) -> Body | None:
         """Read the cluster; with the zones of live and desired subnets if these differ, and the key's ARN if the option is an alias."""
-        found = api.read(self.label, "eks", "describe_cluster", name=self.name)
-        if not found:
+        live = self.described(api, "describe_cluster", "cluster")
+        if live is None:
             return None
-        live = t.cast(Body, found["cluster"])
         if ":alias/" in (self.encryption_key_arn or ""):
             key = api.read(self.label, "kms", "describe_key", KeyId=self.encryption_key_arn) or {"KeyMetadata": {}}
             live = {**live, "_key": key["KeyMetadata"].get("Arn")}
@@ -119,24 +129,19 @@ class EksCluster(Updated):
     def state(self, live: Body | None) -> State:
         return status_state(live, ready=("ACTIVE",), failed=("FAILED",))
 
-    def update_request(self, update: str) -> Body:
-        return {"name": self.name, "updateId": update}
-
     def plan(self, live: Body | None) -> Plan:
         self._validate()
-        if live is None or live["status"] == "DELETING":
+        if live is None or self.going(live):
             return creation_plan(Step("create_cluster", self._create_request(), "create", wait="stable"))
         if live["status"] == "FAILED":
             raise InvalidInput(f"{self.label} is FAILED and cannot be repaired", hint="Delete it (state: absent) and run again")
-        self._refuse_immutable(live)
+        self.refuse_change(f"Set role_arn to {live['roleArn']}, or create another cluster", role_arn=(live["roleArn"], self.role_arn))
         compare = Comparison()
         steps = [*self.tag_steps(compare, live, resourceArn=live["arn"]), *self._endpoint_access(compare, live)]
         steps += [*self._networks(compare, live), *self._settings(compare, live)]
         return compare.plan([*steps, *self._encryption(compare, live), *self._upgrade(compare, live)])
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None or live["status"] == "DELETING":
-            return Plan()
+    def deletions(self, live: Body) -> list[Step]:
         unlock = []
         if live.get("deletionProtection"):
             if self.deletion_protection is not False:
@@ -146,15 +151,13 @@ class EksCluster(Updated):
                 )
             request = {"name": self.name, "deletionProtection": False}
             unlock = [Step("update_cluster_config", request, "deletion protection off", wait="update")]
-        return deletion_plan(live, *unlock, Step("delete_cluster", {"name": self.name}, "delete", wait="gone"))
+        return [*unlock, Step("delete_cluster", self.named, "delete", wait="gone")]
 
-    def explain(self, refused: CallRefused) -> MusterError:
-        if refused.code == "ResourceInUseException" and "attached" in str(refused):
-            return CallRefused(str(refused), code=refused.code, hint="Delete its node groups and Fargate profiles first")
-        if refused.code == "InvalidStateException":
-            shown = f"`aws eks list-insights --cluster-name {self.name}` and `describe-insight` show them"
-            return CallRefused(str(refused), code=refused.code, hint=f"{shown}; mend them, and run again")
-        return refused
+    def hint(self, code: str, said: str) -> str:
+        if code == "ResourceInUseException" and "attached" in said:
+            return "Delete its node groups and Fargate profiles first"
+        shown = f"`aws eks list-insights --cluster-name {self.name}` and `describe-insight` show them; mend them, and run again"
+        return shown if code == "InvalidStateException" else ""
 
     def _validate(self) -> None:
         if self.version is not None:
@@ -184,14 +187,6 @@ class EksCluster(Updated):
     def _encryption_config(self) -> list[Body]:
         return [{"resources": ["secrets"], "provider": {"keyArn": self.encryption_key_arn}}]
 
-    def _refuse_immutable(self, live: Body) -> None:
-        current, desired = live["roleArn"], self.role_arn
-        if desired is not None and desired != current:
-            raise InvalidInput(
-                f"{self.label} has role_arn {current}; EKS cannot change it to {desired}",
-                hint=f"Set role_arn to {current}, or create another cluster",
-            )
-
     def _config(self, says: str, **change: t.Any) -> Step:
         """The update requests: EKS accepts one kind of change per request, and one request at a time."""
         return Step("update_cluster_config", {"name": self.name, **change}, says, wait="update")
@@ -200,7 +195,7 @@ class EksCluster(Updated):
         config = live["resourcesVpcConfig"]
         public = self.endpoint_public_access if self.endpoint_public_access is not None else config["endpointPublicAccess"]
         # Without public access EKS answers with an empty list of address ranges.
-        current = cidr.normalised("publicAccessCidrs", config.get("publicAccessCidrs") or [])
+        current = ranges_of("publicAccessCidrs", config.get("publicAccessCidrs") or [])
         cidrs = same_members(current, self._public_cidrs) if public else None
         changed = [
             compare.differs("endpoint_public_access", config["endpointPublicAccess"], self.endpoint_public_access),

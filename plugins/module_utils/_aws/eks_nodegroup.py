@@ -2,25 +2,20 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""EKS managed node groups as values: the desired state, and the requests that lead to it.
-
-Private to the collection.
-"""
+"""EKS managed node groups as values: the desired state, and the requests that lead to it."""
 
 from __future__ import annotations
 
 import dataclasses
 import typing as t
 
-from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, same_members, without_none
-from .._cloud.texts import refuse_node_label
-from .._core.errors import InvalidInput, MusterError
+from .._cloud.plan import Body, Comparison, Plan, State, camel, creation_plan, same_members, without_none
+from .._cloud.texts import refuse_node_label, refuse_twice
+from .._core.errors import InvalidInput
 from .api import Api
 from .eks_cluster import minor
 from .plan import Step
-from .resource import Updated
-from .state import status_state
+from .resource import Updated, status_state
 
 LATEST = "latest"
 CUSTOM = "CUSTOM"
@@ -53,7 +48,9 @@ def release_parameter(ami_type: str, version: str) -> str:
 class EksNodegroup(Updated):
     """Options that are None keep their live value; EKS chooses them when the node group is created."""
 
+    LABEL = "EKS node group {name} of cluster {cluster_name}"
     IDENTITY = ("nodegroupArn", "createdAt")
+    NAMED: t.ClassVar = {"clusterName": "cluster_name", "nodegroupName": "name"}
 
     cluster_name: str
     name: str
@@ -74,21 +71,10 @@ class EksNodegroup(Updated):
     template_image: str | None = None
     """The image of the version of ``launch_template`` (see ``look_up``); empty without one, None where it is not known."""
 
-    @property
-    def label(self) -> str:
-        return f"EKS node group {self.name} of cluster {self.cluster_name}"
-
-    @property
-    def _named(self) -> Body:
-        return {"clusterName": self.cluster_name, "nodegroupName": self.name}
-
     def read(self, api: Api) -> Body | None:
         """Read the node group; with the newest release of its image, if that is desired."""
-        found = api.read(self.label, "eks", "describe_nodegroup", **self._named)
-        if not found:
-            return None
-        live = t.cast(Body, found["nodegroup"])
-        if self.release_version != LATEST or self._custom(live):
+        live = self.described(api, "describe_nodegroup", "nodegroup")
+        if live is None or self.release_version != LATEST or self._custom(live):
             return live
         return {**live, "_latest": self._latest(api, live)}
 
@@ -107,15 +93,10 @@ class EksNodegroup(Updated):
     def state(self, live: Body | None) -> State:
         return status_state(live, ready=("ACTIVE", "DEGRADED"), failed=("CREATE_FAILED", "DELETE_FAILED"))
 
-    def update_request(self, update: str) -> Body:
-        return {"name": self.cluster_name, "nodegroupName": self.name, "updateId": update}
-
-    def explain(self, refused: CallRefused) -> MusterError:
+    def hint(self, code: str, said: str) -> str:  # noqa: ARG002
         """EKS tries a launch template as the caller, and does not say which permission is missing (scylladb/scylla-cluster-tests#12172)."""
-        if "not authorized to launch instances" not in str(refused):
-            return refused
-        hint = "For a launch template the caller lacks ec2:RunInstances or ec2:CreateTags"
-        return CallRefused(str(refused), code=refused.code, hint=f"{hint}; see playbooks/files/eks-policies")
+        hint = "For a launch template the caller lacks ec2:RunInstances or ec2:CreateTags; see playbooks/files/eks-policies"
+        return hint if "not authorized to launch instances" in said else ""
 
     def _custom(self, live: Body | None) -> bool:
         """Whether the image of the nodes is, or would be, that of the launch template."""
@@ -129,20 +110,18 @@ class EksNodegroup(Updated):
         if live is None or live["status"] in ("CREATE_FAILED", "DELETE_FAILED", "DELETING"):
             if create is None:
                 raise InvalidInput(f"{self.label} does not exist", hint="To create it, node_role and subnets are needed")
-            if live is None or live["status"] == "DELETING":
+            if live is None or self.going(live):
                 return creation_plan(create)
             # It never had a working node, so there is nothing to lose; and EKS cannot change it.
-            remove = Step("delete_nodegroup", self._named, f"delete, it is {live['status']}", wait="gone")
+            remove = Step("delete_nodegroup", self.named, f"delete, it is {live['status']}", wait="gone")
             return Plan((remove, create), {"status": live["status"]}, create.request)
         self._refuse_immutable(live)
         compare = Comparison()
         tags = self.tag_steps(compare, live, resourceArn=live["nodegroupArn"])
         return compare.plan([*tags, *self._upgrade(compare, live), *self._configure(compare, live)])
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None or live["status"] == "DELETING":
-            return Plan()
-        return deletion_plan(live, Step("delete_nodegroup", self._named, "delete", wait="gone"))
+    def deletions(self, live: Body) -> list[Step]:  # noqa: ARG002
+        return [Step("delete_nodegroup", self.named, "delete", wait="gone")]
 
     def _refuse_versions(self, live: Body | None) -> None:
         """Refuse options that EKS does not accept with the image of a launch template.
@@ -182,9 +161,7 @@ class EksNodegroup(Updated):
                 f"{self.label}: scaling_config has min_size, desired_size and max_size {sizes}",
                 hint="min_size must not be over desired_size, nor desired_size over max_size",
             )
-        keys = [(taint["key"], taint["effect"]) for taint in self.taints or ()]
-        if twice := sorted({f"{key}:{effect}" for key, effect in keys if keys.count((key, effect)) > 1}):
-            raise InvalidInput(f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect")
+        refuse_twice(self.label, self.taints or ())
         self._refuse_words()
         if self.launch_template and self.disk_size is not None:
             raise InvalidInput(f"{self.label}: disk_size belongs in the launch template", hint="Leave out one of the two")
@@ -218,23 +195,13 @@ class EksNodegroup(Updated):
             request["scalingConfig"] = {"desiredSize": self.scaling_config.get("minSize"), **self.scaling_config}
         if self.node_repair_enabled is not None:
             request["nodeRepairConfig"] = {"enabled": self.node_repair_enabled}
-        return {**self._named, **request}
+        return {**self.named, **request}
 
     def _refuse_immutable(self, live: Body) -> None:
-        fixed: list[tuple[str, t.Any, t.Any]] = [
-            ("node_role", live.get("nodeRole"), self.node_role),
-            ("subnets", live.get("subnets"), same_members(live.get("subnets"), self.subnets)),
-            ("ami_type", live.get("amiType"), self.ami_type),
-            ("instance_types", live.get("instanceTypes"), same_members(live.get("instanceTypes"), self.instance_types)),
-            ("capacity_type", live.get("capacityType"), self.capacity_type),
-            ("disk_size", live.get("diskSize"), self.disk_size),
-        ]
-        for option, current, desired in fixed:
-            if desired is not None and desired != current:
-                raise InvalidInput(
-                    f"{self.label} has {option} {current}; EKS cannot change it to {desired} in a node group that exists",
-                    hint="Create a second node group with the new value, drain this one, and delete it",
-                )
+        names = ("node_role", "ami_type", "capacity_type", "disk_size", "subnets", "instance_types")
+        options = {name: (live.get(camel(name)), getattr(self, name)) for name in names}
+        options |= {name: (options[name][0], same_members(*options[name])) for name in names[-2:]}
+        self.refuse_change("Create a second node group with the new value, drain this one, and delete it", **options)
         self._refuse_other_template(live.get("launchTemplate") or {})
 
     def _refuse_other_template(self, live: Body) -> None:
@@ -269,7 +236,7 @@ class EksNodegroup(Updated):
         if not self._custom(live):
             # Without a version EKS would go to that of the cluster.
             request.setdefault("version", live["version"])
-        return [Step("update_nodegroup_version", {**self._named, **request}, says, wait="update")]
+        return [Step("update_nodegroup_version", {**self.named, **request}, says, wait="update")]
 
     def _refuse_downgrade(self, live: Body) -> None:
         if minor(t.cast(str, self.version)) < minor(live["version"]):
@@ -279,37 +246,21 @@ class EksNodegroup(Updated):
             )
 
     def _configure(self, compare: Comparison, live: Body) -> list[Step]:
+        taints = None if self.taints is None else taints_by_identity(self.taints)
+        shown = {key: value for key, value in (live.get("updateConfig") or {}).items() if key in (self.update_config or {})}
+        repair, asked = (live.get("nodeRepairConfig") or {}).get("enabled", False), self.node_repair_enabled
         request = without_none(
             {
-                "labels": self._labels(compare, live),
-                "taints": self._taints(compare, live),
+                "labels": _moves(compare, "labels", live.get("labels") or {}, self.labels),
+                "taints": _moves(compare, "taints", taints_by_identity(live.get("taints")), taints),
                 "scalingConfig": self._scaling(compare, live),
-                "updateConfig": self._update_config(compare, live),
-                "nodeRepairConfig": self._repair(compare, live),
+                "updateConfig": self.update_config if compare.differs("update_config", shown, self.update_config) else None,
+                "nodeRepairConfig": {"enabled": asked} if compare.differs("node_repair_enabled", repair, asked) else None,
             }
         )
         if not request:
             return []
-        return [Step("update_nodegroup_config", {**self._named, **request}, ", ".join(sorted(request)), wait="update")]
-
-    def _labels(self, compare: Comparison, live: Body) -> Body | None:
-        current = live.get("labels") or {}
-        if not compare.differs("labels", current, self.labels):
-            return None
-        desired = self.labels or {}
-        put = {key: value for key, value in desired.items() if current.get(key) != value}
-        gone = sorted(current.keys() - desired.keys())
-        return {**({"addOrUpdateLabels": put} if put else {}), **({"removeLabels": gone} if gone else {})}
-
-    def _taints(self, compare: Comparison, live: Body) -> Body | None:
-        current = taints_by_identity(live.get("taints"))
-        desired = None if self.taints is None else taints_by_identity(self.taints)
-        if desired is None or current == desired:
-            return None
-        compare.differs("taints", list(current.values()), list(desired.values()))
-        put = [taint for identity, taint in desired.items() if current.get(identity) != taint]
-        gone = [taint for identity, taint in current.items() if identity not in desired]
-        return {**({"addOrUpdateTaints": put} if put else {}), **({"removeTaints": gone} if gone else {})}
+        return [Step("update_nodegroup_config", {**self.named, **request}, ", ".join(sorted(request)), wait="update")]
 
     def _scaling(self, compare: Comparison, live: Body) -> Body | None:
         """The given sizes; without a desired one, that of the autoscaler is kept, within the bounds."""
@@ -321,14 +272,20 @@ class EksNodegroup(Updated):
             desired["desiredSize"] = max(desired["minSize"], min(desired["desiredSize"], desired["maxSize"]))
         return desired if compare.differs("scaling_config", current, desired) else None
 
-    def _update_config(self, compare: Comparison, live: Body) -> Body | None:
-        current = {key: value for key, value in (live.get("updateConfig") or {}).items() if key in (self.update_config or {})}
-        return self.update_config if compare.differs("update_config", current, self.update_config) else None
 
-    def _repair(self, compare: Comparison, live: Body) -> Body | None:
-        current = (live.get("nodeRepairConfig") or {}).get("enabled", False)
-        differs = compare.differs("node_repair_enabled", current, self.node_repair_enabled)
-        return {"enabled": self.node_repair_enabled} if differs else None
+def _moves(compare: Comparison, field: str, current: dict[t.Any, t.Any], desired: dict[t.Any, t.Any] | None) -> Body | None:
+    """The labels, or taints by their identity, that are to be put and that are to go, in the form of EKS."""
+
+    def shown(rows: dict[t.Any, t.Any]) -> t.Any:
+        return list(rows.values()) if field == "taints" else rows
+
+    if desired is None or not compare.differs(field, shown(current), shown(desired)):
+        return None
+    put = {key: value for key, value in desired.items() if current.get(key) != value}
+    gone = {key: current[key] for key in sorted(current.keys() - desired.keys())}
+    removed = shown(gone) if field == "taints" else list(gone)
+    moves = {f"addOrUpdate{field.capitalize()}": shown(put), f"remove{field.capitalize()}": removed}
+    return {name: rows for name, rows in moves.items() if rows}
 
 
 def look_up(api: Api, params: Body) -> str:

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""OpenID Connect providers of IAM as values: how IAM knows the service accounts of a cluster (IRSA).
-
-Private to the collection.
-"""
+"""OpenID Connect providers of IAM as values: how IAM knows the service accounts of a cluster (IRSA)."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import dataclasses
 import re
 import typing as t
 
-from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
+from .._cloud.plan import Body, Comparison, Plan, creation_plan, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import OIDC_TAGS, Step, tag_dict, tag_list
@@ -22,16 +19,13 @@ from .resource import Immediate
 
 @dataclasses.dataclass(frozen=True)
 class IamOidcProvider(Immediate):
+    LABEL = "IAM OpenID Connect provider {url}"
     IDENTITY = ("arn", "_created")
     TAGGING = OIDC_TAGS
 
     url: str
     client_ids: list[str] | None = None
     thumbprints: list[str] | None = None
-
-    @property
-    def label(self) -> str:
-        return f"IAM OpenID Connect provider {self.url}"
 
     @property
     def issuer(self) -> str:
@@ -54,11 +48,8 @@ class IamOidcProvider(Immediate):
         steps = self.tag_steps(compare, live, **named)
         return compare.plan([*steps, *self._clients(compare, live, named), *self._thumbprints(compare, live, named)])
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None:
-            return Plan()
-        request = {"OpenIDConnectProviderArn": live["arn"]}
-        return deletion_plan(live, Step("delete_open_id_connect_provider", request, "delete", "iam"))
+    def deletions(self, live: Body) -> list[Step]:
+        return [Step("delete_open_id_connect_provider", {"OpenIDConnectProviderArn": live["arn"]}, "delete", "iam")]
 
     def _create_request(self) -> Body:
         return without_none(

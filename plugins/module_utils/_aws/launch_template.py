@@ -2,17 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Launch templates of EKS node groups as values: disk, tags and metadata service of the instances.
-
-Private to the collection.
-"""
+"""Launch templates of EKS node groups as values: disk, tags and metadata service of the instances."""
 
 from __future__ import annotations
 
 import dataclasses
 import typing as t
 
-from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
+from .._cloud.plan import Body, Comparison, Plan, creation_plan, without_none
 from .api import Api
 from .plan import EC2_TAGS, Step, tag_dict, tag_list
 from .resource import Immediate
@@ -28,6 +25,7 @@ class LaunchTemplate(Immediate):
     Nodes get the tags of the template only: EKS passes on none of a node group's tags (CreateNodegroupRequest.tags in botocore).
     """
 
+    LABEL = "Launch template {name}"
     IDENTITY = ("LaunchTemplateId",)
     TAGGING = EC2_TAGS
 
@@ -36,10 +34,6 @@ class LaunchTemplate(Immediate):
     disk_size: int = 100
     disk_type: str = "gp3"
     disk_kms_key_id: str | None = None
-
-    @property
-    def label(self) -> str:
-        return f"Launch template {self.name}"
 
     @property
     def data(self) -> Body:
@@ -86,11 +80,8 @@ class LaunchTemplate(Immediate):
             steps.append(Step("create_launch_template_version", request, "new version", "ec2"))
         return compare.plan(steps)
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None:
-            return Plan()
-        request = {"LaunchTemplateId": live["LaunchTemplateId"]}
-        return deletion_plan(live, Step("delete_launch_template", request, "delete", "ec2"))
+    def deletions(self, live: Body) -> list[Step]:
+        return [Step("delete_launch_template", {"LaunchTemplateId": live["LaunchTemplateId"]}, "delete", "ec2")]
 
 
 def comparable(data: Body, desired: Body) -> Body:

@@ -2,24 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The base of all AWS resources: marked by tags, in the account that their ARN names, with updates that EKS records.
-
-Private to the collection.
-"""
+"""The base of all AWS resources: marked by tags, in the account that their ARN names, with updates that EKS records."""
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import typing as t
 
 from .._cloud import resource as cloud
 from .._cloud.errors import CallRefused
 from .._cloud.plan import GONE, Body, CloudStep, Comparison, State, camel
-from .._core.errors import Failed
+from .._core.errors import Failed, InvalidInput, MusterError
 from .api import BUSY, IN_USE, Api
 from .plan import EKS_TAGS, Step, Tagging, changed_tags, live_tags
-from .state import reason
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +24,9 @@ class Resource(cloud.CloudResource[Api]):
     CLOUD = "AWS"
     MARK = "tag"
     TAGGING: t.ClassVar[Tagging] = EKS_TAGS
+    NAMED: t.ClassVar[t.Mapping[str, str]] = {}
+    """The parameters that name it in requests, with the fields that they are."""
+    STATUS: t.ClassVar[str] = "status"
     tags: dict[str, str] | None = None
     """None keeps those that it has."""
     purge_tags: bool = True
@@ -37,6 +35,33 @@ class Resource(cloud.CloudResource[Api]):
     def desired_tags(self) -> dict[str, str] | None:
         """The tags that it is to have; None keeps those that it has."""
         return self.tags
+
+    @property
+    def named(self) -> Body:
+        return {parameter: getattr(self, field) for parameter, field in self.NAMED.items()}
+
+    def described(self, api: Api, operation: str, key: str) -> Body | None:
+        """What EKS has under KEY in its description; None if it does not exist."""
+        found: Body | None = (api.read(self.label, "eks", operation, **self.named) or {}).get(key)
+        return found
+
+    def going(self, live: Body) -> bool:
+        return live.get(self.STATUS) in ("DELETING", "deleting")
+
+    def refuse_change(self, hint: str, **options: tuple[t.Any, t.Any]) -> None:
+        """Refuse desired values that differ from the live ones; options are (live, desired)."""
+        for option, (live, desired) in options.items():
+            if desired is not None and desired != live:
+                service = self.TAGGING.service.upper()
+                raise InvalidInput(f"{self.label} has {option} {live}; {service} cannot change it to {desired}", hint=hint)
+
+    def explain(self, refused: CallRefused) -> MusterError:
+        hint = self.hint(refused.code, str(refused))
+        return CallRefused(str(refused), code=refused.code, hint=hint) if hint else refused
+
+    def hint(self, code: str, said: str) -> str:  # noqa: ARG002
+        """The hint for a refusal of which this kind knows more."""
+        return ""
 
     def requested(self, *names: str) -> Body:
         """The fields of these names by the names of the API, without those that are None or empty."""
@@ -75,16 +100,13 @@ class Updated(Resource):
 
     BUSY = ("is busy with another change", "Wait until that has ended, or run again later")
 
-    @abc.abstractmethod
-    def update_request(self, update: str) -> Body:
-        """The request for the status of an update."""
-
     def under_way(self, api: Api, step: CloudStep, answer: Body) -> str | None:
         """The update that the step started."""
         if step.wait != "update":
             return None
         update = answer["update"]["id"]
-        found = api.read(self.label, "eks", "describe_update", **self.update_request(update)) or {}
+        named = {"name" if parameter == "clusterName" else parameter: value for parameter, value in self.named.items()}
+        found = api.read(self.label, "eks", "describe_update", **named, updateId=update) or {}
         record = found.get("update", {})
         if record.get("status") in ("Failed", "Cancelled"):
             reasons = "; ".join(reason(issue) for issue in record.get("errors", [])) or "AWS gave no reason"
@@ -102,3 +124,22 @@ class Immediate(Resource):
 
     def state(self, live: Body | None) -> State:
         return State(stable=True, seen="there") if live else GONE
+
+
+def reason(issue: Body) -> str:
+    """An issue or error of EKS as one line: code, message, resources."""
+    code = issue.get("code") or issue.get("errorCode", "")
+    message = issue.get("message") or issue.get("errorMessage", "")
+    where = ", ".join(issue.get("resourceIds") or [])
+    return f"{code}: {message.rstrip('.')}" + (f" ({where})" if where else "")
+
+
+def status_state(live: Body | None, ready: t.Container[str], failed: t.Container[str], key: str = "status") -> State:
+    """The state of a resource with a status and, in EKS, health issues that explain it."""
+    if live is None:
+        return State(stable=True, seen="does not exist")
+    status = live[key]
+    issues = "; ".join(reason(issue) for issue in live.get("health", {}).get("issues", []))
+    seen = f"{status} ({issues})" if issues else status
+    failure = seen if status in failed else ""
+    return State(stable=status in ready or status in failed, seen=seen, failure=failure)

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Private buckets of S3 as values: the desired state, and the requests that lead to it.
-
-Private to the collection.
-"""
+"""Private buckets of S3 as values: the desired state, and the requests that lead to it."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ import typing as t
 
 from .._cloud import plan as cloud
 from .._cloud.errors import CallRefused
-from .._cloud.plan import Body, Comparison, Plan, deletion_plan, printable_request
-from .._core.errors import Failed, InvalidInput, MusterError
+from .._cloud.plan import Body, Comparison, Plan, printable_request
+from .._core.errors import Failed, InvalidInput
 from .api import DENIED, Api
 from .plan import Step, changed_tags, tag_dict, tag_list
 from .resource import Immediate
@@ -37,7 +34,9 @@ class S3Bucket(Immediate):
     account that must own the bucket.
     """
 
+    LABEL = "S3 bucket {name}"
     IDENTITY = ("Name",)
+    NAMED: t.ClassVar = {"Bucket": "name", "ExpectedBucketOwner": "account"}
     data_option = "delete_data: true"
 
     name: str
@@ -47,14 +46,6 @@ class S3Bucket(Immediate):
     versioning: bool | None = None
     encryption_key_arn: str | None = None
     delete_data: bool = False
-
-    @property
-    def label(self) -> str:
-        return f"S3 bucket {self.name}"
-
-    @property
-    def _named(self) -> Body:
-        return {"Bucket": self.name, "ExpectedBucketOwner": self.account}
 
     @property
     def _encryption(self) -> Body:
@@ -77,11 +68,11 @@ class S3Bucket(Immediate):
 
     def read(self, api: Api) -> Body | None:
         try:
-            head = api.read(self.label, "s3", "head_bucket", **self._named)
+            head = api.read(self.label, "s3", "head_bucket", **self.named)
             if head is None:
                 return None
             # Ownership first: a bucket of another owner is not read any further.
-            tags = tag_dict((api.read(self.label, "s3", "get_bucket_tagging", **self._named) or {}).get("TagSet"))
+            tags = tag_dict((api.read(self.label, "s3", "get_bucket_tagging", **self.named) or {}).get("TagSet"))
         except CallRefused as refused:
             if refused.code in DENIED:
                 why = _NOT_OURS if refused.code == "403" else "its owner and tags could not be read"
@@ -89,7 +80,7 @@ class S3Bucket(Immediate):
             raise
 
         def ask(operation: str) -> Body:
-            return api.read(self.label, "s3", operation, **self._named) or {}
+            return api.read(self.label, "s3", operation, **self.named) or {}
 
         rules = ask("get_bucket_encryption").get("ServerSideEncryptionConfiguration", {}).get("Rules", [])
         policy = ask("get_bucket_policy").get("Policy")
@@ -108,11 +99,11 @@ class S3Bucket(Immediate):
         """Every version of every object, and every delete marker."""
         rows: list[Body] = []
         for key in ("Versions", "DeleteMarkers"):
-            rows += api.pages(self.label, "s3", "list_object_versions", key, **self._named)
+            rows += api.pages(self.label, "s3", "list_object_versions", key, **self.named)
         return [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
 
     def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # a bucket does not say how much it holds
-        found = api.read(self.label, "s3", "list_object_versions", **self._named, MaxKeys=1) or {}
+        found = api.read(self.label, "s3", "list_object_versions", **self.named, MaxKeys=1) or {}
         rows = [*found.get("Versions", []), *found.get("DeleteMarkers", [])]
         return f"holds objects ({rows[0]['Key']})" if rows else ""
 
@@ -131,14 +122,12 @@ class S3Bucket(Immediate):
             details={"code": first.get("Code", "")},
         )
 
-    def explain(self, refused: CallRefused) -> MusterError:
-        hints = {
+    def hint(self, code: str, said: str) -> str:  # noqa: ARG002
+        more = ": run again" if self.delete_data else "; objects go only with delete_data: true"
+        return {
             "BucketAlreadyExists": "The name belongs to another account; names of buckets are unique in all of AWS",
-            "BucketNotEmpty": "Something was put into it a moment ago"
-            + (": run again" if self.delete_data else "; objects go only with delete_data: true"),
-        }
-        hint = hints.get(refused.code)
-        return CallRefused(str(refused), code=refused.code, hint=hint) if hint else refused
+            "BucketNotEmpty": f"Something was put into it a moment ago{more}",
+        }.get(code, "")
 
     def used_by(self, live: Body) -> str:
         """A bucket of another region: names are unique in all of them, and botocore follows S3 to the region that has it."""
@@ -157,18 +146,15 @@ class S3Bucket(Immediate):
         changes = self._changes(new)
         return Plan((create, *changes.steps), {}, {**printable_request(create.request), **changes.after})
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None:
-            return Plan()
+    def deletions(self, live: Body) -> list[Step]:
         objects = live["_objects"]
         batches = [objects[start : start + BATCH] for start in range(0, len(objects), BATCH)]
         empty = [
-            Step("delete_objects", {**self._named, "Delete": {"Objects": batch, "Quiet": True}},
+            Step("delete_objects", {**self.named, "Delete": {"Objects": batch, "Quiet": True}},
                  f"delete {len(batch)} objects", "s3")
             for batch in batches
         ]  # fmt: skip
-        shown = {key: value for key, value in live.items() if key != "_objects"}
-        return deletion_plan(shown, *empty, Step("delete_bucket", self._named, "delete", "s3"))
+        return [*empty, Step("delete_bucket", self.named, "delete", "s3")]
 
     def _create_request(self) -> Body:
         """Create with the tags: after an interruption the next run must find its own bucket."""
@@ -181,7 +167,7 @@ class S3Bucket(Immediate):
         steps: list[Step] = []
 
         def step(operation: str, says: str, **request: t.Any) -> None:
-            steps.append(Step(operation, {**self._named, **request}, says, "s3"))
+            steps.append(Step(operation, {**self.named, **request}, says, "s3"))
 
         put, gone = changed_tags(compare, live["tags"], self.tags, purge=self.purge_tags)
         if put or gone:

@@ -2,16 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files in a bucket of S3 as values: the desired content, and the request that puts it there.
-
-Private to the collection.
-"""
+"""Files in a bucket of S3 as values: the desired content, and the request that puts it there."""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
 import hashlib
+import typing as t
 
 from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Plan
@@ -27,18 +25,13 @@ class S3Object(Immediate):
     The ETag is no checksum of what is encrypted with a key of KMS (S3 API, Object, ETag), so it is not compared.
     """
 
+    LABEL = "S3 object s3://{bucket}/{name}"
+    NAMED: t.ClassVar = {"Bucket": "bucket", "Key": "name", "ExpectedBucketOwner": "account"}
+
     bucket: str
     name: str
     account: str
     content: bytes = dataclasses.field(repr=False)
-
-    @property
-    def label(self) -> str:
-        return f"S3 object s3://{self.bucket}/{self.name}"
-
-    @property
-    def _named(self) -> Body:
-        return {"Bucket": self.bucket, "Key": self.name, "ExpectedBucketOwner": self.account}
 
     @property
     def checksum(self) -> str:
@@ -46,7 +39,7 @@ class S3Object(Immediate):
 
     def read(self, api: Api) -> Body | None:
         try:
-            found = api.read(self.label, "s3", "head_object", **self._named, ChecksumMode="ENABLED")
+            found = api.read(self.label, "s3", "head_object", **self.named, ChecksumMode="ENABLED")
         except CallRefused as refused:
             if refused.code not in DENIED:
                 raise
@@ -62,9 +55,6 @@ class S3Object(Immediate):
         before = {"ChecksumSHA256": live.get("ChecksumSHA256", "unknown")} if live else {}
         if before.get("ChecksumSHA256") == self.checksum:
             return Plan()
-        request = {**self._named, "Body": self.content, "ChecksumAlgorithm": "SHA256", "ChecksumSHA256": self.checksum}
+        request = {**self.named, "Body": self.content, "ChecksumAlgorithm": "SHA256", "ChecksumSHA256": self.checksum}
         says = f"upload {len(self.content)} bytes"
         return Plan((Step("put_object", request, says, "s3"),), before, {"ChecksumSHA256": self.checksum})
-
-    def plan_absent(self, live: Body | None) -> Plan:
-        raise AssertionError(f"{self.label} goes with its bucket only ({live})")

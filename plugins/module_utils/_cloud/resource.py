@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The interface that every kind of resource implements, in any cloud, for the one loop of ``converge``.
-
-Private to the collection.
-"""
+"""The interface that every kind of resource implements, in any cloud, for the one loop of ``converge``."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import typing as t
 from .._core.clock import Clock
 from .._core.errors import MusterError
 from .errors import CallRefused
-from .plan import Body, CloudStep, Plan, State, mark_text
+from .plan import Body, CloudStep, Plan, State, deletion_plan, mark_text
 
 
 class CloudApi(t.Protocol):
@@ -42,15 +39,17 @@ class CloudResource(abc.ABC, t.Generic[A]):
     """The term for an owner's mark in messages: a tag, a label."""
     BUSY: t.ClassVar[tuple[str, str]] = ("is still in use", "Delete what uses it, or run again later")
     """The cause of a refusal that passes (see ``passes``), for messages; and the hint if it does not pass."""
+    LABEL: t.ClassVar[str] = ""
+    """The name for messages, with fields in braces: ``EKS cluster {name}``."""
     IDENTITY: t.ClassVar[tuple[str, ...]] = ()
     """Keys by which two live resources of the same name differ."""
     data_option: t.ClassVar[str] = ""
     """The option, with its value, that allows deleting its data."""
 
     @property
-    @abc.abstractmethod
     def label(self) -> str:
         """The name for messages: ``EKS cluster x``."""
+        return self.LABEL.format_map(vars(self))
 
     @property
     def delete_data(self) -> bool:
@@ -69,9 +68,18 @@ class CloudResource(abc.ABC, t.Generic[A]):
     def plan(self, live: Body | None) -> Plan:
         """The steps from the live to the desired resource."""
 
-    @abc.abstractmethod
     def plan_absent(self, live: Body | None) -> Plan:
         """The steps that delete it; ``converge`` has decided before that it may be."""
+        steps = [] if live is None or self.going(live) else self.deletions(live)
+        return deletion_plan({key: value for key, value in (live or {}).items() if not key.startswith("_")}, *steps) if steps else Plan()
+
+    def going(self, live: Body) -> bool:  # noqa: ARG002  # most kinds are gone at once
+        """Whether it is being deleted already."""
+        return False
+
+    def deletions(self, live: Body) -> t.Sequence[CloudStep]:  # noqa: ARG002
+        """The steps of its deletion; none for a kind that stays."""
+        return ()
 
     @abc.abstractmethod
     def marks(self, live: Body) -> dict[str, str]:

@@ -2,14 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Mappings whose keys are the user's own: tags, labels, metadata. Pure.
-
-Private to the collection.
-"""
+"""What users write for both clouds: mappings with keys of their own (tags, labels, metadata), versions and address ranges. Pure."""
 
 from __future__ import annotations
 
 import datetime as dt
+import ipaddress
+import re
 import typing as t
 
 from .._core import labels
@@ -36,3 +35,32 @@ def refuse_node_label(label: str, key: str, value: str) -> None:
             hint="Kubernetes takes letters, digits, '-', '_' and '.', at most 63, that begin and end with a letter or digit; before the key"
             " may stand a domain with a slash",
         )
+
+
+def refuse_twice(label: str, taints: t.Iterable[t.Mapping[str, t.Any]]) -> None:
+    """Refuse two taints of one key and effect."""
+    keys = [f"{taint['key']}:{taint['effect']}" for taint in taints]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise InvalidInput(f"{label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect")
+
+
+def version_numbers(version: str, form: re.Pattern[str], of: str, hint: str) -> tuple[int, ...]:
+    """The numbers of a version of Kubernetes after its 1, such as its minor version; another form is refused."""
+    match = form.fullmatch(version)
+    if not match:
+        raise InvalidInput(f"version {version!r} is no version of {of}", hint=f"Write it as {hint}, in quotes")
+    return tuple(int(one) for one in match.groups() if one is not None)
+
+
+def network_of(option: str, text: str) -> str:
+    """An address range as clouds keep it: 203.0.113.7/24 is 203.0.113.0/24, an address alone is its /32."""
+    try:
+        return str(ipaddress.ip_network(text.strip(), strict=False))
+    except ValueError as error:
+        raise InvalidInput(f"{option}: {error}", hint="Write a range as 203.0.113.0/24, one address as 203.0.113.7/32") from None
+
+
+def is_within(text: str, others: t.Iterable[str]) -> bool:
+    """Whether a range is of IPv4, and in one of the others."""
+    one, v4 = ipaddress.ip_network(text), ipaddress.IPv4Network
+    return any(isinstance(one, v4) and isinstance(other, v4) and one.subnet_of(other) for other in map(ipaddress.ip_network, others))

@@ -19,6 +19,33 @@ from .._cloud.converge import Outcome
 K = t.TypeVar("K")
 
 
+Option = dict[str, t.Any]
+NUMBER: Option = {"type": "int"}
+YES: Option = {"type": "bool"}
+WORDS: Option = {"type": "dict"}
+STRINGS: Option = {"type": "list", "elements": "str"}
+
+
+def text(*choices: str, **more: t.Any) -> Option:
+    """An option with a text, one of the choices if there are any."""
+    return {"type": "str", **({"choices": list(choices)} if choices else {}), **more}
+
+
+def group(**options: Option) -> Option:
+    """An option with options of its own."""
+    return {"type": "dict", "options": options}
+
+
+def rows(**options: Option) -> Option:
+    """A list of rows with options of their own."""
+    return {"type": "list", "elements": "dict", "options": options}
+
+
+_EFFECTS = ("NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE")
+TAINTS = rows(key=text(required=True, no_log=False), value=text(default=""), effect=text(*_EFFECTS, required=True))
+"""The taints of nodes, by the names that EKS and GKE have for effects."""
+
+
 def wait_options(seconds: int) -> dict[str, dict[str, t.Any]]:
     return {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": seconds}}
 

@@ -20,11 +20,12 @@ from ansible.module_utils.basic import env_fallback
 from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import HAS_GOOGLE_LIBRARIES, HAS_REQUESTS, GcpSession
 
 from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
+from .._cloud.errors import without_secrets
 from .._cloud.plan import Body, Plan
 from .._core.errors import InvalidInput, Unauthorized
 from .._gcp.api import Api
 from .._gcp.compare import MAPS, mark_of
-from .._gcp.errors import library_errors, without_secrets
+from .._gcp.errors import library_errors
 from .._gcp.labels import texts
 from .._gcp.resource import Resource
 from . import cloud

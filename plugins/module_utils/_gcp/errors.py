@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refusals of Google, in whichever of its shapes they come, as one error; and messages without secrets.
-
-Private to the collection.
-"""
+"""Refusals of Google, in whichever of its shapes they come, as one error."""
 
 from __future__ import annotations
 
@@ -13,19 +10,10 @@ import contextlib
 import re
 import typing as t
 
-from .._cloud.errors import CallRefused
+from .._cloud.errors import CallRefused, without_secrets
 from .._cloud.plan import Body
 from .._core.errors import Unauthorized, Unreachable
 
-_SECRET = (
-    (re.compile(r"(?i)\b(authorization)(\s*[:=]\s*)[^\n]+"), r"\1\2(not shown)"),
-    (re.compile(r"(?i)\b(bearer\s+)[^\s,'\"]+"), r"\1(not shown)"),
-    (re.compile(r"\bya29\.[\w.-]+"), "(not shown)"),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), "(not shown)"),
-    (re.compile(r"(?i)(['\"]?(?:private_key|client_secret|refresh_token|access_token|assertion)['\"]?\s*[:=]\s*)['\"]?[^\s,'\"}]+"),
-     r"\1(not shown)"),
-    (re.compile(r"://[^/@\s'\"]+@"), "://(not shown)@"),
-)  # fmt: skip
 # Older words for the same.
 _SAME = {
     "ACCESS_NOT_CONFIGURED": "SERVICE_DISABLED",
@@ -43,24 +31,27 @@ _RPC = (
 # Say less than what else is known.
 _VAGUE = {"BAD_REQUEST", "BADREQUEST", "FORBIDDEN", "INVALID", "INTERNAL_ERROR", "BACKEND_ERROR", "UNKNOWN", "GLOBAL"}
 _PERMISSION = re.compile(r"(?<![\w@.-])[a-z][a-zA-Z]+\.[a-zA-Z]+\.[a-zA-Z]+(?![\w.])")
-# What Compute Engine says when a zone has no machine left; GKE passes the sentence on.
-_NO_MACHINES = re.compile(r"does not have enough resources available|ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT")
-# The same, when the range of a cluster's pods has no piece left for another node.
-_NO_ADDRESSES = re.compile(r"IP_SPACE_EXHAUSTED")
-_NO_QUOTA = re.compile(r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |project )?quota")
-# GKE says of a stale fingerprint only FAILED_PRECONDITION, which is what it says of much else.
-_STALE = re.compile(r"fingerprint mismatch")
 # A policy of the organization forbids it, which Google tells with the word of a condition that another request of the same kind may meet
 # (412 conditionNotMet: hashicorp/terraform-provider-google#2904, fortinet/fortigate-terraform-deploy#34; 400 failedPrecondition).
 _FORBIDDEN = re.compile(r"(?P<name>(?:custom)?constraints/[\w.-]+)|org(?:anization)?[ _-]?polic(?:y|ies)|permitted customer", re.IGNORECASE)
 # A service's own account was refused, and not the caller: it is named, or GKE passes on what Compute Engine said to its account
 # (hashicorp/terraform-provider-google#8262, terraform-google-modules/terraform-google-kubernetes-engine#302).
 _AGENT = re.compile(r"(?P<name>service-\d+@[\w.-]+\.iam\.gserviceaccount\.com)|Google Compute Engine: Required '")
-_AUTOPILOT = re.compile(r"Autopilot node pools cannot be")
 _PASSING = {"CONDITION_NOT_MET", "ABORTED", "CONFLICT"}
 FORBIDDEN = "ORGANIZATION_POLICY"
 STOCKOUT = "STOCKOUT"
 DISABLED = "SERVICE_DISABLED"
+# Sentences that say more than the words beside them.
+_SENTENCES = {
+    # What Compute Engine says when a zone has no machine left; GKE passes the sentence on.
+    STOCKOUT: r"does not have enough resources available|ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT",
+    # The same, when the range of a cluster's pods has no piece left for another node.
+    "IP_SPACE_EXHAUSTED": r"IP_SPACE_EXHAUSTED",
+    "QUOTA_EXCEEDED": r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |project )?quota",
+    "AUTOPILOT": r"Autopilot node pools cannot be",
+    # GKE says of a stale fingerprint only FAILED_PRECONDITION, which is what it says of much else.
+    "CONDITION_NOT_MET": r"fingerprint mismatch",
+}
 HINTS = {
     "AUTOPILOT": "An Autopilot cluster makes its nodes by itself as pods ask for them: leave the node pools out, or use a Standard one",
     STOCKOUT: "Google has no such machine there now: try another zone, another type, spot or a reservation, or run again later",
@@ -73,13 +64,6 @@ HINTS = {
     "CONDITION_NOT_MET": "Another client changed it at the same time: run again",
     "ABORTED": "Another client changed it at the same time: run again",
 }
-
-
-def without_secrets(text: str) -> str:
-    """A message of Google, or of its libraries, as it may be shown."""
-    for pattern, instead in _SECRET:
-        text = pattern.sub(instead, text)
-    return text
 
 
 class Refused(CallRefused):
@@ -135,16 +119,7 @@ def problem(error: t.Any) -> Problem:
     words = [one["reason"] for one in infos if one.get("reason")]
     words += [str(row.get("code") or row.get("reason") or "") for row in rows]
     words += [str(error.get("status") or ""), *spoken]
-    if _NO_MACHINES.search(message):
-        words.insert(0, STOCKOUT)
-    elif _NO_ADDRESSES.search(message):
-        words.insert(0, "IP_SPACE_EXHAUSTED")
-    elif _NO_QUOTA.search(message):
-        words.insert(0, "QUOTA_EXCEEDED")
-    elif _AUTOPILOT.search(message):
-        words.insert(0, "AUTOPILOT")
-    elif _STALE.search(message):
-        words.insert(0, "CONDITION_NOT_MET")
+    words.insert(0, next((said for said, sentence in _SENTENCES.items() if re.search(sentence, message)), ""))
     codes = list(dict.fromkeys(word(one) for one in words if one))
     if _FORBIDDEN.search(message):
         codes = [FORBIDDEN, *(code for code in codes if code not in _PASSING)]

@@ -5,8 +5,6 @@
 """Virtual machines and their boot disks as values.
 
 The boot disk is made with the machine and outlives it: it holds the data. A machine that is made again gets the disk that is there.
-
-Private to the collection.
 """
 
 from __future__ import annotations
@@ -259,10 +257,10 @@ class GcpInstance(Labelled):
             return False  # see ``_moves``
         return super()._differs(key, live, desired) if key != "diskType" else not same(live, desired)
 
-    def before_deletion(self, live: Body) -> list[Step]:
+    def deletions(self, live: Body) -> list[Step]:
         """Detach every disk from the deletion of the VM. Disks that are to be deleted are deleted by their own request."""
         rows = [row for row in live.get("disks") or () if row.get("autoDelete") and row.get("type") == "PERSISTENT"]
-        return [self._keep(row["deviceName"]) for row in rows]
+        return [*(self._keep(row["deviceName"]) for row in rows), self.deletion()]
 
     def _keep(self, device: str) -> Step:
         method = "setDiskAutoDelete"

@@ -2,17 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Routers with Cloud NAT as values.
-
-Private to the collection.
-"""
+"""Routers with Cloud NAT as values."""
 
 from __future__ import annotations
 
 import dataclasses
 import typing as t
 
-from .._cloud.plan import Body, Plan, camelled, deletion_plan, without_none
+from .._cloud.plan import Body, Plan, camelled, without_none
 from .links import network_link
 from .plan import Step
 from .resource import Change, Described
@@ -76,11 +73,10 @@ class GcpRouterNat(Described):
 
     def plan_absent(self, live: Body | None) -> Plan:
         """The router goes; if it has more than our NAT, only that goes."""
-        if live is None:
-            return Plan()
-        others, foreign = self._others(live), self._foreign(live)
-        if not foreign:
-            return deletion_plan(live, self.deletion())
+        foreign = self._foreign(live) if live else ""
+        if live is None or not foreign:
+            return super().plan_absent(live)
+        others = self._others(live)
         step = self.step("patch", f"delete NAT {self.nat_name}", {"nats": others}, verb="PATCH")
         kept = f"{self.label} was kept: it {foreign}"
         return Plan((step,), {"nats": live["nats"]}, {"nats": others}, kept=kept)

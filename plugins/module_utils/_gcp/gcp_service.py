@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""APIs of a project as values.
-
-Private to the collection.
-"""
+"""APIs of a project as values."""
 
 from __future__ import annotations
 
@@ -26,12 +23,9 @@ class GcpServices(Resource):
     """APIs that are enabled; they are never disabled. A live value has the state of each by its name: ENABLED, DISABLED."""
 
     MARK = "name"
+    LABEL = "APIs of Google project {project}"
 
     services: t.Sequence[str]
-
-    @property
-    def label(self) -> str:
-        return f"APIs of Google project {self.project}"
 
     @property
     def _wanted(self) -> list[str]:
@@ -61,9 +55,6 @@ class GcpServices(Resource):
             for some in _batches(missing)
         ]  # fmt: skip
         return Plan(tuple(steps), {name: before[name] for name in missing}, dict.fromkeys(missing, "ENABLED"))
-
-    def plan_absent(self, live: Body | None) -> Plan:  # noqa: ARG002
-        return Plan()
 
 
 def _batches(names: t.Sequence[str]) -> list[list[str]]:

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Service accounts as values.
-
-Private to the collection.
-"""
+"""Service accounts as values."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ DOMAIN = "iam.gserviceaccount.com"
 class GcpServiceAccount(Described):
     """A service account without keys. A deleted account of its name was another one: grants to that do not apply to this."""
 
-    NOUN = "service account"
+    NOUN, LABEL = "service account", "Google service account {account_id}"
     SERVICE, COLLECTION, METHODS = "iam", "serviceAccounts", "projects.serviceAccounts"
     PARENT, CREATE = "projects/{project}", "create"
     CHANGES = (Change(("displayName", "description")),)
@@ -38,10 +35,6 @@ class GcpServiceAccount(Described):
     @property
     def email(self) -> str:
         return f"{self.account_id}@{self.project}.{DOMAIN}"
-
-    @property
-    def label(self) -> str:
-        return f"Google service account {self.account_id}"
 
     @property
     def path(self) -> str:

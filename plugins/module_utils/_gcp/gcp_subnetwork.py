@@ -2,20 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Subnetworks as values.
-
-Private to the collection.
-"""
+"""Subnetworks as values."""
 
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import re
 import typing as t
 
 from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, camelled
+from .._cloud.texts import is_within
 from .._core.errors import InvalidInput, MusterError
 from .errors import Refused
 from .links import network_link, range_of
@@ -78,7 +75,7 @@ class GcpSubnetwork(Described):
         """Ranges that grow are the only ones that Google changes in place."""
         now = str(live.get("ipCidrRange", ""))  # a subnetwork for IPv6 only (stackType IPV6_ONLY) has none
         wanted = range_of("ip_cidr_range", self.ip_cidr_range) if self.ip_cidr_range else now
-        if now and not _holds(wanted, now):
+        if now and not is_within(now, [wanted]):
             raise InvalidInput(
                 f"{self.label} has ipCidrRange {now}; Google can only widen it, and {wanted} does not hold all of it",
                 hint="Give a range that holds the present one, or make a subnetwork of another name",
@@ -91,8 +88,3 @@ class GcpSubnetwork(Described):
                 "A secondary range goes only when no cluster uses it: delete the cluster first, or leave the range in the list"
             )
         return super().explain(refused)
-
-
-def _holds(wider: str, narrower: str) -> bool:
-    inner, outer = ipaddress.ip_network(narrower), ipaddress.ip_network(wider)
-    return isinstance(inner, ipaddress.IPv4Network) and isinstance(outer, ipaddress.IPv4Network) and inner.subnet_of(outer)

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Buckets of Cloud Storage as values.
-
-Private to the collection.
-"""
+"""Buckets of Cloud Storage as values."""
 
 from __future__ import annotations
 
@@ -108,8 +105,8 @@ class GcsBucket(Labelled):
         gone = dict.fromkeys(set(live.get("labels") or {}) - set(fields["labels"]))
         return dataclasses.replace(step, request={**step.request, "labels": {**fields["labels"], **gone}})
 
-    def before_deletion(self, live: Body) -> list[Step]:
-        return [dataclasses.replace(self._removal(row), wait="update") for row in live.get("_objects") or ()]
+    def deletions(self, live: Body) -> list[Step]:
+        return [*(dataclasses.replace(self._removal(row), wait="update") for row in live.get("_objects") or ()), self.deletion()]
 
     def _removal(self, row: Body) -> Step:
         path = f"{self.path}/o/{quote(row['name'], safe='')}"

@@ -2,20 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Functions that clusters and node pools of GKE share.
-
-Private to the collection.
-"""
+"""What clusters and node pools of GKE have in common."""
 
 from __future__ import annotations
 
-import ipaddress
+import dataclasses
 import re
 import typing as t
 
-from .._cloud.plan import GONE, Body, State
+from .._cloud.plan import GONE, Body, Plan, State
+from .._cloud.texts import version_numbers
 from .._core.errors import InvalidInput
 from .compare import MARK
+from .resource import Rest
 
 CLUSTERS = "projects.locations.clusters"
 _UNSTABLE = ("PROVISIONING", "RECONCILING", "STOPPING")
@@ -42,12 +41,7 @@ def why_so(live: Body) -> str:
 
 def version_key(version: str) -> tuple[int, ...]:
     """The numbers of a version such as 1.34, 1.34.6 or 1.34.6-gke.1154000; another form is refused."""
-    match = _VERSION.fullmatch(version)
-    if not match:
-        raise InvalidInput(
-            f"version {version!r} is no version of GKE", hint="Write it as 1.MINOR, 1.MINOR.PATCH or 1.MINOR.PATCH-gke.N, in quotes"
-        )
-    return (1, *(int(one) for one in match.groups() if one is not None))
+    return (1, *version_numbers(version, _VERSION, "GKE", "1.MINOR, 1.MINOR.PATCH or 1.MINOR.PATCH-gke.N"))
 
 
 def is_whole(version: str) -> bool:
@@ -85,15 +79,44 @@ def refuse_leaving_behind(label: str, pools: t.Iterable[Body], asked: str) -> No
         )
 
 
-def cidr_block(option: str, text: str) -> str:
-    """An address range as Google keeps it."""
-    try:
-        return str(ipaddress.ip_network(text, strict=False))
-    except ValueError as error:
-        raise InvalidInput(f"{option}: {error}", hint="Write a range as 203.0.113.0/24, one address as 203.0.113.7/32") from None
-
-
 def pool_owner(pool: Body) -> str:
     """The owner of a node pool; empty without one."""
     labels: dict[str, t.Any] = pool.get("config", {}).get("resourceLabels") or {}
     return str(labels.get(MARK, ""))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GkeResource(Rest):
+    """A cluster or a node pool. Google upgrades both by itself, so that a later version than the desired one will do."""
+
+    MARK = "label"
+    SERVICE, CREATE = "container", "create"
+    REPAIRED: t.ClassVar[str]
+    """The hint for one in ERROR that is not made again."""
+
+    location: str
+    version: str | None = None
+
+    def state(self, live: Body | None) -> State:
+        return gke_state(live)
+
+    def going(self, live: Body) -> bool:
+        return live.get("status") == "STOPPING"
+
+    def validate(self) -> None:
+        if self.version is not None:
+            version_key(self.version)
+
+    def version_seen(self, version: str) -> str:
+        """The live version, or the desired one if that is reached."""
+        return self.version if self.version and reached(version, self.version) else version
+
+    def again(self, live: Body, *, empty: bool) -> Plan:
+        """Recreate what is in ERROR, which GKE can neither repair nor update, if it is ours and was never in use."""
+        if not empty or not self.owner:
+            raise InvalidInput(
+                f"{self.label} is in ERROR and cannot be repaired: {why_so(live) or 'Google gave no reason'}", hint=self.REPAIRED
+            )
+        made = self.plan(None)
+        remove = dataclasses.replace(self.deletion(), says="delete, it is in ERROR")
+        return Plan((remove, *made.steps), {"status": "ERROR"}, made.after)

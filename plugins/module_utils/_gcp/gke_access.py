@@ -2,27 +2,20 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Access to the control plane of a GKE cluster: whether it has a public address, and which networks may reach it.
-
-Private to the collection.
-"""
+"""Access to the control plane of a GKE cluster: whether it has a public address, and which networks may reach it."""
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
 from .._cloud.plan import Body, without_none
+from .._cloud.texts import is_within, network_of
 from .._core.errors import InvalidInput
-from .gke import cidr_block
 
 # Private and reserved ranges; without a public address of the control plane, GKE accepts no others.
-_RESERVED = tuple(
-    ipaddress.IPv4Network(text)
-    for text in (
-        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
-        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-    )
+_RESERVED = (
+    "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
+    "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 )  # fmt: skip
 _OPTION = "master_authorized_networks"
 
@@ -46,7 +39,7 @@ def endpoints(private: bool | None, networks: list[Body] | None) -> Body | None:
 
 
 def _block(row: Body) -> Body:
-    return without_none({"cidrBlock": cidr_block(_OPTION, row["cidr_block"]), "displayName": row.get("display_name")})
+    return without_none({"cidrBlock": network_of(_OPTION, row["cidr_block"]), "displayName": row.get("display_name")})
 
 
 def refuse_public_networks(label: str, asked: Body | None, live: Body | None) -> None:
@@ -56,7 +49,7 @@ def refuse_public_networks(label: str, asked: Body | None, live: Body | None) ->
         return
     both = [one.get("authorizedNetworksConfig", {}).get("cidrBlocks") for one in (then, now)]
     rows: list[Body] = next((blocks for blocks in both if blocks is not None), [])
-    public = [row["cidrBlock"] for row in rows if not _reserved(row["cidrBlock"])]
+    public = [row["cidrBlock"] for row in rows if not is_within(row["cidrBlock"], _RESERVED)]
     if public:
         raise InvalidInput(
             f"{label}: its control plane has no public address, and no client reaches it from {', '.join(public)}",
@@ -68,11 +61,6 @@ def refuse_public_networks(label: str, asked: Body | None, live: Body | None) ->
 def _of(config: Body | None) -> Body:
     found: Body = (config or {}).get("ipEndpointsConfig") or {}
     return found
-
-
-def _reserved(text: str) -> bool:
-    network = ipaddress.ip_network(text)
-    return any(isinstance(network, ipaddress.IPv4Network) and network.subnet_of(one) for one in _RESERVED)
 
 
 def merged_networks(live: Body | None, asked: Body) -> Body:

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GKE clusters as values: the desired state, and the requests that lead to it.
-
-Private to the collection.
-"""
+"""GKE clusters as values: the desired state, and the requests that lead to it."""
 
 from __future__ import annotations
 
@@ -13,13 +10,14 @@ import dataclasses
 import typing as t
 
 from .._cloud.plan import Body, Plan, State, camel, camelled, without_none
+from .._cloud.texts import network_of
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import MARK, merged
-from .gke import CLUSTERS, cidr_block, gke_state, pool_owner, reached, refuse_leaving_behind, refuse_skipping, version_key, why_so
+from .gke import CLUSTERS, GkeResource, pool_owner, reached, refuse_leaving_behind, refuse_skipping
 from .gke_access import endpoints, merged_networks, refuse_public_networks
 from .plan import Step
-from .resource import Change, Rest
+from .resource import Change
 
 PROTECTED = "muster-protected"
 """The API has no protection from deletion, so a label remembers it."""
@@ -53,12 +51,12 @@ UPDATES = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GkeCluster(Rest):
+class GkeCluster(GkeResource):
     """Options that are None keep their live value; Google chooses them when the cluster is created."""
 
-    MARK = "label"
-    NOUN = "GKE cluster"
-    SERVICE, COLLECTION, METHODS, CREATE = "container", "clusters", CLUSTERS, "create"
+    NOUN, LABEL = "GKE cluster", "GKE cluster {name}"
+    COLLECTION, METHODS = "clusters", CLUSTERS
+    REPAIRED = "Delete it (state: absent) and run again"
     PARENT = "projects/{project}/locations/{location}"
     # The mark first, so that an interrupted adoption is known as ours; the version last, as it takes longest.
     CHANGES = (
@@ -68,14 +66,12 @@ class GkeCluster(Rest):
     )
     FIXED_HINT = "Set the option as it is, or create another cluster"
 
-    location: str
     network: str | None = None
     subnetwork: str | None = None
     cluster_secondary_range_name: str | None = None
     services_secondary_range_name: str | None = None
     node_locations: list[str] | None = None
     release_channel: str | None = None
-    version: str | None = None
     private_nodes: bool | None = None
     private_endpoint: bool | None = None
     master_ipv4_cidr: str | None = None
@@ -91,10 +87,6 @@ class GkeCluster(Rest):
     service_account: str | None = None
     labels: dict[str, str] | None = None
 
-    @property
-    def label(self) -> str:
-        return f"GKE cluster {self.name}"
-
     def read(self, api: Api) -> Body | None:
         """The cluster without the password and key that old clusters have."""
         live = super().read(api)
@@ -107,7 +99,7 @@ class GkeCluster(Rest):
         """The state of the cluster; not stable while the first pool is being deleted, which a run that was killed may have begun."""
         if any(pool.get("status") == "STOPPING" for pool in _first_pools(live)):
             return State(stable=False, seen=f"node pool {FIRST_POOL} is STOPPING")
-        return gke_state(live)
+        return super().state(live)
 
     def marks(self, live: Body) -> dict[str, str]:
         return dict(live.get("resourceLabels") or {})
@@ -149,7 +141,7 @@ class GkeCluster(Rest):
             "ipAllocationPolicy": {"useIpAliases": True, **ranges} if ranges else None,
             "networkConfig": None if self.private_nodes is None else {"defaultEnablePrivateNodes": self.private_nodes},
             "privateClusterConfig": self.master_ipv4_cidr
-            and {"masterIpv4CidrBlock": cidr_block("master_ipv4_cidr", self.master_ipv4_cidr)},
+            and {"masterIpv4CidrBlock": network_of("master_ipv4_cidr", self.master_ipv4_cidr)},
         }
 
     def _link(self, name: str | None, place: str) -> str | None:
@@ -169,11 +161,8 @@ class GkeCluster(Rest):
         """
         networks = live.get("networkConfig") or {}
         named = {key: networks[key] for key in ("network", "subnetwork") if networks.get(key)}
-        version = live.get("currentMasterVersion", "")
-        done = self.version and reached(version, self.version)
         channel = {"channel": (live.get("releaseChannel") or {}).get("channel") or "UNSPECIFIED"}
         gateways = {"channel": (networks.get("gatewayApiConfig") or {}).get("channel") or _CHANNELS[False]}
-        version = self.version if done else version
         policy = live.get("maintenancePolicy") or {}
         window = policy.get("window") or {}
         return {
@@ -182,23 +171,22 @@ class GkeCluster(Rest):
             "maintenancePolicy": {**policy, "window": {**window, _ANY_TIME: not _WINDOWS & window.keys()}},
             "releaseChannel": channel,
             "gatewayApiConfig": gateways,
-            "currentMasterVersion": version,
+            "currentMasterVersion": self.version_seen(live.get("currentMasterVersion", "")),
         }
 
     def validate(self) -> None:
-        if self.version is not None:
-            version_key(self.version)
+        super().validate()
         if self.private_endpoint and self.private_nodes is False:
             raise InvalidInput(f"{self.label}: a control plane without public address needs private nodes", hint="Set private_nodes: true")
 
     def plan(self, live: Body | None) -> Plan:
         asked = endpoints(self.private_endpoint, self.master_authorized_networks)
         refuse_public_networks(self.label, asked, (live or {}).get("controlPlaneEndpointsConfig"))
-        if live is None or live.get("status") == "STOPPING":
+        if live is None or self.going(live):
             made = super().plan(None)
             return dataclasses.replace(made, steps=(*made.steps, self._drop_first_pool()))
         if live["status"] == "ERROR":
-            return self._again(live)
+            return self.again(live, empty=not [pool for pool in live.get("nodePools") or () if pool["name"] != FIRST_POOL])
         if self.version and not reached(live["currentMasterVersion"], self.version):
             refuse_skipping(self.label, live["currentMasterVersion"], self.version)
             refuse_leaving_behind(self.label, live.get("nodePools") or (), self.version)
@@ -207,18 +195,6 @@ class GkeCluster(Rest):
             return plan
         before, after = {**plan.before, "nodePools": [FIRST_POOL]}, {**plan.after, "nodePools": []}
         return Plan((*plan.steps, self._drop_first_pool()), before, after)
-
-    def _again(self, live: Body) -> Plan:
-        """Recreate a cluster in state ERROR, which cannot be repaired, if it never had a node pool of its users, and so holds nothing."""
-        pools = [pool["name"] for pool in live.get("nodePools") or () if pool["name"] != FIRST_POOL]
-        if pools or not self.owner:
-            raise InvalidInput(
-                f"{self.label} is in ERROR and cannot be repaired: {why_so(live) or 'Google gave no reason'}",
-                hint="Delete it (state: absent) and run again",
-            )
-        remove = dataclasses.replace(self.deletion(), says="delete, it is in ERROR")
-        made = super().plan(None)
-        return Plan((remove, *made.steps, self._drop_first_pool()), {"status": "ERROR"}, made.after)
 
     def _drop_first_pool(self) -> Step:
         says = "delete the nodes that GKE wants for a new cluster"
@@ -263,15 +239,13 @@ class GkeCluster(Rest):
             says = f"version {live[field]} to {value}"
         return dataclasses.replace(step, request={"update": {name: _update(field, value, live)}}, says=says)
 
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None or live.get("status") == "STOPPING":
-            return Plan()
+    def deletions(self, live: Body) -> list[Step]:
         if PROTECTED in self.marks(live) and self.deletion_protection is not False:
             raise InvalidInput(
                 f"{self.label} is protected from deletion",
                 hint="Set deletion_protection: false together with state: absent to delete it all the same",
             )
-        return super().plan_absent(live)
+        return super().deletions(live)
 
     def used_by(self, live: Body) -> str:
         """Node pools go with their cluster, so those of others keep it; those of an Autopilot cluster are its own."""

@@ -2,25 +2,23 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Node pools of GKE as values: the desired state, and the requests that lead to it.
-
-Private to the collection.
-"""
+"""Node pools of GKE as values: the desired state, and the requests that lead to it."""
 
 from __future__ import annotations
 
 import dataclasses
 import typing as t
 
-from .._cloud.plan import Body, Plan, State
+from .._cloud.plan import Body, Plan
+from .._cloud.texts import refuse_twice
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import merged
 from .errors import STOCKOUT
-from .gke import CLUSTERS, gke_state, is_whole, reached, version_key, why_so
+from .gke import CLUSTERS, GkeResource, is_whole
 from .labels import refuse_metadata, refuse_node_labels, refuse_tags
 from .plan import Step
-from .resource import Change, Rest
+from .resource import Change
 from .tpu_slices import hosts_of
 
 POOLS = f"{CLUSTERS}.nodePools"
@@ -48,15 +46,15 @@ _GOOGLES_METADATA = ("disable-legacy-endpoints",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GkeNodePool(Rest):
+class GkeNodePool(GkeResource):
     """Options that are None keep their live value; Google chooses them when the pool is created.
 
     ``body`` and ``seen`` have the fields of ``config`` as ``config.machineType`` and so on, because each is changed by itself.
     """
 
-    MARK = "label"
-    NOUN = "GKE node pool"
-    SERVICE, COLLECTION, METHODS, CREATE = "container", "nodePools", POOLS, "create"
+    NOUN, LABEL = "GKE node pool", "GKE node pool {name} of cluster {cluster}"
+    COLLECTION, METHODS = "nodePools", POOLS
+    REPAIRED = "Delete it (state: absent) and run again; with owner, the module does that itself"
     PARENT = "projects/{project}/locations/{location}/clusters/{cluster}"
     ONCE = frozenset({"initialNodeCount"})
     IDENTITY = ("name",)
@@ -71,23 +69,17 @@ class GkeNodePool(Rest):
     )
     FIXED_HINT = "Create a second node pool with the new value, drain this one, and delete it"
 
-    location: str
     cluster: str
     config: Body | None = None
     autoscaling: Body | None = None
     initial_node_count: int | None = None
     node_count: int | None = None
     node_locations: list[str] | None = None
-    version: str | None = None
     management: Body | None = None
     upgrade_settings: Body | None = None
     placement_policy: Body | None = None
     max_pods_per_node: int | None = None
     queued_provisioning: bool | None = None
-
-    @property
-    def label(self) -> str:
-        return f"GKE node pool {self.name} of cluster {self.cluster}"
 
     def read(self, api: Api) -> Body | None:
         """Read the pool.
@@ -104,9 +96,6 @@ class GkeNodePool(Rest):
         groups = [url.split("/v1/", 1)[-1] for url in live.get("instanceGroupUrls") or ()]
         sizes = {int((api.read(self.label, "compute", group) or {}).get("targetSize", 0)) for group in groups}
         return {**live, "_nodeCount": sizes.pop() if len(sizes) == 1 else sorted(sizes)}
-
-    def state(self, live: Body | None) -> State:
-        return gke_state(live)
 
     def marks(self, live: Body) -> dict[str, str]:
         return dict((live.get("config") or {}).get("resourceLabels") or {})
@@ -151,14 +140,11 @@ class GkeNodePool(Rest):
         for field, own in (("labels", _GOOGLES_LABELS), ("metadata", _GOOGLES_METADATA)):
             named = (self.config or {}).get(field) or {}
             config[field] = {key: value for key, value in (config.get(field) or {}).items() if key in named or not key.startswith(own)}
-        version = live.get("version", "")
-        done = self.version and reached(version, self.version)
         flat = {f"{_CONFIG}{key}": value for key, value in config.items()}
-        return {**live, **flat, "version": self.version if done else version, "nodeCount": live.get("_nodeCount")}
+        return {**live, **flat, "version": self.version_seen(live.get("version", "")), "nodeCount": live.get("_nodeCount")}
 
     def validate(self) -> None:
-        if self.version is not None:
-            version_key(self.version)
+        super().validate()
         config, scaling = self.config or {}, self.autoscaling or {}
         refuse_node_labels(self.label, config.get("labels") or {})
         refuse_metadata(self.label, config.get("metadata") or {})
@@ -175,9 +161,7 @@ class GkeNodePool(Rest):
                     hint="The minimum must not be over the maximum",
                 )
         self._refuse_totals(scaling)
-        keys = [(row["key"], row["effect"]) for row in config.get("taints") or ()]
-        if twice := sorted({f"{key}:{effect}" for key, effect in keys if keys.count((key, effect)) > 1}):
-            raise InvalidInput(f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect")
+        refuse_twice(self.label, config.get("taints") or ())
 
     def _refuse_totals(self, scaling: Body) -> None:
         """GKE judges a slice of several machines by maxNodeCount, the number of a zone; it ignores the total."""
@@ -191,22 +175,10 @@ class GkeNodePool(Rest):
             )
 
     def plan(self, live: Body | None) -> Plan:
-        status = (live or {}).get("status")
-        return self._again(live) if live and status == "ERROR" else super().plan(None if status == "STOPPING" else live)
-
-    def _again(self, live: Body) -> Plan:
-        """Recreate a pool in state ERROR: it was never provisioned, and GKE can neither repair nor update it."""
-        if not self.owner:
-            raise InvalidInput(
-                f"{self.label} is in ERROR: {why_so(live) or 'Google gave no reason'}",
-                hint="Delete it (state: absent) and run again; with owner, the module does that itself",
-            )
-        made = super().plan(None)
-        remove = dataclasses.replace(self.deletion(), says="delete, it is in ERROR")
-        return Plan((remove, *made.steps), {"status": "ERROR"}, made.after)
-
-    def plan_absent(self, live: Body | None) -> Plan:
-        return Plan() if live and live.get("status") == "STOPPING" else super().plan_absent(live)
+        """One in ERROR was never provisioned."""
+        if live and live.get("status") == "ERROR":
+            return self.again(live, empty=True)
+        return super().plan(None if live is None or self.going(live) else live)
 
     def creation(self) -> Step:
         if not (self.autoscaling or {}).get("enabled") and self.node_count is None and self.initial_node_count is None:

@@ -31,11 +31,9 @@ kind may
 * name fields that only count when it is created (``ONCE``), and where FIXED_HINT should say more than to choose another name;
 * have its own ``state`` (creation and changes are waited for through their operation; this is for what goes on after it), ``seen`` (a
   live resource in the body's terms), ``validate`` (refuse nonsense), ``creation``, ``deletion`` or ``change_step`` (a request that is
-  not the usual one), ``before_deletion``, ``data_at_risk`` with ``data_option`` and ``delete_data``, ``HINTS`` (a better hint for a word
+  not the usual one), ``deletions``, ``data_at_risk`` with ``data_option`` and ``delete_data``, ``HINTS`` (a better hint for a word
   of Google's), and ``FREED``;
 * start from ``Resource`` alone when nothing of this fits.
-
-Private to the collection.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ from urllib.parse import quote
 from .._cloud import plan as cloud
 from .._cloud import resource
 from .._cloud.errors import CallRefused
-from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, deletion_plan, without_none
+from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, without_none
 from .._core.errors import Failed, InvalidInput, MusterError
 from . import operations
 from .api import Api
@@ -156,7 +154,7 @@ class Rest(Resource):
 
     @property
     def label(self) -> str:
-        return f"Google {self.NOUN} {self.name}"
+        return super().label or f"Google {self.NOUN} {self.name}"
 
     @property
     def parent(self) -> str:
@@ -231,15 +229,8 @@ class Rest(Resource):
                 steps.append(self.change_step(change, fields, live))
         return compare.plan(steps)
 
-    def before_deletion(self, live: Body) -> list[Step]:  # noqa: ARG002
-        """The steps before its deletion."""
-        return []
-
-    def plan_absent(self, live: Body | None) -> Plan:
-        if live is None:
-            return Plan()
-        shown = {key: value for key, value in live.items() if not key.startswith("_")}
-        return deletion_plan(shown, *self.before_deletion(live), self.deletion())
+    def deletions(self, live: Body) -> list[Step]:  # noqa: ARG002
+        return [self.deletion()]
 
     def _differs(self, key: str, live: t.Any, desired: t.Any) -> bool:
         return key not in self.ONCE and not same(live, desired, key)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from simulators.aws.client import Simulator
+from simulators.aws.holdings import holdings
 from simulators.modules import Run
 
 Body = dict[str, Any]
@@ -380,3 +382,97 @@ def test_names_that_are_too_long_are_refused_by_the_services(aws: Simulator) -> 
         iam.create_role(RoleName="r" * 65, AssumeRolePolicyDocument="{}")
     with pytest.raises(ClientError, match="must satisfy regular expression pattern"):
         eks.create_cluster(name="-x", roleArn="arn", resourcesVpcConfig={})
+
+
+def every_module(ground: Body) -> dict[str, tuple[Body, Body, Body]]:
+    """Module: (options that name what it makes, others to make it, others to remove it)."""
+    targets = [{"subnet_id": subnet} for subnet in ground["subnets"][:2]]
+    policy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKS{}Policy"
+    entries = [{"policy_arn": policy.format(kind), "access_scope": {"type": "cluster"}} for kind in ("View", "Edit")]
+    here, data = {"cluster_name": "f"}, {"delete_data": True}
+    nodes = {"node_role": ground["node"], "subnets": ground["subnets"][:2], "scaling_config": {"min_size": 0, "max_size": 1}}
+    files = {"backup": True, "transition_to_ia": "AFTER_30_DAYS", "mount_targets": targets}
+    return {
+        "s3_bucket": ({"name": "busy-bucket"}, {"versioning": True}, data),
+        "efs_file_system": ({"name": "busy"}, files, data),
+        "eks_launch_template": ({"name": "busy"}, {}, {}),
+        "eks_access_entry": ({**here, "principal_arn": ground["pod"]}, {"policies": entries}, {}),
+        "eks_addon": ({**here, "name": "vpc-cni"}, {}, {}),
+        "eks_nodegroup": ({**here, "name": "busy"}, nodes, {}),
+        "eks_pod_identity_association": ({**here, "namespace": "ml", "service_account": "busy"}, {"role_arn": ground["pod"]}, {}),
+        "iam_oidc_provider": ({"url": "https://example.org/busy"}, {"thumbprints": ["0" * 40]}, {}),
+    }
+
+
+MODULES = sorted(every_module({"subnets": ["", ""], "node": "", "pod": "", "web": ""}))
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_that_is_cut_before_any_of_its_writes_is_finished_by_the_next_run(
+    aws: Simulator, run: Run, ground: Body, module: str
+) -> None:
+    """And a removal that is cut leaves nothing. In make test unit tests cut every kind before and after each write."""
+    named, more, gone = every_module(ground)[module]
+    mark = {"only_tagged": {"muster.ml/owner": "cut"}}
+    there, away = {**named, **more, **mark}, {**named, **gone, **mark, "state": "absent"}
+
+    def counts() -> dict[str, int]:
+        return {kind: len(rows) for kind, rows in holdings(aws).items()}
+
+    def writes(**options: Any) -> int:
+        aws.clear()
+        done(run(module, **options))
+        return len(aws.writes())
+
+    def cut(after: int, **options: Any) -> None:
+        aws.cut(after, holds=False)
+        run(module, **options)
+        assert aws.is_cut(), f"{module} has no write after {after}"
+        aws.release()
+
+    done(run("eks_cluster", **cluster(ground)))
+    before: Body = {}
+    while before != holdings(aws):  # the simulator goes on with each look
+        before = holdings(aws)
+    made, whole = writes(**there), counts()
+    removed = writes(**away)
+    assert holdings(aws) == before
+    for place in range(made):
+        cut(place, **there)
+        done(run(module, **there))
+        assert (counts(), run(module, **there)["changed"]) == (whole, False), f"cut after {place} of {made} writes"
+        done(run(module, **away))
+        assert holdings(aws) == before
+    for place in range(removed):
+        done(run(module, **there))
+        cut(place, **away)
+        done(run(module, **away))
+        assert holdings(aws) == before, f"cut after {place} of {removed} writes of the removal"
+
+
+def test_every_request_may_be_refused_for_a_while(
+    aws: Simulator, run: Run, ground: Body, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in a busy account: each operation is throttled for longer than botocore has patience, listings and HEAD requests included."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    aws.clear()
+    aws.fault("throttle", "each", times=2)
+    done(run("eks_cluster", name="f", tags={"busy": True}))
+    for module, (named, more, gone) in every_module(ground).items():
+        made = done(run(module, **named, **more))
+        if module == "efs_file_system":
+            point = {"file_system_id": made["file_system"]["file_system_id"], "name": "busy"}
+            done(run("efs_access_point", **point))
+            done(run("efs_access_point", **point, state="absent"))
+        if module == "s3_bucket":
+            (tmp_path / "x").write_text("x", encoding="utf-8")
+            done(run("s3_object", bucket="busy-bucket", name="x", src=str(tmp_path / "x")))
+        done(run(module, **named, **more, tags={"busy": True}))
+        done(run("eks_cluster_info", name="f", roles=["node"]))
+        done(run(module, **named, **gone, state="absent"))
+    done(run("eks_remains_info", name="f"))
+    group = aws.client("ec2").create_security_group(GroupName="busy", Description="x", VpcId=ground["vpc"])
+    done(run("ec2_removal", id=group["GroupId"]))
+    refused = {row["operation"] for row in aws.ask("requests") if row["status"] in (400, 429, 503)}
+    assert refused >= {"HeadBucket", "HeadObject", "ListRoles", "ListAddons", "ListObjectVersions", "GetResources"}

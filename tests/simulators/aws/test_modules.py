@@ -134,7 +134,7 @@ def boto_key(eks: Any, _changes: Run) -> str:
     [
         ({"version": "1.33"}, "cannot go back to 1.33. Set version to 1.35"),
         ({"version": "1.37"}, "one version at a time"),
-        ({"version": "latest"}, "is not a Kubernetes version"),
+        ({"version": "latest"}, "is no version of EKS"),
         ({"authentication_mode": "CONFIG_MAP"}, "cannot go back to CONFIG_MAP"),
         ({"role_arn": "arn:aws:iam::123456789012:role/other"}, "EKS cannot change it"),
         ({"endpoint_public_access": False, "endpoint_private_access": False}, "no client could reach"),
@@ -196,6 +196,7 @@ def test_the_order_of_subnets_and_types_is_no_difference(run: Run, cluster: str,
     ("change", "read", "expected"),
     [
         ({"labels": {"pool": "gpu2"}}, lambda n: n["labels"], {"pool": "gpu2"}),
+        ({"labels": {}}, lambda n: n.get("labels", {}), {}),
         (
             {"taints": [{"key": "nvidia.com/gpu", "effect": "NO_EXECUTE"}, {"key": "spot", "value": "1", "effect": "NO_SCHEDULE"}]},
             lambda n: sorted((x["key"], x["value"], x["effect"]) for x in n["taints"]),
@@ -204,6 +205,7 @@ def test_the_order_of_subnets_and_types_is_no_difference(run: Run, cluster: str,
         ({"taints": [{"key": "spot", "value": "2", "effect": "NO_SCHEDULE"}]}, lambda n: [x["value"] for x in n["taints"]], ["2"]),
         ({"taints": []}, lambda n: n["taints"], []),
         ({"scaling_config": {"min_size": 2, "max_size": 8}}, lambda n: n["scalingConfig"], {"minSize": 2, "maxSize": 8, "desiredSize": 2}),
+        ({"scaling_config": {"min_size": 0, "max_size": 1}}, lambda n: n["scalingConfig"]["desiredSize"], 1),
         ({"scaling_config": {"min_size": 2, "max_size": 8, "desired_size": 5}}, lambda n: n["scalingConfig"]["desiredSize"], 5),
         ({"update_config": {"max_unavailable_percentage": 33}}, lambda n: n["updateConfig"], {"maxUnavailablePercentage": 33}),
         ({"node_repair_enabled": True}, lambda n: n["nodeRepairConfig"]["enabled"], True),
@@ -570,12 +572,16 @@ def test_a_bucket_without_an_owner_is_taken_over_only_when_asked_for(changes: Ru
         changes("s3_bucket", name=name, only_tagged=mark, state="absent")
 
 
-def test_a_part_of_a_network_is_removed(changes: Run, aws: Simulator) -> None:
+def test_a_part_of_a_network_is_removed(changes: Run, run: Run, aws: Simulator) -> None:
     """A module without state, which only removes."""
     ec2 = aws.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    assert len(changes("ec2_removal", id=gateway)["actions"]) == 2
     done = changes("ec2_removal", id=vpc)
     assert (done["resource"], [row["VpcId"] for row in ec2.describe_vpcs()["Vpcs"] if row["VpcId"] == vpc]) == ({}, [])
+    assert "'i-1' is not the id of a part of a network" in run("ec2_removal", id="i-1")["msg"]
 
 
 def test_a_network_interface_is_removed_by_its_tag(changes: Run, run: Run, aws: Simulator, ground: Body) -> None:

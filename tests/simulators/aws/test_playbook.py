@@ -246,19 +246,6 @@ def test_pods_of_the_service_account_read_the_bucket_and_no_others(play: Play) -
     assert ("403" in log, "AccessDenied" in log, content) == (True, True, "")
 
 
-def test_the_aws_cli_sees_what_boto3_sees(aws: Simulator, aws_cli: Cli) -> None:
-    assert aws_cli("eks", "list-clusters")["clusters"] == aws.client("eks").list_clusters()["clusters"]
-    assert aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]["status"] == "ACTIVE"
-    group = aws_cli("eks", "describe-nodegroup", "--cluster-name", "muster", "--nodegroup-name", "gpu")["nodegroup"]
-    assert (group["capacityType"], group["taints"], group["labels"]) == ("SPOT", GPU["taints"], GPU["labels"])
-    system = aws_cli("efs", "describe-file-systems", "--creation-token", "muster")["FileSystems"][0]
-    assert (system["Encrypted"], system["NumberOfMountTargets"]) == (True, 2)
-    listed = aws_cli("s3api", "list-buckets")["Buckets"]
-    bucket = next(row["Name"] for row in listed if row["Name"].startswith("muster-"))
-    found = aws_cli("s3api", "list-objects-v2", "--bucket", bucket)["Contents"]
-    assert [row["Key"] for row in found] == ["elastic/train.py"]
-
-
 def test_the_aws_cli_takes_the_command_of_the_kubeconfig(play: Play, aws_cli: Cli) -> None:
     """Only AWS could judge the token."""
     user = yaml.safe_load(Path(play.settings["muster_kubeconfig"]).read_text(encoding="utf-8"))["users"][0]["user"]

@@ -11,12 +11,11 @@ import re
 
 from . import catalogue, policies
 from .api import Asked, Refused, handles
-from .authorise import allowed
 from .discovery import Body
 from .labels import broken
 from .operations import OPERATIONS, Failed, begin
 from .schema import snake
-from .state import SETTINGS, Project, Thing, digest, now, number, project
+from .state import Project, Thing, digest, now, number, project
 
 MULTI = ("us", "europe", "asia")
 NAME = re.compile(r"^[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?$")
@@ -116,20 +115,6 @@ def _get(asked: Asked) -> Body:
     return _shown(_find(asked)[1].body)
 
 
-@handles("artifactregistry.projects.locations.repositories.list")
-def _list(asked: Asked) -> Body:
-    parts = asked.parts("parent")
-    found = project(parts["projects"])
-    start = f"projects/{found.id}/locations/" + ("" if parts["locations"] == "-" else f"{_place(parts['locations'])}/")
-    rows = [_shown(thing.body) for key, thing in found.shelf("repositories").items() if key.startswith(start)]
-    size = min(int(asked.params.get("pageSize") or 100), 1000, SETTINGS.page or 1000)
-    first = int(asked.params.get("pageToken") or 0)
-    answer: Body = {"repositories": rows[first : first + size]} if rows else {}
-    if first + size < len(rows):
-        answer["nextPageToken"] = str(first + size)
-    return answer
-
-
 @handles("artifactregistry.projects.locations.repositories.patch")
 def _patch(asked: Asked) -> Body:
     thing = _find(asked)[1]
@@ -182,9 +167,3 @@ def _set_policy(asked: Asked) -> Body:
     thing = _find(asked, "resource")[1]
     thing.extra["policy"] = policies.write(asked, thing.extra["policy"], asked.body.get("policy") or {}, "repository")
     return dict(thing.extra["policy"])
-
-
-@handles("artifactregistry.projects.locations.repositories.testIamPermissions")
-def _test(asked: Asked) -> Body:
-    _find(asked, "resource")
-    return policies.tested(asked, allowed)

@@ -189,8 +189,3 @@ def _machine(name: str) -> Machine | None:
     if family not in FAMILIES or not cpus_text.isdigit() or int(cpus_text) not in FAMILIES[family][1]:
         return None
     return Machine(name, int(cpus_text), int(FAMILIES[family][0] * int(cpus_text) * 1024), gpu=BUILT_IN.get(name))
-
-
-def machine_names() -> list[str]:
-    plain = [f"{family}-{cpus}" for family, (_memory, sizes) in FAMILIES.items() for cpus in sizes]
-    return [*SHARED, *plain, *CPUS_OF_GPUS, *TPUS]

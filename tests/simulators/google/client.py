@@ -79,11 +79,6 @@ class Simulator:
             "NO_GCE_CHECK": "true",
             "CLOUDSDK_CONFIG": str(self.folder / "gcloud"),
             "CLOUDSDK_CORE_PROJECT": PROJECT,
-            "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE": str(self.ca),
-            "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
-            "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
-            "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
-            "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(self.folder / "access_token"),
         }
 
     def ask(self, name: str, body: Any = None) -> Any:

@@ -31,7 +31,7 @@ DOCUMENTS = {
 }
 # Compute and Cloud Storage are still served at their first address as well; links of compute resources have it.
 OLD_HOST = "www.googleapis.com"
-OLD_PREFIXES = ("/compute/v1/", "/storage/v1/", "/upload/storage/v1/", "/download/storage/v1/", "/resumable/upload/storage/v1/", "/batch/")
+OLD_PREFIXES = ("/compute/v1/", "/storage/v1/", "/upload/storage/v1/", "/download/storage/v1/", "/resumable/upload/storage/v1/")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
-from . import authorise, batch, oauth
+from . import authorise, oauth
 from .api import Answer, Asked, Raw, Refused, answer
 from .discovery import Body, Method, match
 from .journal import JOURNAL
@@ -49,8 +49,6 @@ class Gate:
             if host == oauth.HOST:
                 return self._token(target, raw)
             path, _mark, query = target.partition("?")
-            if batch.is_batch(path):
-                return batch.answer(host, headers, raw, self.serve)
             found = match(host, verb, path)
             if found is None:
                 JOURNAL.note("unknown", host, path, verb != "GET", 404)

@@ -14,9 +14,8 @@ import re
 
 from . import policies
 from .api import Asked, Refused, handles
-from .authorise import allowed
 from .discovery import Body
-from .state import BUCKETS, PROJECTS, SETTINGS, Project, Thing, number, project, see
+from .state import BUCKETS, PROJECTS, Project, Thing, number, project, see
 
 ACCOUNT_ID = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])$")
 MOST = 100
@@ -65,7 +64,7 @@ def _create(asked: Asked) -> Body:
     email = f"{account}@{found.id}.iam.gserviceaccount.com"
     if email in found.shelf("serviceAccounts"):
         raise Refused(409, f"Service account {account} already exists within project projects/{found.id}.")
-    if len(found.shelf("serviceAccounts")) >= SETTINGS.quotas.get("service_accounts", MOST):
+    if len(found.shelf("serviceAccounts")) >= MOST:
         raise Refused(429, "Maximum number of service accounts on project reached.")
     return add(found, email, fields).body
 
@@ -80,19 +79,6 @@ def _lengths(fields: Body) -> None:
 @handles("iam.projects.serviceAccounts.get")
 def _get(asked: Asked) -> Body:
     return _wanted(asked)[1].body
-
-
-@handles("iam.projects.serviceAccounts.list")
-def _list(asked: Asked) -> Body:
-    """20 in a page, 100 at most."""
-    found = project(asked.parts("name")["projects"])
-    rows = [thing.body for thing in found.shelf("serviceAccounts").values() if see(thing, "iam")]
-    size = min(int(asked.params.get("pageSize") or 20), 100, SETTINGS.page or 100)
-    first = int(asked.params.get("pageToken") or 0)
-    answer: Body = {"accounts": rows[first : first + size]} if rows else {}
-    if first + size < len(rows):
-        answer["nextPageToken"] = str(first + size)
-    return answer
 
 
 def _change(thing: Thing, fields: Body, names: list[str]) -> Body:
@@ -120,23 +106,6 @@ def _patch(asked: Asked) -> Body:
     return _change(thing, asked.body.get("serviceAccount") or {}, names)
 
 
-@handles("iam.projects.serviceAccounts.update")
-def _update(asked: Asked) -> Body:
-    return _change(_wanted(asked)[1], asked.body, list(EDITABLE))
-
-
-@handles("iam.projects.serviceAccounts.disable")
-def _disable(asked: Asked) -> Body:
-    _wanted(asked)[1].body["disabled"] = True
-    return {}
-
-
-@handles("iam.projects.serviceAccounts.enable")
-def _enable(asked: Asked) -> Body:
-    _wanted(asked)[1].body.pop("disabled", None)
-    return {}
-
-
 def _all_policies(found: Project) -> list[Body]:
     shelves = [thing for shelf in found.shelves.values() for thing in shelf.values()]
     return [found.policy, *(t.extra["policy"] for t in [*shelves, *BUCKETS.values()] if "policy" in t.extra)]
@@ -152,19 +121,6 @@ def _delete(asked: Asked) -> Body:
     return {}
 
 
-@handles("iam.projects.serviceAccounts.undelete")
-def _undelete(asked: Asked) -> Body:
-    found = project(asked.parts("name")["projects"])
-    thing = found.shelf("deletedServiceAccounts").get(asked.parts("name")["serviceAccounts"])
-    if thing is None:
-        raise Refused(404, f"Service account {asked.params['name']} does not exist.")
-    email = thing.body["email"]
-    if email in found.shelf("serviceAccounts"):
-        raise Refused(409, f"Service account {email} already exists within project projects/{found.id}.")
-    found.shelf("serviceAccounts")[email] = found.shelf("deletedServiceAccounts").pop(thing.body["uniqueId"])
-    return {"restoredAccount": thing.body}
-
-
 @handles("iam.projects.serviceAccounts.getIamPolicy")
 def _get_policy(asked: Asked) -> Body:
     version = int(asked.params.get("options.requestedPolicyVersion") or 1)
@@ -176,17 +132,3 @@ def _set_policy(asked: Asked) -> Body:
     thing = _wanted(asked, "resource")[1]
     thing.extra["policy"] = policies.write(asked, thing.extra["policy"], asked.body.get("policy") or {}, "service account")
     return dict(thing.extra["policy"])
-
-
-@handles("iam.projects.serviceAccounts.testIamPermissions")
-def _test(asked: Asked) -> Body:
-    _wanted(asked, "resource")
-    return policies.tested(asked, allowed)
-
-
-@handles("iam.projects.serviceAccounts.keys.list")
-def _keys(asked: Asked) -> Body:
-    """Only the key that Google keeps itself: the collection makes no key files, and so the simulator makes none."""
-    thing = _wanted(asked)[1]
-    key = {"name": f"{thing.body['name']}/keys/{thing.body['uniqueId']}", "keyAlgorithm": "KEY_ALG_RSA_2048", "keyType": "SYSTEM_MANAGED"}
-    return {"keys": [key]}

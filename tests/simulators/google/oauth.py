@@ -2,7 +2,7 @@
 """Tokens: the caller proves with its key who it is, and gets one (RFC 7523, as
 developers.google.com/identity/protocols/oauth2/service-account).
 
-An access token that was handed to the client (GCP_ACCESS_TOKEN, gcloud's auth/access_token_file) is known from the start.
+An access token that was handed to the client (GCP_ACCESS_TOKEN) is known from the start.
 """
 
 from __future__ import annotations
@@ -47,14 +47,10 @@ class Tokens:
             "type": "authorized_user", "client_id": "client.apps.googleusercontent.com", "client_secret": CLIENT_SECRET,
             "refresh_token": REFRESH_TOKEN, "quota_project_id": PROJECT, "universe_domain": "googleapis.com",
         }  # fmt: skip
-        for name, text in (
-            ("service_account.json", json.dumps(service_account)),
-            ("user.json", json.dumps(user)),
-            ("access_token", ACCESS_TOKEN),
-        ):
+        for name, row in (("service_account.json", service_account), ("user.json", user)):
             path = folder / name
             path.touch(mode=0o600)
-            path.write_text(text, encoding="utf-8")
+            path.write_text(json.dumps(row), encoding="utf-8")
 
     def token(self, body: bytes) -> tuple[int, Body]:
         """What the token endpoint answers to a form."""

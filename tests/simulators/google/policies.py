@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any
 
 from .api import Asked, Refused
 from .discovery import Body
@@ -144,10 +143,3 @@ def forget(found: Project, policies: list[Body], email: str, unique: str) -> Non
             binding["members"] = [
                 f"deleted:serviceAccount:{email}?uid={unique}" if m == f"serviceAccount:{email}" else m for m in binding["members"]
             ]
-
-
-def tested(asked: Asked, allowed: Any) -> Body:
-    """The permissions that the caller has of those asked for; none at all is an empty answer."""
-    wanted = asked.body.get("permissions") or asked.params.get("permissions") or []
-    have = [one for one in wanted if allowed(one)]
-    return {"permissions": have} if have else {}

@@ -2,7 +2,7 @@
 """Quotas of the project, and what is used of them.
 
 Metrics and words: compute's Quota in the discovery document, cloud.google.com/compute/resource-usage; limits as a project has that asked
-for some GPUs. `--quota NVIDIA_L4_GPUS=1` sets another one. The operation of compute ends with QUOTA_EXCEEDED; GKE refuses the request at
+for some GPUs. The operation of compute ends with QUOTA_EXCEEDED; GKE refuses the request at
 once ("Insufficient regional quota to satisfy request": terraform-google-modules/terraform-google-kubernetes-engine issue 1795; "project
 quota" for what counts in all regions: kubeflow/examples issue 597).
 """
@@ -14,7 +14,7 @@ from .api import Asked, Refused
 from .discovery import Body
 from .journal import JOURNAL
 from .operations import Failed
-from .state import SETTINGS, Project, Thing
+from .state import Project, Thing
 
 GLOBAL = {
     "NETWORKS": 15.0, "FIREWALLS": 100.0, "ROUTERS": 20.0, "SUBNETWORKS": 100.0, "GPUS_ALL_REGIONS": 32.0, "SNAPSHOTS": 5000.0,
@@ -31,7 +31,7 @@ SHELVES = {
 
 
 def limit(metric: str) -> float:
-    return SETTINGS.quotas.get(metric, {**GLOBAL, **REGIONAL}[metric])
+    return {**GLOBAL, **REGIONAL}[metric]
 
 
 def used(found: Project, metric: str, region: str) -> float:

@@ -10,9 +10,8 @@ import json
 
 from . import policies
 from .api import Asked, Refused, error_info, handles
-from .authorise import allowed
 from .discovery import Body
-from .state import PROJECT, Project, now, project
+from .state import Project, now, project
 
 OWNER = "user:owner@example.com"
 
@@ -41,33 +40,6 @@ def _wanted(asked: Asked) -> Project:
         raise Refused(403, "The caller does not have permission") from refused
 
 
-@handles("cloudresourcemanager.projects.get")
-def _get(asked: Asked) -> Body:
-    found = _wanted(asked)
-    created = "2026-01-15T10:00:00.000Z"
-    if asked.method.document.endswith("v1"):
-        return {
-            "projectNumber": found.number, "projectId": found.id, "lifecycleState": "ACTIVE", "name": "Muster Test",
-            "createTime": created, "parent": {"type": "organization", "id": "987654321098"},
-        }  # fmt: skip
-    return {
-        "name": f"projects/{found.number}", "parent": "organizations/987654321098", "projectId": found.id, "state": "ACTIVE",
-        "displayName": "Muster Test", "createTime": created, "updateTime": created, "etag": "W/\"0123456789abcdef\"",
-    }  # fmt: skip
-
-
-@handles("cloudresourcemanager.projects.list")
-def _list(asked: Asked) -> Body:
-    asked.params["projectId"] = PROJECT
-    return {"projects": [_get(asked)]}
-
-
-@handles("cloudresourcemanager.projects.search")
-def _search(asked: Asked) -> Body:
-    asked.params["name"] = f"projects/{PROJECT}"
-    return {"projects": [_get(asked)]}
-
-
 @handles("cloudresourcemanager.projects.getIamPolicy")
 def _get_policy(asked: Asked) -> Body:
     version = int((asked.body.get("options") or {}).get("requestedPolicyVersion") or 1)
@@ -86,9 +58,3 @@ def _set_policy(asked: Asked) -> Body:
         )  # projects.setIamPolicy: a project that is in no organisation; assumed: the wording
     found.policy = json.loads(json.dumps(new))
     return found.policy
-
-
-@handles("cloudresourcemanager.projects.testIamPermissions")
-def _test(asked: Asked) -> Body:
-    _wanted(asked)
-    return policies.tested(asked, allowed)

@@ -116,10 +116,6 @@ def options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--cluster-ca", type=Path, help="its certificate authority (PEM)")
     parser.add_argument("--addresses", type=ipaddress.IPv4Network, default=SETTINGS.addresses, help="network of external addresses")
     parser.add_argument("--polls", type=int, default=2, help="how often an operation is read before it ends")
-    parser.add_argument("--late", type=int, default=1, help="how often what was just made is not seen elsewhere yet")
-    parser.add_argument("--page", type=int, help="most rows in an answer to a list; without it, as many as Google gives")
-    parser.add_argument("--roles", type=Path, help="permissions of the caller, one or a pattern a line; without it, all")
-    parser.add_argument("--quota", action="append", default=[], metavar="METRIC=LIMIT", help="instead of the usual one")
     parser.add_argument("--while", type=int, dest="during", metavar="PID", help="end with this process")
     return parser.parse_args(argv)
 
@@ -131,12 +127,7 @@ def main(argv: list[str] | None = None) -> int:
     ca = asked.cluster_ca.read_bytes() if asked.cluster_ca else b"no certificate authority was given"
     SETTINGS.endpoint = asked.cluster_endpoint.removeprefix("https://")
     SETTINGS.certificate_authority = base64.b64encode(ca).decode()
-    SETTINGS.polls, SETTINGS.late, SETTINGS.page = asked.polls, asked.late, asked.page
-    SETTINGS.addresses = asked.addresses
-    SETTINGS.quotas = {name: float(limit) for name, _equals, limit in (one.partition("=") for one in asked.quota)}
-    if asked.roles:
-        lines = (line.partition("#")[0].strip() for line in asked.roles.read_text(encoding="utf-8").splitlines())
-        SETTINGS.permissions = [line for line in lines if line]
+    SETTINGS.polls, SETTINGS.addresses = asked.polls, asked.addresses
     asked.folder.mkdir(parents=True, exist_ok=True)
     gate = Gate(oauth.Tokens(asked.folder))
     world.reset()

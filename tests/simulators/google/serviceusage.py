@@ -8,14 +8,12 @@ it depends on, and their service agents with roles in the project's policy (clou
 
 from __future__ import annotations
 
-import re
-
 from . import iam
 from .api import Asked, Refused, error_info, handles
 from .discovery import Body
 from .operations import OPERATIONS, Failed, begin
 from .resourcemanager import grant
-from .state import SETTINGS, Project, number, project
+from .state import LATE, Project, number, project
 
 MOST = 20
 # As far as the collection could ask for them (assumed: that each exists under this name is documented, nothing else of most is simulated).
@@ -47,12 +45,12 @@ AGENTS = {
 }
 
 
-def enable(found: Project, names: list[str], late: int | None = None) -> list[str]:
+def enable(found: Project, names: list[str], late: int = LATE) -> list[str]:
     """The ones that were not yet. Their own API goes on refusing for a while."""
     wanted = [one for name in names for one in (name, *BRINGS.get(name, ()))]
     new = [name for name in dict.fromkeys(wanted) if name not in found.services]
     for name in new:
-        found.services[name] = SETTINGS.late if late is None else late
+        found.services[name] = late
         for agent, role in AGENTS.get(name, []):
             grant(found, role, f"serviceAccount:service-{found.number}@{agent}.iam.gserviceaccount.com")
         if name == "compute.googleapis.com":
@@ -128,29 +126,6 @@ def _batch_enable(asked: Asked) -> Body:
     return _operation(asked, project(asked.parts("parent")["projects"]), names, one=False)
 
 
-@handles("serviceusage.services.disable")
-def _disable(asked: Asked) -> Body:
-    """Refused where others depend on it and it was not asked to disable those, too (DisableServiceRequest)."""
-    found, name = project(asked.parts("name")["projects"]), asked.parts("name")["services"]
-    known([name], found)
-    needed = sorted(one for one, brings in BRINGS.items() if name in brings and one in found.services)
-    if needed and not asked.body.get("disableDependentServices"):
-        info = error_info("COMMON_SU_SERVICE_HAS_DEPENDENT_SERVICES", "serviceusage.googleapis.com")
-        text = f"The service {name} is depended on by the following active service(s): {','.join(needed)}"
-        raise Refused(400, f"{text}; Please specify disable_dependent_services=true if you want to proceed with disabling all services.",
-                      code="FAILED_PRECONDITION", details=[info])  # fmt: skip
-    key = f"operations/acat.p2-{found.number}-{number():08d}"
-    body: Body = {"name": key}
-    begin(asked, key, body, f"projects/{found.id}/services", _ends, lambda: _off(found, [name, *needed], body))
-    return body
-
-
-def _off(found: Project, names: list[str], body: Body) -> None:
-    for name in names:
-        found.services.pop(name, None)
-    body["response"] = {"@type": "type.googleapis.com/google.api.serviceusage.v1.DisableServiceResponse"}
-
-
 @handles("serviceusage.services.get")
 def _get(asked: Asked) -> Body:
     found, name = project(asked.parts("name")["projects"]), asked.parts("name")["services"]
@@ -164,22 +139,6 @@ def _batch_get(asked: Asked) -> Body:
     names = [one.rsplit("/", 1)[-1] for one in asked.params.get("names", [])]
     known(names, found)
     return {"services": [shown(found, name) for name in names]}
-
-
-@handles("serviceusage.services.list")
-def _list(asked: Asked) -> Body:
-    """In pages of 50, and of 200 at most."""
-    found = project(asked.parts("parent")["projects"])
-    wanted = re.fullmatch(r"state:\s*(ENABLED|DISABLED)", str(asked.params.get("filter", "")))
-    rows = [shown(found, name) for name in sorted(KNOWN)]
-    if wanted:
-        rows = [row for row in rows if row["state"] == wanted[1]]
-    size = min(int(asked.params.get("pageSize") or 50), 200, SETTINGS.page or 200)
-    first = int(asked.params.get("pageToken") or 0)
-    answer: Body = {"services": rows[first : first + size]}
-    if first + size < len(rows):
-        answer["nextPageToken"] = str(first + size)
-    return answer
 
 
 @handles("serviceusage.operations.get")

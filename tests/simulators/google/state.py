@@ -26,8 +26,6 @@ EXTERNAL = ipaddress.IPv4Network("203.0.113.0/24")  # documentation's
 class Settings:
     # How often an operation is read before it ends.
     polls: int = 2
-    # How often what was just made is not seen yet where Google says that it takes a while to get around.
-    late: int = 1
     endpoint: str = ""
     certificate_authority: str = ""
     # The address from which the tests reach the internet.
@@ -36,12 +34,11 @@ class Settings:
     addresses: ipaddress.IPv4Network = EXTERNAL
     # What the caller may; patterns such as container.* are allowed. None: everything.
     permissions: list[str] | None = None
-    # At most this many rows in an answer to a list, whatever was asked for. None: as many as each service gives.
-    page: int | None = None
-    quotas: dict[str, float] = field(default_factory=dict)
 
 
 SETTINGS = Settings()
+LATE = 1
+"""How often what was just made is not seen yet where Google says that it takes a while to get around."""
 
 
 @dataclass
@@ -58,7 +55,7 @@ def see(thing: Thing | None, viewer: str) -> bool:
     """Whether a service sees a resource of another by now (or the same one, asked elsewhere)."""
     if thing is None:
         return False
-    left = thing.unseen.setdefault(viewer, SETTINGS.late)
+    left = thing.unseen.setdefault(viewer, LATE)
     if left:
         thing.unseen[viewer] = left - 1
     return not left

@@ -19,7 +19,6 @@ MACHINE = {
     "zone": ZONE, "machine_type": "e2-small", **NETWORK, "subnetwork": "ground",
     "disk": {"size_gb": 10, "source_image": "projects/debian-cloud/global/images/family/debian-12"},
 }  # fmt: skip
-MEMBER = {"role": "roles/storage.objectViewer", "member": "group:ops@example.com"}
 # Name: (module, options, method that makes it, method that reads it).
 KINDS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "network": ("gcp_network", {"name": "x"}, "compute.networks.insert", "compute.networks.get"),

@@ -56,6 +56,7 @@ def test_a_network_has_a_life_of_its_own(changes: Run, run: Run, reader: Reader)
     found = reader.get(f"{COMPUTE}/global/networks/life")
     assert (found["routingConfig"]["routingMode"], found["mtu"], found["autoCreateSubnetworks"]) == ("GLOBAL", 8896, False)
     assert "Google cannot change it" in run("gcp_network", **network, description="new")["msg"]
+    assert "Google cannot turn that back" in run("gcp_network", **network, auto_create_subnetworks=True)["msg"]
     assert "does not have the mark" in run("gcp_network", name="life", owner="other", state="absent")["kept"]
 
 
@@ -105,6 +106,7 @@ WEEKEND = {"start_time": "2026-01-03T01:00:00Z", "end_time": "2026-01-03T13:00:0
         ({"workload_identity": False}, lambda c: c.get("workloadIdentityConfig", {}), {}),
         ({"addons": {"gcp_filestore_csi_driver": True}}, lambda c: c["addonsConfig"]["gcpFilestoreCsiDriverConfig"]["enabled"], True),
         ({"addons": {"http_load_balancing": False}}, lambda c: c["addonsConfig"]["httpLoadBalancing"]["disabled"], True),
+        ({"gateway_api": True}, lambda c: c["networkConfig"]["gatewayApiConfig"]["channel"], "CHANNEL_STANDARD"),
         ({"managed_prometheus": False}, lambda c: c["monitoringConfig"].get("managedPrometheusConfig", {}), {}),
         ({"logging_components": SYSTEM}, lambda c: components(c, "loggingConfig"), SYSTEM),
         ({"logging_components": []}, lambda c: components(c, "loggingConfig"), []),

@@ -12,7 +12,6 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._gcp import api
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import killed
 from simulators.google.reader import REGION, Reader
 from simulators.modules import Run
 
@@ -107,19 +106,6 @@ def test_an_id_that_google_does_not_take_is_refused(google: Simulator, run: Run,
     google.clear()
     assert "cannot be the ID of a service account" in run("gcp_service_account", account_id=name)["msg"]
     assert google.attempts() == []
-
-
-@pytest.mark.parametrize("answered", [False, True])
-def test_a_run_killed_at_the_creation_of_an_account_is_taken_up(
-    google: Simulator, run: Run, monkeypatch: pytest.MonkeyPatch, answered: bool
-) -> None:
-    run("gcp_service_account", **{**ACCOUNT, "state": "absent"})
-    with monkeypatch.context() as patched:
-        killed(patched, 1, answered=answered)
-        with pytest.raises(KeyboardInterrupt):
-            run("gcp_service_account", **ACCOUNT)
-    assert run("gcp_service_account", **ACCOUNT)["service_account"]["email"] == EMAIL
-    assert run("gcp_service_account", **ACCOUNT)["changed"] is False
 
 
 def test_an_account_of_the_cluster_of_another_region_is_left_alone(left_alone: Callable[..., None]) -> None:

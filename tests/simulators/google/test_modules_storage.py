@@ -103,22 +103,6 @@ def test_what_cannot_be_is_refused(google: Simulator, run: Run, bucket: None) ->
     assert "must be 0, or between 7 and 90 days" in short["msg"]
 
 
-@pytest.mark.parametrize("answered", [False, True])
-def test_a_run_killed_at_the_creation_is_taken_up_and_a_lost_answer_is_none(
-    google: Simulator, run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch, answered: bool
-) -> None:
-    run("gcs_bucket", **BUCKET, state="absent", delete_data=True)
-    with monkeypatch.context() as patched:
-        killed(patched, 1, answered=answered)
-        with pytest.raises(KeyboardInterrupt):
-            run("gcs_bucket", **BUCKET)
-    assert run("gcs_bucket", **BUCKET)["bucket"]["labels"] == {"muster-owner": "m"}
-    run("gcs_bucket", **BUCKET, state="absent")
-    google.fault("drop", "storage.buckets.insert")
-    assert run("gcs_bucket", **BUCKET)["changed"] is True
-    assert run("gcs_bucket", **BUCKET)["changed"] is False
-
-
 def test_objects_go_only_by_their_own_word(google: Simulator, run: Run, changes: Run, bucket: None, reader: Reader) -> None:
     run("gcs_bucket", **BUCKET, versioning=True)
     for name in ("a/1", "a/1", "b c"):
@@ -148,16 +132,6 @@ def test_the_deletion_of_objects_ends_with_the_time_limit_and_is_gone_on_with(
     done = run("gcs_bucket", **BUCKET, state="absent", delete_data=True)
     assert done.get("changed") is True, done["msg"]
     assert reader.get(BUCKET_URL) is None
-
-
-def test_a_bucket_of_somebody_else_in_the_project_is_kept_with_its_objects(
-    google: Simulator, run: Run, bucket: None, reader: Reader
-) -> None:
-    other = {**BUCKET, "owner": "other"}
-    google.clear()
-    assert "it has muster-owner=m" in run("gcs_bucket", **other, adopt=True)["msg"]
-    assert "does not have the mark" in run("gcs_bucket", **other, state="absent", delete_data=True)["kept"]
-    assert google.attempts() == []
 
 
 def test_a_bucket_of_the_cluster_of_another_region_is_left_alone(left_alone: Callable[..., None]) -> None:

@@ -283,11 +283,6 @@ def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyP
     bucket = storage.Client(project=PROJECT, credentials=credentials).get_bucket(STORE)
     assert (bucket.location, bucket.labels) == (REGION.upper(), OURS)
     assert [rule["action"]["type"] for rule in bucket.lifecycle_rules] == ["AbortIncompleteMultipartUpload"]
-    if shutil.which("gcloud"):
-        words = ("compute", "routers", "nats", "list", "--router=muster", f"--region={REGION}", "--format=json")
-        status, out, errors = clients.gcloud(google, *words)
-        assert status == 0, errors
-        assert [row["natIpAllocateOption"] for row in json.loads(out)] == ["AUTO_ONLY"]
 
 
 def hmac_keys(reader: Reader) -> dict[str, str]:

@@ -156,45 +156,16 @@ def test_nothing_is_left_after_a_reset(tmp_path: Path) -> None:
         simulator.stop()
 
 
-def test_lists_come_in_pages(tmp_path: Path) -> None:
-    """Whoever does not ask for the next page misses something: here a page has two rows."""
-    simulator = Simulator(tmp_path, "--page", "2")
-    try:
-        simulator.enable()
-        headers = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
-        names: list[str] = []
-        token = ""
-        while True:
-            answer = requests.get(
-                f"{COMPUTE}/regions?pageToken={token}", proxies={"https": simulator.url}, verify=str(simulator.ca), timeout=30,
-                headers=headers,
-            ).json()  # fmt: skip
-            assert len(answer["items"]) <= 2
-            names += [row["name"] for row in answer["items"]]
-            token = answer.get("nextPageToken", "")
-            if not token:
-                break
-        assert {"us-central1", "europe-west4"} <= set(names)
-    finally:
-        simulator.stop()
-
-
-def test_permissions_are_those_of_the_file(tmp_path: Path) -> None:
+def test_permissions_are_told_as_each_service_tells_them(google: Simulator, reader: Any) -> None:
     """Google names the permission that is missing, and what it is missing for, each service in its own words."""
-    roles = tmp_path / "roles"
-    roles.write_text("compute.networks.*  # but no subnetworks\nserviceusage.*\n", encoding="utf-8")
-    simulator = Simulator(tmp_path / "server", "--roles", str(roles))
+    google.permissions(["compute.networks.*", "serviceusage.*"])
+
+    def refused(verb: str, url: str, body: Any = None) -> str:
+        answer = reader.raw(verb, url, json=body)
+        assert answer.status_code == 403, answer.text
+        return str(answer.json()["error"]["message"])
+
     try:
-        simulator.enable()
-
-        def refused(verb: str, url: str, body: Any = None) -> str:
-            answer = requests.request(
-                verb, url, json=body, proxies={"https": simulator.url}, verify=str(simulator.ca), timeout=30,
-                headers={"Authorization": f"Bearer {ACCESS_TOKEN}"},
-            )  # fmt: skip
-            assert answer.status_code == 403, answer.text
-            return str(answer.json()["error"]["message"])
-
         subnet = f"{COMPUTE}/regions/us-central1/subnetworks"
         wanted = f"Required 'compute.subnetworks.create' permission for 'projects/{PROJECT}/regions/us-central1/subnetworks'"
         assert refused("POST", subnet, {"name": "s"}) == wanted
@@ -207,7 +178,7 @@ def test_permissions_are_those_of_the_file(tmp_path: Path) -> None:
         policy = f"https://cloudresourcemanager.googleapis.com/v1/projects/{PROJECT}:setIamPolicy"
         assert refused("POST", policy, {"policy": {}}) == "The caller does not have permission"
     finally:
-        simulator.stop()
+        google.permissions(None)
 
 
 def test_the_environment_leads_nowhere_else(google: Simulator) -> None:

@@ -196,31 +196,6 @@ def test_ranges_narrow_both_ends_and_tags_only_what_comes_in(reader: Reader, gro
     assert "Should not specify source tag" in reader.refused("POST", url, tagged)[2]
 
 
-def test_what_quotas_do_not_allow_ends_in_an_error(tmp_path: Path) -> None:
-    simulator = Simulator(tmp_path, "--quota", "NETWORKS=1")
-    try:
-        simulator.enable()
-        reader = Reader(simulator)
-        names = [
-            reader.write("POST", f"{COMPUTE}/global/networks", {"name": name, "autoCreateSubnetworks": False}).get("error")
-            for name in ("first", "second")
-        ]
-        assert names[0] is None
-        text = "Quota 'NETWORKS' exceeded.  Limit: 1.0 globally."
-        assert names[1]["errors"] == [{"code": "QUOTA_EXCEEDED", "message": text}]
-        assert reader.get(f"{COMPUTE}/global/networks/second") is None
-    finally:
-        simulator.stop()
-
-
-def test_a_zone_without_machines_ends_in_an_error(google: Simulator, reader: Reader, ground: dict[str, str]) -> None:
-    google.fault("stock_out", "compute.instances.insert")
-    done = reader.write("POST", MACHINES, machine("none-left"))
-    assert done["error"]["errors"][0]["code"] == "ZONE_RESOURCE_POOL_EXHAUSTED"
-    assert reader.get(f"{MACHINES}/none-left") is None
-    assert reader.get(f"{COMPUTE}/zones/us-central1-a/disks/none-left") is None
-
-
 def test_a_machine_is_protected_and_changes_only_when_stopped(reader: Reader, ground: dict[str, str]) -> None:
     reader.write("POST", MACHINES, machine("guarded", deletionProtection=True))
     assert reader.refused("DELETE", f"{MACHINES}/guarded")[:2] == (400, "invalidResourceUsage")

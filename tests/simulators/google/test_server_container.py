@@ -170,18 +170,6 @@ def test_etags_and_fingerprints(gke: ClusterManagerClient, old: str) -> None:
     assert refused.value.response.json()["error"]["status"] == "FAILED_PRECONDITION"
 
 
-def test_a_zone_without_machines_leaves_a_pool_in_error(google: Simulator, gke: ClusterManagerClient, old: str) -> None:
-    google.fault("stock_out", "container.projects.locations.clusters.nodePools.create")
-    started = gke.create_node_pool(parent=old, node_pool={"name": "scarce", "initial_node_count": 1})
-    assert gke.get_cluster(name=old).node_pools[-1].name == "scarce"
-    done = finished(gke, started)
-    assert (done.error.code, "ZONE_RESOURCE_POOL_EXHAUSTED" in done.error.message) == (8, True)
-    pool = gke.get_node_pool(name=f"{old}/nodePools/scarce")
-    assert pool.status == container_v1.NodePool.Status.ERROR
-    assert pool.conditions[0].code == container_v1.StatusCondition.Code.GCE_STOCKOUT
-    finished(gke, gke.delete_node_pool(name=f"{old}/nodePools/scarce"))
-
-
 def test_a_range_without_room_for_nodes_fails_in_the_operation(gke: ClusterManagerClient, old: str) -> None:
     """Four nodes with 110 pods each."""
     narrow = {**other("narrow")["ipAllocationPolicy"], "clusterIpv4CidrBlock": "/22"}
@@ -215,14 +203,6 @@ def test_a_slice_of_several_hosts_is_sized_by_its_zone(gke: ClusterManagerClient
     with pytest.raises(exceptions.BadRequest, match=words):
         gke.set_node_pool_autoscaling(request={"name": f"{old}/nodePools/tpu", "autoscaling": total})
     finished(gke, gke.delete_node_pool(name=f"{old}/nodePools/tpu"))
-
-
-def test_what_quotas_do_not_allow_is_refused_at_once(google: Simulator, gke: ClusterManagerClient, old: str) -> None:
-    google.fault("quota", "container.projects.locations.clusters.nodePools.create", metric="CPUS")
-    with pytest.raises(exceptions.Forbidden, match='Insufficient regional quota to satisfy request: resource "CPUS"'):
-        gke.create_node_pool(parent=old, node_pool={"name": "costly", "initial_node_count": 1})
-    with pytest.raises(exceptions.NotFound):
-        gke.get_node_pool(name=f"{old}/nodePools/costly")
 
 
 def test_a_cluster_is_named_and_there_once(gke: ClusterManagerClient, old: str, reader: Reader) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import Any
 
 import pytest
@@ -254,26 +253,3 @@ def test_a_service_account_has_ten_hmac_keys(google: Simulator) -> None:
     assert session.post(url).status_code == 404
     answers = [session.post(url).status_code for _time in range(11)]
     assert answers == [200] * 10 + [429]
-
-
-def test_a_dropped_answer_is_a_bucket_that_is_there(google: Simulator) -> None:
-    google.clear()
-    google.fault("drop", "storage.buckets.insert")
-    clients.dropped(google, "POST", f"{STORAGE}/b?project={PROJECT}", {"name": "muster-dropped"})
-    assert google.writes() == ["storage:buckets.insert"]
-    assert clients.storage(google).get_bucket("muster-dropped").location == "US"
-
-
-def test_the_bucket_by_gcloud_or_by_its_library(google: Simulator) -> None:
-    """The same question to whichever of Google's clients is here: is the bucket there, and where."""
-    clients.storage(google).create_bucket("muster-asked", location="europe-west4")
-    if shutil.which("gcloud"):
-        status, out, errors = clients.gcloud(google, "storage", "buckets", "describe", "gs://muster-asked", "--format=value(location)")
-        assert (status, out.strip()) == (0, "EUROPE-WEST4"), errors
-        status, _out, errors = clients.gcloud(google, "storage", "buckets", "describe", "gs://muster-absent")
-        assert (status, "not found" in errors) == (1, True), errors
-    else:
-        assert clients.storage(google).get_bucket("muster-asked").location == "EUROPE-WEST4"
-        with pytest.raises(exceptions.NotFound):
-            clients.storage(google).get_bucket("muster-absent")
-    assert google.strangers() == []

@@ -131,17 +131,6 @@ def _patch(asked: Asked) -> Body:
     return change(asked, thing, {name: after.get(name) for name in {*thing.body, *after}}, "patch")
 
 
-@handles("compute.firewalls.update")
-def _update(asked: Asked) -> Body:
-    """What is not said is the default again."""
-    thing = find(asked)
-    asked.body.setdefault("name", thing.body["name"])
-    after = _new(asked)
-    _fixed(asked, thing.body, after)
-    after |= {name: thing.body[name] for name in ("id", "creationTimestamp", "selfLink")}
-    return change(asked, thing, {name: after.get(name) for name in {*thing.body, *after}}, "update")
-
-
 @handles("compute.firewalls.delete")
 def _delete(asked: Asked) -> Body:
     return remove(asked, find(asked))

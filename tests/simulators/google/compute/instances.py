@@ -230,14 +230,6 @@ def forget(found: Project, body: Body) -> None:
             found.shelf("disks").pop(bare(row["source"]), None)
 
 
-@handles("compute.disks.insert")
-def _insert_disk(asked: Asked) -> Body:
-    found, zone = project(str(asked.params["project"])), str(asked.params["zone"])
-    _path, body = machines.new_disk(found, zone, str(asked.body["name"]), asked.body, "disk")
-    body["selfLink"] = link(bare(body["selfLink"]))
-    return insert(asked, body)
-
-
 @handles("compute.disks.delete")
 def _delete_disk(asked: Asked) -> Body:
     thing = find(asked)
@@ -248,8 +240,7 @@ def _delete_disk(asked: Asked) -> Body:
 
 
 @handles("compute.forwardingRules.delete", "compute.targetPools.delete", "compute.networkEndpointGroups.delete",
-         "compute.resourcePolicies.delete", "compute.instanceTemplates.delete", "compute.instanceGroups.delete", "compute.snapshots.delete",
-         "compute.healthChecks.delete")  # fmt: skip
+         "compute.resourcePolicies.delete")  # fmt: skip
 def _delete_other(asked: Asked) -> Body:
     return remove(asked, find(asked))
 

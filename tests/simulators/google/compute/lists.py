@@ -6,7 +6,7 @@ from __future__ import annotations
 from .. import catalogue, operations
 from ..api import Asked, handles
 from ..discovery import Body
-from ..state import SETTINGS, project
+from ..state import project
 from .filters import chosen
 from .resources import KINDS, bare, collection, find, link, set_labels, shelf_of, where
 
@@ -23,7 +23,7 @@ def _get(asked: Asked) -> Body:
 def page(asked: Asked, rows: list[Body], kind: str) -> Body:
     """In pages of 500 at most; without anything in it, `items` is not there at all."""
     rows = chosen(rows, str(asked.params.get("filter", "")))
-    size = min(int(asked.params.get("maxResults") or MOST), MOST, SETTINGS.page or MOST)
+    size = min(int(asked.params.get("maxResults") or MOST), MOST)
     first = int(asked.params.get("pageToken") or 0)
     path = asked.path.split("/v1/", 1)[-1]
     answer: Body = {"kind": f"compute#{kind}List", "id": path, "selfLink": link(path)}
@@ -65,19 +65,5 @@ for _kind, (_word, _folder, _scope) in KINDS.items():
     handles(f"compute.{_kind}.list")(_list)
     if _scope != "global":
         handles(f"compute.{_kind}.aggregatedList")(_aggregated)
-for _kind in ("addresses", "globalAddresses", "instances", "disks", "forwardingRules", "snapshots"):
+for _kind in ("addresses", "globalAddresses", "instances", "disks", "forwardingRules"):
     handles(f"compute.{_kind}.setLabels")(set_labels)
-
-
-@handles("compute.instanceGroups.listInstances", "compute.instanceGroupManagers.listManagedInstances")
-def _instances(asked: Asked) -> Body:
-    """Those that the group made: their names begin as its own does."""
-    group = str(asked.params.get("instanceGroup") or asked.params.get("instanceGroupManager"))
-    shelf = project(str(asked.params["project"])).shelf("instances")
-    start = f"projects/{asked.params['project']}/{where(asked)}/instances/{group.removesuffix('-grp')}-"
-    rows = [thing.body for key, thing in shelf.items() if key.startswith(start)]
-    if asked.id.endswith("listManagedInstances"):
-        return {
-            "managedInstances": [{"instance": row["selfLink"], "instanceStatus": row["status"], "currentAction": "NONE"} for row in rows]
-        }
-    return page(asked, [{"instance": row["selfLink"], "status": row["status"]} for row in rows], "instanceGroupsInstances")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ..api import Asked, Refused, handles
 from ..discovery import Body
 from ..operations import OPERATIONS, Failed, Operation, begin
-from ..state import SETTINGS, Thing, digest, long_id, now, number
+from ..state import Thing, digest, long_id, now, number
 
 ROOT = "https://www.googleapis.com/compute/v1/"
 WORDS = {400: "BAD REQUEST", 403: "FORBIDDEN", 404: "NOT FOUND", 503: "SERVICE UNAVAILABLE"}
@@ -58,15 +58,6 @@ def _find(asked: Asked) -> Operation:
 def _get(asked: Asked) -> Body:
     operation = _find(asked)
     operation.look()
-    return operation.body
-
-
-@handles("compute.globalOperations.wait", "compute.regionOperations.wait", "compute.zoneOperations.wait")
-def _wait(asked: Asked) -> Body:
-    """Returns when it is over, or after two minutes at most; that is as long as some looks."""
-    operation = _find(asked)
-    for _look in range(SETTINGS.polls):
-        operation.look()
     return operation.body
 
 

@@ -44,13 +44,10 @@ KINDS = {
     "disks": ("disk", "disks", "zones"),
     "instanceGroups": ("instanceGroup", "instanceGroups", "zones"),
     "instanceGroupManagers": ("instanceGroupManager", "instanceGroupManagers", "zones"),
-    "instanceTemplates": ("instanceTemplate", "instanceTemplates", "global"),
     "forwardingRules": ("forwardingRule", "forwardingRules", "regions"),
     "targetPools": ("targetPool", "targetPools", "regions"),
     "networkEndpointGroups": ("networkEndpointGroup", "networkEndpointGroups", "zones"),
     "resourcePolicies": ("resourcePolicy", "resourcePolicies", "regions"),
-    "snapshots": ("snapshot", "snapshots", "global"),
-    "healthChecks": ("healthCheck", "healthChecks", "global"),
 }
 
 

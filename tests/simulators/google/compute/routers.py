@@ -128,7 +128,7 @@ def _release(asked: Asked, body: Body, after: Body) -> None:
                 address.body.pop("users", None)
 
 
-@handles("compute.routers.patch", "compute.routers.update")
+@handles("compute.routers.patch")
 def _change(asked: Asked) -> Body:
     thing = find(asked)
     before = dict(thing.body)
@@ -155,10 +155,3 @@ def _change(asked: Asked) -> Body:
 def _delete(asked: Asked) -> Body:
     thing = find(asked)
     return remove(asked, thing, finish=lambda: _release(asked, thing.body, {}))
-
-
-@handles("compute.routers.getRouterStatus")
-def _status(asked: Asked) -> Body:
-    body = find(asked).body
-    rows = [{"name": nat["name"], "minExtraNatIpsNeeded": 0, "numVmEndpointsWithNatMappings": 0} for nat in body.get("nats", [])]
-    return {"kind": "compute#routerStatusResponse", "result": {"network": body["network"], "natStatus": rows}}

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import ipaddress
 
-from .. import policies, quotas
+from .. import quotas
 from ..api import Asked, Refused, handles
-from ..authorise import allowed
 from ..discovery import Body
 from ..state import Project, Thing, long_id, now, project
 from .resources import bare, change, find, fingerprint, insert, link, made, ready, refer, remove, same
@@ -207,22 +206,3 @@ def _delete(asked: Asked) -> Body:
             network.body["subnetworks"] = [url for url in network.body.get("subnetworks", []) if url != thing.body["selfLink"]]
 
     return remove(asked, thing, finish=finish)
-
-
-@handles("compute.subnetworks.getIamPolicy")
-def _get_policy(asked: Asked) -> Body:
-    version = int(asked.params.get("optionsRequestedPolicyVersion") or 1)
-    return policies.read(find(asked).extra.get("policy", {"etag": "ACAB"}), version)
-
-
-@handles("compute.subnetworks.setIamPolicy")
-def _set_policy(asked: Asked) -> Body:
-    thing = find(asked)
-    thing.extra["policy"] = policies.write(asked, thing.extra.get("policy", {}), asked.body.get("policy") or {}, "subnetwork")
-    return dict(thing.extra["policy"])
-
-
-@handles("compute.subnetworks.testIamPermissions")
-def _test(asked: Asked) -> Body:
-    find(asked)
-    return policies.tested(asked, allowed)

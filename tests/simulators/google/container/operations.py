@@ -91,27 +91,3 @@ def _get_zonal(asked: Asked) -> Body:
     """The older form, to which the links of operations of zonal clusters lead."""
     asked.params["name"] = "projects/{projectId}/locations/{zone}/operations/{operationId}".format(**asked.params)
     return _get(asked)
-
-
-@handles("container.projects.locations.operations.list")
-def _list(asked: Asked) -> Body:
-    parts = asked.parts("parent")
-    found = project(parts["projects"])
-    start_ = f"projects/{found.id}/locations/" + ("" if parts["locations"] == "-" else f"{parts['locations']}/operations/")
-    rows = [
-        one.body
-        for key, one in OPERATIONS.items()
-        if key.startswith(start_) and "operationType" in one.body and "zone" in one.body and key.split("/")[2] == "locations"
-    ]
-    return {"operations": rows} if rows else {}
-
-
-@handles("container.projects.locations.operations.cancel")
-def _cancel(asked: Asked) -> Body:
-    """Only what upgrades nodes can be cancelled (operations.cancel: the rest says so)."""
-    operation = _find(asked)
-    if operation.over or operation.body["operationType"] not in ("UPGRADE_NODES", "UPDATE_CLUSTER"):
-        raise Refused(400, f"Operation {operation.body['name']} cannot be cancelled.", code="FAILED_PRECONDITION")  # assumed: the wording
-    operation.body["status"] = "ABORTING"
-    operation.failed = Failed(1, "Operation was cancelled.")
-    return {}

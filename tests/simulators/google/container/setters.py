@@ -99,23 +99,3 @@ def _moment(row: Body, name: str) -> dt.datetime:
         return dt.datetime.fromisoformat(str(row.get(name, "")))
     except ValueError as error:
         raise Refused(400, f"Invalid value for {name}: it must be a timestamp of RFC 3339.") from error  # assumed: the wording
-
-
-@handles("container.projects.locations.clusters.setAddons")
-def _addons(asked: Asked) -> Body:
-    _found, thing = clusters.find(asked)
-    return updates.busy(asked, thing, "UPDATE_CLUSTER", lambda: thing.body["addonsConfig"].update(asked.body.get("addonsConfig") or {}))
-
-
-@handles("container.projects.locations.clusters.setLogging", "container.projects.locations.clusters.setMonitoring")
-def _service(asked: Asked) -> Body:
-    _found, thing = clusters.find(asked)
-    name = "loggingService" if asked.id.endswith("setLogging") else "monitoringService"
-    return updates.busy(asked, thing, "UPDATE_CLUSTER", lambda: thing.body.update({name: asked.body.get(name, "")}))
-
-
-@handles("container.projects.locations.clusters.setLegacyAbac")
-def _abac(asked: Asked) -> Body:
-    _found, thing = clusters.find(asked)
-    after = {"enabled": True} if asked.body.get("enabled") else {}
-    return updates.busy(asked, thing, "UPDATE_CLUSTER", lambda: thing.body.update(legacyAbac=after))

@@ -255,11 +255,3 @@ def _locations(asked: Asked, found: Project, thing: Thing, zones: list[str], row
             nodes.settle(found, thing.body, pool)
 
     return busy(asked, thing, "UPDATE_CLUSTER", apply)
-
-
-@handles("container.projects.locations.clusters.updateMaster")
-def _update_master(asked: Asked) -> Body:
-    found, thing = clusters.find(asked)
-    free(thing.extra["path"])
-    apply = _master(asked, found, thing, asked.body.get("masterVersion") or "-")
-    return busy(asked, thing, "UPGRADE_MASTER", apply)

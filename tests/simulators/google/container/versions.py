@@ -15,8 +15,7 @@ from __future__ import annotations
 import re
 
 from .. import catalogue
-from ..api import Asked, Refused, handles
-from ..discovery import Body
+from ..api import Refused
 
 # Channel: (the default one, all that are valid, newest first).
 CHANNELS = {
@@ -104,20 +103,6 @@ def of_nodes(wanted: str, master: str, *, upgraded: bool) -> None:
         raise Refused(
             400, f'Node version "{wanted}" must be within two minor versions of master version "{master}".'
         )  # assumed: worded like that of auto-upgrade
-
-
-@handles("container.projects.locations.getServerConfig")
-def _server_config(asked: Asked) -> Body:
-    place(asked.parts("name")["locations"])
-    return {
-        "defaultClusterVersion": default("REGULAR"), "validNodeVersions": ALL, "validMasterVersions": ALL,
-        "defaultImageType": IMAGE_TYPES[0],
-        "validImageTypes": IMAGE_TYPES,
-        "channels": [
-            {"channel": name, "defaultVersion": first, "validVersions": rows, "upgradeTargetVersion": first}
-            for name, (first, rows) in CHANNELS.items()
-        ],
-    }  # fmt: skip
 
 
 def place(location: str) -> str:

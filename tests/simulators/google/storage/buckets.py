@@ -22,7 +22,7 @@ from typing import Any
 from ..api import Answer, Asked, Raw, Refused, handles
 from ..discovery import Body
 from ..labels import broken
-from ..state import BUCKETS, SETTINGS, Project, Thing, now, number, project
+from ..state import BUCKETS, Project, Thing, now, number, project
 
 NAME = re.compile(r"^[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]$")
 TAKEN = ("data", "models", "muster", "test-bucket", "training-data")
@@ -178,7 +178,7 @@ def _list(asked: Asked) -> Body:
 
 
 def page(asked: Asked, rows: list[Body], kind: str) -> Body:
-    size = min(int(asked.params.get("maxResults") or 1000), 1000, SETTINGS.page or 1000)
+    size = min(int(asked.params.get("maxResults") or 1000), 1000)
     first = int(asked.params.get("pageToken") or 0)
     answer: Body = {"kind": kind, **({"items": rows[first : first + size]} if rows else {})}
     if first + size < len(rows):
@@ -230,15 +230,6 @@ def _replace(thing: Thing, after: Body) -> Body:
     thing.body = after
     _touch(thing)
     return thing.body
-
-
-@handles("storage.buckets.update")
-def _update(asked: Asked) -> Body:
-    """PUT: what is not said is gone, or the default again."""
-    thing = find(asked)
-    kept = {name: thing.body[name] for name in (*OUTPUT, "location") if name in thing.body}
-    given = {name: value for name, value in asked.body.items() if name not in OUTPUT and value is not None}
-    return _replace(thing, {"storageClass": "STANDARD", **kept, **given})
 
 
 @handles("storage.buckets.delete")

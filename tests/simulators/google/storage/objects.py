@@ -9,7 +9,6 @@ soft-deleted one is listed only when asked for.
 from __future__ import annotations
 
 import base64
-import copy
 import hashlib
 from typing import Any
 from urllib.parse import quote
@@ -18,8 +17,8 @@ import google_crc32c
 
 from ..api import Answer, Asked, Raw, Refused, handles
 from ..discovery import Body
-from ..state import BUCKETS, SETTINGS, Thing, now, number
-from .buckets import find, merged
+from ..state import BUCKETS, Thing, now, number
+from .buckets import find
 
 OUTPUT = (
     "kind", "id", "selfLink", "mediaLink", "generation", "metageneration", "size", "md5Hash", "crc32c", "timeCreated", "updated", "etag",
@@ -159,7 +158,7 @@ def _list(asked: Asked) -> Body:
             prefixes += [one] if one not in prefixes else []
         else:
             found += [row["body"] for row in rows]
-    size = min(int(asked.params.get("maxResults") or 1000), 1000, SETTINGS.page or 1000)
+    size = min(int(asked.params.get("maxResults") or 1000), 1000)
     first = int(asked.params.get("pageToken") or 0)
     answer: Body = {"kind": "storage#objects"}
     if found:
@@ -169,16 +168,6 @@ def _list(asked: Asked) -> Body:
     if first + size < len(found):
         answer["nextPageToken"] = str(first + size)
     return answer
-
-
-@handles("storage.objects.patch", "storage.objects.update")
-def _patch(asked: Asked) -> Body:
-    row = wanted(asked)
-    preconditions(asked, row)
-    given = {name: value for name, value in asked.body.items() if name not in OUTPUT}
-    row["body"] = merged(row["body"], given)
-    row["body"] |= {"metageneration": str(int(row["body"]["metageneration"]) + 1), "updated": now()}
-    return dict(row["body"])
 
 
 @handles("storage.objects.delete")
@@ -196,40 +185,3 @@ def _delete(asked: Asked) -> Answer:
     else:
         retire(thing, name)
     return Raw(b"", 204)
-
-
-def _copy(asked: Asked) -> Body:
-    source = wanted(asked, "sourceBucket", "sourceObject", "sourceGeneration")
-    target = str(asked.params["destinationBucket"])
-    if target not in BUCKETS:
-        raise Refused(404, "The specified bucket does not exist.")
-    kept = {key: value for key, value in source["body"].items() if key not in OUTPUT}
-    meta = {**copy.deepcopy(kept), **asked.body}
-    return put(asked, target, str(asked.params["destinationObject"]), meta, source["content"])
-
-
-@handles("storage.objects.copy")
-def _copied(asked: Asked) -> Body:
-    return _copy(asked)
-
-
-@handles("storage.objects.rewrite")
-def _rewrite(asked: Asked) -> Body:
-    body = _copy(asked)
-    return {
-        "kind": "storage#rewriteResponse",
-        "done": True,
-        "totalBytesRewritten": body["size"],
-        "objectSize": body["size"],
-        "resource": body,
-    }
-
-
-@handles("storage.objects.compose")
-def _compose(asked: Asked) -> Body:
-    bucket, thing = str(asked.params["destinationBucket"]), _other(str(asked.params["destinationBucket"]))
-    rows = [live(thing, str(one["name"])) for one in asked.body.get("sourceObjects") or []]
-    if not rows or None in rows:
-        raise Refused(404, f"Object {asked.body.get('sourceObjects')} not found.")
-    content = b"".join(row["content"] for row in rows if row)
-    return put(asked, bucket, str(asked.params["destinationObject"]), asked.body.get("destination") or {}, content)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from .. import policies
 from ..api import Asked, Refused, handles
-from ..authorise import allowed
 from ..discovery import Body
 from .buckets import find
 
@@ -37,9 +36,3 @@ def _set(asked: Asked) -> Body:
         raise Refused(412, "Conditions need uniform bucket-level access.", reason="conditionNotMet")
     thing.extra["policy"] = policies.write(asked, current, asked.body, "bucket")
     return {"kind": "storage#policy", "resourceId": f"projects/_/buckets/{asked.params['bucket']}", **thing.extra["policy"]}
-
-
-@handles("storage.buckets.testIamPermissions")
-def _test(asked: Asked) -> Body:
-    find(asked)
-    return {"kind": "storage#testIamPermissionsResponse", **policies.tested(asked, allowed)}

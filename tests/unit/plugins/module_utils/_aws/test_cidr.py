@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._aws import cidr
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster, public_ranges, ranges_of
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.tests.unit.plugins.module_utils._aws.test_plans import CLUSTER
 
 
 def test_a_range_is_the_network_that_it_means() -> None:
     given = ["203.0.113.9/24", "203.0.113.0/24", " 198.51.100.7 "]
-    assert cidr.normalised("x", given) == ["198.51.100.7/32", "203.0.113.0/24"]
+    assert ranges_of("x", given) == ["198.51.100.7/32", "203.0.113.0/24"]
 
 
 @pytest.mark.parametrize(
@@ -26,11 +25,11 @@ def test_a_range_is_the_network_that_it_means() -> None:
 )
 def test_what_nobody_comes_from_is_refused(given: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        cidr.public("public_access_cidrs", [given])
+        public_ranges("public_access_cidrs", [given])
 
 
 def test_everybody_is_a_range_that_a_user_may_name() -> None:
-    assert cidr.public("public_access_cidrs", ["0.0.0.0/0"]) == ["0.0.0.0/0"]
+    assert public_ranges("public_access_cidrs", ["0.0.0.0/0"]) == ["0.0.0.0/0"]
 
 
 def test_another_spelling_is_no_change() -> None:

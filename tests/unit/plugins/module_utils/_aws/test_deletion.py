@@ -10,6 +10,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
+from ansible_collections.muster.ml.plugins.module_utils._aws.ec2 import NetworkPart
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint, EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
@@ -209,6 +210,7 @@ def test_our_tag_in_another_account_is_a_copy() -> None:
     account = account_with(NODEGROUP)
     account.things["nodegroup", "c", "x"]["nodegroupArn"] = "arn:aws:eks:eu-west-1:999999999999:nodegroup/c/x/1"
     assert "no record says that Muster created it (a copy?)" in kept(account, NODEGROUP)
+    assert NetworkPart("igw-1").account_of({"OwnerId": "999999999999"}) == "999999999999", "one that is shared"
 
 
 def test_taking_over_what_failed_does_not_delete_it() -> None:

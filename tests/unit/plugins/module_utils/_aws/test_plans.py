@@ -8,31 +8,16 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
-from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, as_value, check_version, successor
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, release_parameter
 from ansible_collections.muster.ml.plugins.module_utils._aws.launch_template import LaunchTemplate, without_empty
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Step, changed_tags
-from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import ConvergeOptions, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused
-from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Body, Comparison, same_members
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, WaitTimeout
-from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
+from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Body, Comparison
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
-NODEGROUP: Body = {
-    "nodegroupName": "gpu",
-    "nodegroupArn": "arn:gpu",
-    "status": "ACTIVE",
-    "version": "1.34",
-    "subnets": ["a", "b"],
-    "scalingConfig": {"minSize": 0, "maxSize": 4, "desiredSize": 3},
-    "labels": {"a": "1", "b": "2"},
-    "taints": [{"key": "gpu", "effect": "NO_SCHEDULE"}],
-    "updateConfig": {"maxUnavailable": 1},
-    "tags": {"aws:owned": "eks", "team": "ml"},
-}
 CLUSTER: Body = {
     "name": "c",
     "arn": "arn:c",
@@ -55,28 +40,6 @@ def steps(plan: t.Any) -> list[tuple[str, Body]]:
     return [(s.operation, {k: v for k, v in s.request.items() if k not in named}) for s in plan.steps]
 
 
-@pytest.mark.parametrize(
-    ("desired", "request_"),
-    [
-        ({"labels": {"a": "1", "b": "3"}}, {"labels": {"addOrUpdateLabels": {"b": "3"}}}),
-        ({"labels": {"a": "1"}}, {"labels": {"removeLabels": ["b"]}}),
-        ({"labels": {}}, {"labels": {"removeLabels": ["a", "b"]}}),
-        ({"taints": []}, {"taints": {"removeTaints": [{"key": "gpu", "value": "", "effect": "NO_SCHEDULE"}]}}),
-        (
-            {"taints": [{"key": "gpu", "value": "x", "effect": "NO_SCHEDULE"}]},
-            {"taints": {"addOrUpdateTaints": [{"key": "gpu", "value": "x", "effect": "NO_SCHEDULE"}]}},
-        ),
-        ({"scaling_config": {"minSize": 4, "maxSize": 9}}, {"scalingConfig": {"minSize": 4, "maxSize": 9, "desiredSize": 4}}),
-        ({"scaling_config": {"minSize": 0, "maxSize": 2}}, {"scalingConfig": {"minSize": 0, "maxSize": 2, "desiredSize": 2}}),
-        ({"update_config": {"maxUnavailablePercentage": 5}}, {"updateConfig": {"maxUnavailablePercentage": 5}}),
-    ],
-)
-def test_a_nodegroups_configuration(desired: Body, request_: Body) -> None:
-    plan = EksNodegroup("c", "gpu", **desired).plan(NODEGROUP)
-    assert steps(plan) == [("update_nodegroup_config", request_)]
-    assert plan.before.keys() == plan.after.keys()
-
-
 def test_what_a_launch_template_had_and_is_not_to_have_is_a_difference() -> None:
     """EC2 adds defaults, which are none; a key of the disk is no default."""
     data = without_empty(LaunchTemplate("t", disk_kms_key_id="key").data)
@@ -85,16 +48,6 @@ def test_what_a_launch_template_had_and_is_not_to_have_is_a_difference() -> None
     assert not LaunchTemplate("t", disk_kms_key_id="key").plan(live).changed
     (step,) = LaunchTemplate("t").plan(live).steps
     assert step.request["LaunchTemplateData"] == without_empty(LaunchTemplate("t").data)
-
-
-def test_what_is_there_is_no_change() -> None:
-    same = EksNodegroup(
-        "c", "gpu", subnets=["b", "a"], labels=dict(NODEGROUP["labels"]), taints=[{"key": "gpu", "value": "", "effect": "NO_SCHEDULE"}],
-        scaling_config={"minSize": 0, "maxSize": 4}, tags={"team": "ml"},
-    )  # fmt: skip
-    assert not same.plan(NODEGROUP).changed
-    assert not EksCluster("c").plan(CLUSTER).changed
-    assert not EksNodegroup("c", "gpu").plan_absent(None).changed
 
 
 def test_authentication_moves_on_step_by_step() -> None:
@@ -107,12 +60,6 @@ def test_addresses_do_not_matter_without_public_access() -> None:
     closed = {**CLUSTER["resourcesVpcConfig"], "endpointPublicAccess": False, "publicAccessCidrs": []}
     plan = EksCluster("c", public_access_cidrs=["203.0.113.0/24"]).plan({**CLUSTER, "resourcesVpcConfig": closed})
     assert not plan.changed
-
-
-@pytest.mark.parametrize("desired", ["1.33", "1.36", "v1.35", "1.35.2"])
-def test_versions_that_cannot_be(desired: str) -> None:
-    with pytest.raises(InvalidInput, match=r"1\.\d"):
-        EksCluster("c", version=desired).plan(CLUSTER)
 
 
 def test_what_is_needed_to_make_one_is_named() -> None:
@@ -129,12 +76,6 @@ def test_tags() -> None:
     for current, desired, purge in (({"a": "1", "b": "2"}, {"a": "1"}, False), ({"a": "1"}, None, True)):
         compare = Comparison()
         assert (changed_tags(compare, current, desired, purge=purge), compare.after) == (({}, []), {})
-
-
-def test_order_is_no_difference() -> None:
-    assert same_members(["a", "b"], ["b", "a"]) is None
-    assert same_members(["a"], ["b", "a"]) == ["b", "a"]
-    assert same_members(None, []) is None
 
 
 def test_an_addon_has_one_way_to_its_role() -> None:
@@ -157,14 +98,6 @@ def test_addon_values_and_versions() -> None:
         check_version("x", offered, "v3", "1.34")
 
 
-def test_a_plan_for_a_file_system_shows_what_follows() -> None:
-    desired = EfsFileSystem("d", backup=True, mount_targets=[{"subnet_id": "a", "security_groups": ["g"]}])
-    plan = desired.plan(None)
-    assert [step.operation for step in (*plan.steps, *plan.later)] == [
-        "create_file_system", "put_backup_policy", "create_mount_target",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("code", "message", "says", "early"),
     [
@@ -179,51 +112,6 @@ def test_when_to_try_again(code: str, message: str, says: str, early: bool) -> N
     assert too_early(Step("x", {}, says), CallRefused(message, code=code)) is early
 
 
-class FakeEks:
-    """A node group whose states are given; the last one stays."""
-
-    def __init__(self, *states: str) -> None:
-        self.states, self.calls = list(states), 0
-
-    def describe_nodegroup(self, **_request: t.Any) -> Body:
-        status = self.states.pop(0) if len(self.states) > 1 else self.states[0]
-        if status == "MISSING":
-            raise Refusal("ResourceNotFoundException", "none")
-        issue = {"code": "NodeCreationFailure", "message": "no room", "resourceIds": ["i-1"]}
-        return {"nodegroup": {**NODEGROUP, "status": status, "health": {"issues": [issue] if "FAILED" in status else []}}}
-
-    def create_nodegroup(self, **_request: t.Any) -> Body:
-        self.calls += 1
-        return {}
-
-
-WANTED = EksNodegroup("c", "gpu", node_role="r", subnets=["a"])
-
-
-def go(fake: FakeEks, *, check: bool = False, seconds: float = 60) -> t.Any:
-    api = Api(lambda _service: fake, FakeClock())
-    return converge(WANTED, api, ConvergeOptions(absent=False, check=check), WaitOptions(wait=True, seconds=seconds))
-
-
-def test_it_waits_until_it_is_there() -> None:
-    fake = FakeEks("MISSING", "CREATING", "CREATING", "ACTIVE")
-    assert go(fake).live["status"] == "ACTIVE"
-    assert fake.calls == 1
-
-
-def test_check_mode_sends_nothing() -> None:
-    fake = FakeEks("MISSING")
-    assert go(fake, check=True).plan.changed
-    assert fake.calls == 0
-
-
-def test_failure_and_time_limit_tell_what_was_seen() -> None:
-    with pytest.raises(Failed, match=r"gpu of cluster c: create failed: CREATE_FAILED \(NodeCreationFailure: no room \(i-1\)\)"):
-        go(FakeEks("MISSING", "CREATING", "CREATE_FAILED"))
-    with pytest.raises(WaitTimeout, match="Last seen: CREATING"):
-        go(FakeEks("MISSING", "CREATING"))
-
-
 def test_what_is_no_answer_of_aws_is_not_hidden() -> None:
     class Broken:
         def describe_nodegroup(self, **_request: t.Any) -> Body:
@@ -231,7 +119,7 @@ def test_what_is_no_answer_of_aws_is_not_hidden() -> None:
 
     api = Api(lambda _service: Broken(), FakeClock())
     with pytest.raises(KeyError, match="ours"):
-        WANTED.read(api)
+        EksNodegroup("c", "gpu").read(api)
 
 
 OFFERED = [

@@ -28,7 +28,7 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_network import 
 from ansible_collections.muster.ml.plugins.module_utils._gcp.plan import Step
 from ansible_collections.muster.ml.plugins.module_utils._gcp.resource import SET_LABELS, Labelled, Resource
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
-from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, Google, Killed, error
+from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, Google, error
 
 OLD, NEW = "https://www.googleapis.com/compute/v1", "https://compute.googleapis.com/compute/v1"
 OWNER = {"muster-owner": "m"}
@@ -284,64 +284,6 @@ def test_what_is_done_at_once_is_not_looked_for() -> None:
 # The life of a kind
 
 
-def test_a_network_is_made_waited_for_and_left_alone() -> None:
-    google = Google()
-    planned = run(google, NETWORK, check=True)
-    assert google.writes == []
-    done = run(google, NETWORK)
-    assert actions(planned) == actions(done) == ["compute:networks.insert (create)"]
-    assert google.things[PATH]["description"] == "(muster-owner=m)"
-    assert sum("/operations/" in one for one in google.asked) == 2
-    assert not run(google, NETWORK).plan.changed
-    assert len(google.writes) == 1
-
-
-def test_a_network_is_changed_by_the_method_of_each_field() -> None:
-    google = Google()
-    run(google, dataclasses.replace(NETWORK, auto_create_subnetworks=True))
-    done = run(google, dataclasses.replace(NETWORK, routing_mode="GLOBAL", mtu=8896))
-    assert actions(done) == ["compute:networks.switchToCustomMode (subnetworks by hand)", "compute:networks.patch (mtu, routingConfig)"]
-    assert [body for _verb, _path, body in google.writes[1:]] == [{}, {"routingConfig": {"routingMode": "GLOBAL"}, "mtu": 8896}]
-    with pytest.raises(InvalidInput, match="cannot turn that back"):
-        run(google, dataclasses.replace(NETWORK, auto_create_subnetworks=True))
-
-
-def test_what_cannot_be_changed_is_refused_before_anything_is_sent() -> None:
-    google = Google()
-    run(google, NETWORK)
-    with pytest.raises(InvalidInput, match=r"Google network x has description .*; Google cannot change it to 'new \(muster-owner=m\)'"):
-        run(google, dataclasses.replace(NETWORK, description="new", mtu=1500))
-    with pytest.raises(InvalidInput, match=r"addressType 'EXTERNAL'; Google cannot change it to 'INTERNAL'. Choose another name"):
-        run_address(google, address_type="INTERNAL")
-    assert len(google.writes) == 2
-
-
-def run_address(google: Google, **change: t.Any) -> Outcome:
-    run(google, ADDRESS)
-    return run(google, dataclasses.replace(ADDRESS, **change))
-
-
-def test_labels_are_set_with_their_fingerprint() -> None:
-    google = Google()
-    done = run_address(google, labels={"team": "ml"})
-    assert actions(done) == ["compute:addresses.setLabels (labels)"]
-    assert google.writes[-1] == ("POST", f"{ADDRESS_PATH}/setLabels", {"labels": {"team": "ml", **OWNER}, "labelFingerprint": "l1"})
-    assert not run(google, ADDRESS).plan.changed, "labels that nobody spoke of stay"
-
-
-@pytest.mark.parametrize("resource", [NETWORK, ADDRESS], ids=lambda resource: resource.NOUN)
-@pytest.mark.parametrize("answered", [False, True])
-def test_a_run_that_was_killed_is_taken_up(resource: t.Any, answered: bool) -> None:
-    google = Google()
-    google.kill_at, google.answered = 0, answered
-    with pytest.raises(Killed):
-        run(google, resource)
-    google.kill_at = None
-    run(google, resource)
-    assert not run(google, resource).plan.changed
-    assert len(google.things) == 1
-
-
 def test_what_appears_between_reading_and_creating_is_judged_by_its_mark() -> None:
     """Another run of ours was first, or a read was an old one; and somebody else may have been."""
     for description, ours in (("(muster-owner=m)", True), ("", False)):
@@ -354,26 +296,6 @@ def test_what_appears_between_reading_and_creating_is_judged_by_its_mark() -> No
         with pytest.raises(InvalidInput, match="does not carry the mark muster-owner=m: another owner created it"):
             run(google, NETWORK)
         assert google.things[PATH]["description"] == ""
-
-
-@pytest.mark.parametrize(("resource", "path", "word"), [(NETWORK, PATH, "mark"), (ADDRESS, ADDRESS_PATH, "label")])
-def test_what_has_no_owner_is_refused_and_kept(resource: t.Any, path: str, word: str) -> None:
-    google = Google()
-    run(google, dataclasses.replace(resource, owner=None))
-    before = dict(google.things[path])
-    with pytest.raises(InvalidInput, match=f"does not carry the {word} muster-owner=m: another owner created it"):
-        run(google, resource)
-    assert run(google, resource, absent=True).kept.endswith("it does not have the mark of this owner (muster-owner=m)")
-    assert google.things[path] == before
-
-
-def test_what_has_labels_is_taken_over_when_asked_for() -> None:
-    google = Google()
-    run(google, dataclasses.replace(ADDRESS, owner=None, labels={"team": "ml"}))
-    run(google, ADDRESS, adopt=True)
-    assert google.things[ADDRESS_PATH]["labels"] == {"team": "ml", **OWNER}
-    with pytest.raises(InvalidInput, match="it has muster-owner=m"):
-        run(google, dataclasses.replace(ADDRESS, owner="other"), adopt=True)
 
 
 def test_a_network_cannot_get_a_mark_later() -> None:
@@ -427,14 +349,6 @@ def test_the_ways_to_go_on_lead_on() -> None:
     google.things[WIDE_PATH]["labels"] = dict(OWNER)
     assert not run(google, WIDE).plan.changed
     assert not run(google, dataclasses.replace(NETWORK, owner="m--us-central1")).plan.changed
-
-
-def test_absent_deletes_once() -> None:
-    google = Google()
-    run(google, NETWORK)
-    assert actions(run(google, NETWORK, absent=True)) == ["compute:networks.delete (delete)"]
-    assert not run(google, NETWORK, absent=True).plan.changed
-    assert google.things == {}
 
 
 def test_an_operation_that_ends_badly_fails_the_task_with_googles_reason_and_a_next_step() -> None:

@@ -7,7 +7,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import HINTS, hint_of, problem, refusal, without_secrets, word
+from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import without_secrets
+from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import HINTS, hint_of, problem, refusal, word
 from ansible_collections.muster.ml.tests.unit.fakes.google import error
 
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"

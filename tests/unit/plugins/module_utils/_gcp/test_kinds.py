@@ -19,8 +19,6 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_instance import
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_network import GcpNetwork
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_router_nat import GcpRouterNat
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service import GcpServices
-from ansible_collections.muster.ml.plugins.module_utils._gcp.gcs_bucket import GcsBucket
-from ansible_collections.muster.ml.plugins.module_utils._gcp.links import range_of
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, Google, error
 
@@ -82,40 +80,11 @@ def test_apis_are_enabled_in_as_many_requests_as_google_needs() -> None:
     assert not wanted.plan(dict.fromkeys(wanted.services, "ENABLED")).changed
 
 
-def test_a_rule_of_a_bucket_is_the_same_or_another_by_every_word() -> None:
-    bucket = GcsBucket(project=PROJECT, name="b", location="l", lifecycle_rules=[{"action": {}, "condition": {"age": 1}}])
-    live = {"lifecycle": {"rule": [{"condition": {"age": "1"}, "action": {}}]}}
-    assert not bucket._differs("lifecycle", live["lifecycle"], bucket.body()["lifecycle"])
-    narrower = {"rule": [{"condition": {"age": 1, "isLive": True}, "action": {}}]}
-    assert bucket._differs("lifecycle", narrower, bucket.body()["lifecycle"])
-
-
-def test_a_label_that_goes_is_named_in_a_patch_that_merges() -> None:
-    bucket = GcsBucket(project=PROJECT, name="b", location="l", owner="m", labels={"a": "1"})
-    live = {**bucket.body(), "labels": {"old": "1", "muster-owner": "m", "goog-x": "1"}}
-    assert bucket.plan(live).steps[0].request["labels"] == {
-        "a": "1", "old": None, "muster-owner": "m", "goog-x": "1",
-    }  # fmt: skip
-
-
 def test_a_repository_that_holds_packages_is_data() -> None:
     repository = GcpArtifactRepository(project=PROJECT, name="x", location="l")
     api = Api(Google(), FakeClock())
     assert repository.data_at_risk(api, {"sizeBytes": "7"}) == "holds packages (7 bytes)"
     assert repository.data_at_risk(api, {}) == ""
-
-
-def test_a_range_with_host_bits_is_a_slip() -> None:
-    assert range_of("x", "10.0.0.1") == "10.0.0.1/32"
-    with pytest.raises(InvalidInput, match=r"Write 10\.0\.0\.0/8, if that is meant"):
-        range_of("x", "10.0.0.1/8")
-    with pytest.raises(InvalidInput, match="in CIDR notation"):
-        range_of("x", "home")
-
-
-def test_a_firewall_rule_without_sources_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="which for Google means every address"):
-        GcpFirewall(project=PROJECT, name="f", network="n", allowed=[{"ip_protocol": "all"}]).validate()
 
 
 @pytest.mark.parametrize(
