@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import typing as t
 from pathlib import Path
@@ -21,9 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, revealed
-from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.amqp_url import check_amqp_url
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import DRAINED, Runner, manifests
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
@@ -322,43 +320,10 @@ def test_the_image_is_of_the_last_series_with_rabbitmq() -> None:
 # Messages: internal/defense/envelope.go, internal/runner/secret_store.go, cmd/runner/processor.go
 
 
-@pytest.fixture(scope="module")
-def request_key() -> keys.Pair:
-    key = rsa.generate_private_key(65537, keys.BITS)
-    return keys.rsa_pair(key, Sensitive("phrase"))
-
-
-REQUEST = {
-    "config": {"experimentLifetime": "30m", "env": {}},
-    "experiment": {"key": "1", "status": "waiting", "pythonver": "3", "time_added": 1.5, "resources_needed": {"cpus": 1, "ram": "1gb"}},
-}
-
-
-def test_the_wire_format(request_key: keys.Pair) -> None:
-    signer = keys.new_signing_pair(to_be_dropped())
-    wire = json.loads(message.build(REQUEST, request_key.public, signer.private))
-    assert list(wire) == ["message"]
-    clear = wire["message"]
-    assert set(clear) == {
-        "experiment", "time_added", "experiment_lifetime", "resources_needed", "payload", "fingerprint", "signature",
-    }  # fmt: skip
-    assert set(clear["experiment"]) == {"status", "pthonver"}
-    sealed, box = (base64.b64decode(part) for part in clear["payload"].split(","))
-    assert len(sealed) == keys.BITS // 8
-    assert len(box) == 24 + 16 + len(json.dumps(REQUEST))
-    assert clear["fingerprint"] == signer.fingerprint
-
-
-def test_the_private_key_is_in_the_one_format_that_is_read(request_key: keys.Pair) -> None:
+def test_the_private_key_is_in_the_one_format_that_is_read() -> None:
     """secret_store.go, NewWrapper: pem type RSA PRIVATE KEY, decrypted by x509.DecryptPEMBlock."""
+    request_key = keys.rsa_pair(rsa.generate_private_key(65537, keys.BITS), Sensitive("phrase"))
     text = request_key.private.reveal()
     assert text.startswith("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,")
     assert s.load_pem_private_key(text.encode(), b"phrase").key_size == 4096  # type: ignore[union-attr]
     assert request_key.public.startswith("-----BEGIN RSA PUBLIC KEY-----")
-
-
-def test_the_longest_prefix_of_four_characters_or_more_signs() -> None:
-    """internal/runner/dynamic_store.go: prefixes of at least four characters, the longest wins."""
-    assert message.longest_prefix("rmq_cpu_a", ["rmq_", "rmq_cpu_", "rmq_gpu_"]) == "rmq_cpu_"
-    assert message.longest_prefix("sqs_a", ["rmq_"]) is None
-    assert keys.PREFIX_LENGTH == 4
