@@ -249,6 +249,26 @@ def pod_template(
     return {"metadata": metadata, "spec": spec}
 
 
+def init_container(pod: PodSettings, name: str, command: Sequence[str], mounts: Sequence[Manifest]) -> Manifest:
+    """A container that prepares the pod of a server, with the image, the resources and the rights of the server."""
+    return {
+        "name": name,
+        "image": pod.image,
+        "imagePullPolicy": pod.image_pull_policy,
+        "command": list(command),
+        "resources": resources(pod.resources, "resources"),
+        "securityContext": dict(pod.security_context or {}),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": list(mounts),
+    }
+
+
+def unsayable(pod: PodSettings, *known: str) -> list[str]:
+    """The settings of POD beside those that an operator's resource has fields for."""
+    names = [field.name for field in dataclasses.fields(pod) if field.name not in known]
+    return [name for name in names if getattr(pod, name) not in (None, (), [], {})]
+
+
 def _container(settings: PodSettings, env: Sequence[Mapping[str, t.Any]]) -> Manifest:
     security = settings.security_context
     return compact(

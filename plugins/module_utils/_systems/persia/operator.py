@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..._core.errors import InvalidInput
 from ..._gang.groups import PodSet
 from ..._manifests.meta import Manifest, compact, metadata
-from ..._manifests.pods import merge_env, resources, volumes_and_mounts
+from ..._manifests.pods import merge_env, resources, unsayable, volumes_and_mounts
 from ..._pod_programs.persia_launch import PROGRAM
 from ..._pod_programs.persia_program import ENTRY
 from ..._training.status import GroupStatus, judge_bare, ranks_of
@@ -50,20 +50,6 @@ POD_WORDS: dict[Role, str] = {
     "dataloader": "dataloader",
     "nn_worker": "nn-worker",
 }
-_UNSAYABLE_IN_POD = (
-    "node_selector",
-    "tolerations",
-    "affinity",
-    "topology_spread_constraints",
-    "priority_class_name",
-    "service_account_name",
-    "image_pull_secrets",
-    "pod_security_context",
-    "security_context",
-    "termination_grace_period_seconds",
-    "init_containers",
-    "shm_size",
-)
 
 
 def manifests(job: PersiaJob) -> list[Manifest]:
@@ -105,7 +91,8 @@ def refuse_unsupported(job: PersiaJob) -> None:
     """Name every option that the PersiaJob resource has no field for, rather than dropping it."""
     found = []
     for role, group in job.groups.items():
-        found += [f"{role}.{name}" for name in _UNSAYABLE_IN_POD if getattr(group.pod, name) not in (None, (), [], {})]
+        known = ("image", "image_pull_policy", "env", "resources", "volumes", "volume_mounts")
+        found += [f"{role}.{name}" for name in unsayable(group.pod, *known)]
         found += [f"{role}.{name}" for name in ("overrides", "pod_disruption_budget") if getattr(group, name)]
     if job.launch_script:
         found.append("launch_script")
