@@ -37,9 +37,6 @@ options:
     description: Name of the job and its Service, and prefix of its pods' names.
     type: str
     required: true
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   backend:
     description:
       - Kind of the workload. V(native) creates an Indexed Job.
@@ -318,8 +315,6 @@ _RENDEZVOUS: dict[str, dict[str, t.Any]] = {
 }
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
     "backend": {"type": "str", "choices": ["native", "pytorchjob", "trainjob"], "default": ElasticJob.backend},
     "replicas": {"type": "int"},
     "min_replicas": {"type": "int"},
@@ -330,17 +325,14 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "script_endpoint_url": {"type": "str"},
     "script_credentials_secret": {"type": "str", "no_log": False},
     "args": groups.WORDS,
-    "files": {"type": "dict", "default": {}},
     **_RENDEZVOUS,
     **groups.PROGRAM_POD,
-    **groups.STORAGE,
     "dataset": {"type": "dict", "options": _DATASET},
     "ttl_seconds_after_finished": {"type": "int"},
     "active_deadline_seconds": {"type": "int"},
     "overrides": {"type": "dict"},
-    **groups.NETWORK,
     "world_timeout": {"type": "int", "default": 300},
-    **trainings.LIFE,
+    **trainings.OPTIONS,
     "wait_for": {"type": "str", "choices": ["completed", "step", "running"], "default": "running"},
 }
 

@@ -19,6 +19,7 @@ from .._kube.objects import group_kind, ref_of
 from .._training import lifecycle
 from .._training.kind import Desired, Kind, Request
 from .._training.results import results
+from . import groups
 from .options import APPLY, STATE
 
 if t.TYPE_CHECKING:
@@ -38,6 +39,15 @@ LIFE: Spec = {
     **STATE,
     **APPLY,
 }
+OPTIONS: Spec = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str"},
+    "files": {"type": "dict", "default": {}},
+    **groups.STORAGE,
+    **groups.NETWORK,
+    **LIFE,
+}
+"""The options of all trainings."""
 _REQUEST = (*(name for name in LIFE if name != "state"), "world_timeout", "remove_finalizer")
 
 

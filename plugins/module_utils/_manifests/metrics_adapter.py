@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from .._core.errors import InvalidInput
 from .access import binding, cluster_access, rule, service_account
 from .meta import ANNOTATION_CONFIG_HASH, Manifest, metadata, pinned_tag, spec_hash
-from .operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
+from .operators import Operator, operator_deployment, operator_labels, operator_pod, operator_service
 from .shared import config_map
 
 NAME = "prometheus-adapter"
@@ -81,13 +81,12 @@ def manifests(adapter: MetricsAdapter, ca_bundle: str) -> list[Manifest]:
     meta = metadata(NAME, adapter.namespace, labels)
     account = service_account(NAME, adapter.namespace, labels)
     config = config_map(meta, {"config.yaml": json.dumps({"rules": list(adapter.rules)}, indent=2) + "\n"})
-    port = {"name": "https", "port": 443, "targetPort": _PORT, "protocol": "TCP"}
     return [
         account,
         *cluster_access(NAME, account, EVERYWHERE),
         _authentication(account),
         config,
-        {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"selector": operator_selector(NAME), "ports": [port]}},
+        operator_service(NAME, adapter, {"https": (443, _PORT)}),
         _deployment(adapter, spec_hash(config["data"])),
         *(_api(version, adapter.namespace, ca_bundle) for version in VERSIONS),
     ]

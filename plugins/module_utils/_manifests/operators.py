@@ -42,6 +42,13 @@ def operator_selector(name: str) -> dict[str, str]:
     return {"app.kubernetes.io/name": name}
 
 
+def operator_service(name: str, operator: Operator, ports: Mapping[str, tuple[int, int | str]], kind: str | None = None) -> Manifest:
+    """The Service of the operator. PORTS: name -> port, and port of the pods; KIND: its type."""
+    rows = [{"name": word, "port": port, "targetPort": target, "protocol": "TCP"} for word, (port, target) in ports.items()]
+    spec = compact({"type": kind, "selector": operator_selector(name), "ports": rows})
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(name, operator.namespace, operator_labels(name)), "spec": spec}
+
+
 def operator_deployment(
     name: str, operator: Operator, workload: Mapping[str, t.Any], pod: Manifest, *, serves: Sequence[str] = (), uses: Sequence[str] = ()
 ) -> Manifest:

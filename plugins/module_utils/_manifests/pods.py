@@ -30,7 +30,6 @@ RESTRICTED_POD: Manifest = {
 
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _VOLUME_MOUNT_KEYS = ("name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr")
-_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -217,8 +216,6 @@ def pod_template(
     claims: Sequence[str] = (),
 ) -> Manifest:
     """A pod template of one main container; ENV comes before the user's own."""
-    if settings.image_pull_policy not in _PULL_POLICIES:
-        raise InvalidInput(f"image_pull_policy: '{settings.image_pull_policy}' is unknown.", f"One of {', '.join(_PULL_POLICIES)}.")
     if any(character.isspace() for character in settings.image):
         raise InvalidInput(f"image: '{settings.image}' holds white space.")
     if settings.termination_grace_period_seconds is not None:

@@ -16,6 +16,7 @@ from ..._manifests import storage
 from ..._manifests.meta import Manifest, check_count, check_name, check_sha256, compact, quantity, spec_hash
 from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, pod_template
 from ..._manifests.programs import program
+from ..._manifests.shared import config_map
 from ..._pod_programs import dataset_fetch
 from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
 
@@ -60,13 +61,19 @@ class Dataset:
 def manifests(dataset: Dataset) -> list[Manifest]:
     """The claim (if we create it), the program, and the Job."""
     check(dataset)
-    config = config_map(dataset)
+    config = config_map(_metadata(dataset, f"{dataset.name}-dataset"), {"fetch.py": program(dataset_fetch)})
+    claim = storage.claim(
+        _metadata(dataset, dataset.claim_name),
+        size=dataset.storage_size,
+        storage_class_name=dataset.storage_class_name,
+        access_modes=dataset.access_modes,
+    )
     spec = job_spec(dataset)
     # A Job cannot be changed, so other options mean another Job.
     mark = spec_hash([spec, config["data"]])[:10]
     name = f"{dataset.name}-{mark}"
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(dataset, name), "spec": spec}
-    return [*([claim(dataset)] if dataset.storage_size else []), config, job]
+    return [*([claim] if dataset.storage_size else []), config, job]
 
 
 def place_of(job: Manifest) -> tuple[str, str]:
@@ -117,22 +124,6 @@ def _check_url(url: str) -> None:
 
 def _metadata(dataset: Dataset, name: str) -> Manifest:
     return {"name": name, "namespace": dataset.namespace, "labels": dataset.labels}
-
-
-def claim(dataset: Dataset) -> Manifest:
-    """The shared storage."""
-    return storage.claim(
-        _metadata(dataset, dataset.claim_name),
-        size=dataset.storage_size,
-        storage_class_name=dataset.storage_class_name,
-        access_modes=dataset.access_modes,
-    )
-
-
-def config_map(dataset: Dataset) -> Manifest:
-    """The program."""
-    metadata = _metadata(dataset, f"{dataset.name}-dataset")
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"fetch.py": program(dataset_fetch)}}
 
 
 def _environment(dataset: Dataset) -> list[Manifest]:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from ..._kube.objects import CONFIG_MAP, DEPLOYMENT, JOB, STATEFUL_SET, group_kind
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, spec_hash
-from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
+from ..._manifests.pods import READ_ONLY_CONTAINER, PodSettings, field_env, pod_template
 from ..._manifests.programs import program
 from ..._manifests.servers import client_service
 from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
@@ -207,22 +207,14 @@ def metrics_gateway(job: PersiaJob) -> list[Manifest]:
     selector = job.selector(GATEWAY_GROUP)
     labels = {**job.labels, **selector, "app.kubernetes.io/component": GATEWAY_GROUP}
     service_name = f"{job.gateway}-service"
-    probe = {"httpGet": {"path": "/-/ready", "port": GATEWAY_PORT}, "periodSeconds": 5}
-    container = compact(
-        {
-            "name": "pushgateway",
-            "image": job.metrics.image,
-            "imagePullPolicy": "IfNotPresent",
-            "ports": [{"name": "http", "containerPort": GATEWAY_PORT, "protocol": "TCP"}],
-            "resources": resources(job.metrics.resources, "metrics.resources"),
-            "readinessProbe": probe,
-            "securityContext": {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True},
-        }
+    pod = PodSettings(
+        image=job.metrics.image,
+        resources=job.metrics.resources,
+        ports=({"name": "http", "container_port": GATEWAY_PORT},),
+        readiness_probe={"httpGet": {"path": "/-/ready", "port": GATEWAY_PORT}, "periodSeconds": 5},
+        security_context=READ_ONLY_CONTAINER,
     )
-    template: Manifest = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [container], "automountServiceAccountToken": False, "securityContext": RESTRICTED_POD},
-    }
+    template = pod_template(pod, container="pushgateway", labels=labels, selector=selector)
     deployment: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

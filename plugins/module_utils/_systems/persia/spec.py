@@ -162,8 +162,6 @@ class PersiaJob:
         _check_config("embedding_config", self.embedding_config, self.embedding_config_path, check_embedding_config)
         check_files(self.files)
         _check_program("launch_script", self.launch_script or "", self.files, self.files_path)
-        if self.log_level not in LOG_LEVELS:
-            raise InvalidInput(f"log_level: '{self.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
         own = f"{self.gateway}-service"
         if (self.metrics.address or "").split(":")[0] in (own, f"{own}.{self.namespace}"):
             raise InvalidInput(f"metrics.address: '{self.metrics.address}' is the gateway that the training makes itself.", "Leave it out.")

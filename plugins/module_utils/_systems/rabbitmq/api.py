@@ -12,6 +12,7 @@ Private to the collection.
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import html
 import http.client
@@ -123,7 +124,7 @@ def connect(params: Mapping[str, t.Any]) -> ManagementApi:
     return ManagementApi(address_of(params), Login(params["login_user"], Sensitive(params["login_password"])))
 
 
-class ManagementApi:
+class ManagementApi(contextlib.AbstractContextManager["ManagementApi"]):
     """A client that logs in as one user. Paths are given in parts, such as ``("queues", "/", "name")``; the API wants ``/`` as ``%2F``."""
 
     def __init__(self, address: Address, login: Login, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -133,9 +134,6 @@ class ManagementApi:
         self._context = _context(address) if address.protocol == "https" else None
         self._wire: http.client.HTTPConnection | None = None
         self._tunnel: Tunnel | None = None
-
-    def __enter__(self) -> ManagementApi:
-        return self
 
     def __exit__(self, *_exc: object) -> None:
         self._hang_up()
