@@ -287,7 +287,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND, desired
 
@@ -342,9 +342,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, scale or remove the training."""
-    return trainings.execute(ctx, KIND, desired)
+execute = trainings.executor(KIND, desired)
 
 
 def main() -> None:

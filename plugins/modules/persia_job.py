@@ -401,7 +401,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import LOG_LEVELS, Group, Metrics, PersiaJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND, desired
 
@@ -453,14 +453,15 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 CONSTRAINTS: dict[str, t.Any] = {
-    "required_if": [("state", "present", ("nn_worker", "embedding_worker", "embedding_parameter_server"))],
+    "required_if": [
+        ("state", "present", ("nn_worker", "embedding_worker", "embedding_parameter_server")),
+        *(("state", "present", (name, f"{name}_path"), True) for name in ("global_config", "embedding_config")),
+    ],
     "mutually_exclusive": [("global_config", "global_config_path"), ("embedding_config", "embedding_config_path")],
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Run the training, or remove it."""
-    return trainings.execute(ctx, KIND, desired)
+execute = trainings.executor(KIND, desired)
 
 
 def main() -> None:

@@ -51,8 +51,13 @@ OPTIONS: Spec = {
 _REQUEST = (*(name for name in LIFE if name != "state"), "world_timeout", "remove_finalizer")
 
 
-def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> Result:
-    """Train, scale, or remove. PARSE turns options into a desired training, or raises InvalidInput."""
+def executor(kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> t.Callable[[Context], Result]:
+    """The ``execute`` of a module of trainings. PARSE turns options into a desired training, or raises InvalidInput."""
+    return lambda ctx: _execute(ctx, kind, parse)
+
+
+def _execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> Result:
+    """Train, scale, or remove."""
     params = {name: value for name, value in ctx.params.items() if name != "planned"}
     planned = {} if ctx.check else dict(ctx.params["planned"] or {})
     namespace = ctx.namespace

@@ -103,8 +103,6 @@ def check(dataset: Dataset) -> None:
     check_count(dataset.backoff_limit, "backoff_limit")
     if dataset.storage_size is not None:
         quantity(dataset.storage_size, "storage_size")
-    if (dataset.url is None) == (dataset.url_secret is None):
-        raise InvalidInput("Give either url or url_secret.")
     if dataset.url is not None:
         _check_url(dataset.url)
     if dataset.endpoint_url is not None and not re.match(r"https?://[^/@]+", dataset.endpoint_url):

@@ -65,7 +65,6 @@ def args(cluster: FakeCluster) -> list[str]:
         ({"image": "example:5000/etcd:latest"}, "is not pinned"),
         ({"image": "example/etcd:v3.6.8", "enable_v2": True}, "no v2 API"),
         ({"size": 3, "storage_size": ""}, "lost its data"),
-        ({"name": "Etcd"}, "not a valid name"),
     ],
 )
 def test_nonsense_is_refused_before_anybody_is_asked(params: dict[str, t.Any], told: str) -> None:
@@ -111,16 +110,6 @@ def test_client_tls_is_turned_on_where_it_is_asked_for_and_members_keep_their_cl
     assert before is not None
     assert after is not None
     assert after["spec"]["volumeClaimTemplates"] == before["spec"]["volumeClaimTemplates"]
-
-
-def test_a_second_run_changes_nothing_and_keeps_every_key() -> None:
-    cluster = FakeCluster()
-    run(cluster, size=3, client_tls=True)
-    names = ("etcd-ca", "etcd-peer-tls", "etcd-server-tls", "etcd-client-tls")
-    before = [secret(cluster, name) for name in names]
-    again = run(cluster, size=3, client_tls=True)
-    assert set(actions(again).values()) == {"unchanged"}
-    assert [secret(cluster, name) for name in names] == before
 
 
 def test_certificates_are_signed_and_good_for_their_names_only() -> None:

@@ -80,7 +80,6 @@ def store(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[FakeStore]:
     [
         ({"image": "ghcr.io/versity/versitygw"}, "is not pinned"),
         ({"image": "ghcr.io/versity/versitygw:latest"}, "is not pinned"),
-        ({"name": "Store"}, "not a valid name"),
         ({"name": "s" * 53}, "52 fit"),
         ({"storage_size": "20 GB"}, "not a quantity"),
         ({"buckets": ["good", "Bad"], "wait": True}, "'Bad' is not a name of a bucket"),
@@ -207,18 +206,6 @@ def test_a_secret_without_the_keys_is_told(data: dict[str, str]) -> None:
     cluster.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
     with pytest.raises(InvalidInput, match=r"Secret default/store-login(: AWS_SECRET_ACCESS_KEY is not text| has no key AWS_)"):
         run(cluster)
-
-
-def test_claim_and_login_stay_and_go_by_their_own_word_later() -> None:
-    cluster = FakeCluster()
-    run(cluster)
-    cluster.add(claim())
-    kept = actions(run(cluster, state="absent"))
-    names = ("PersistentVolumeClaim/data-store-0", "Secret/store-login")
-    assert [kept[name] for name in names] == ["kept"] * 2
-    assert cluster.get(STATEFUL_SET) is None
-    went = actions(run(cluster, state="absent", delete_data=True))
-    assert [went[name] for name in names] == ["deleted"] * 2
 
 
 def test_a_store_is_reached_from_outside_by_its_name(store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:

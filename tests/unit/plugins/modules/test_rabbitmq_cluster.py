@@ -87,7 +87,6 @@ def broker() -> t.Iterator[FakeBroker]:
         ({"size": 3, "image": "docker.io/library/rabbitmq:3.13"}, "4.1 or later"),
         ({"image": "docker.io/library/rabbitmq"}, "is not pinned"),
         ({"image": "example:5000/rabbitmq:latest"}, "is not pinned"),
-        ({"name": "Rabbit"}, "not a valid name"),
         ({"name": "r" * 42}, "41 fit"),
         ({"memory_watermark": 1.5}, "no share of the memory"),
         ({"disk_free_limit": "10GiB"}, "never free in a claim of 10Gi"),
@@ -383,27 +382,6 @@ def test_a_login_whose_secret_is_lost_is_that_of_the_options(broker: FakeBroker)
     with pytest.raises(Unauthorized):
         run(cluster, tls=False, admin_password="another-password")
     assert actions(run(cluster, **PLAIN))["Secret/rabbitmq-admin"] == "created"
-
-
-def claim(name: str, instance: str = "rabbitmq") -> dict[str, t.Any]:
-    labels = {"app.kubernetes.io/name": "rabbitmq", "app.kubernetes.io/instance": instance}
-    metadata = {"name": name, "namespace": "default", "labels": labels}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
-
-
-def test_claims_and_secrets_stay_and_go_by_their_own_word_later() -> None:
-    cluster = FakeCluster()
-    run(cluster)
-    cluster.add(claim("data-rabbitmq-0"), claim("data-other-0", "other"))
-    kept = actions(run(cluster, state="absent"))
-    names = ("PersistentVolumeClaim/data-rabbitmq-0", "Secret/rabbitmq-admin", "Secret/rabbitmq-cookie")
-    assert [kept[name] for name in names] == ["kept"] * 3
-    assert cluster.get(STATEFUL_SET) is None
-    gone = {"state": "absent", "delete_data": True}
-    assert actions(run(cluster, check=True, **gone))["PersistentVolumeClaim/data-rabbitmq-0"] == "deleted"
-    went = actions(run(cluster, **gone))
-    assert [went[name] for name in names] == ["deleted"] * 3
-    assert cluster.stored("PersistentVolumeClaim", "data-other-0", "default")
 
 
 def test_a_module_logs_in_through_the_api_server(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,9 @@ def test_claims_stay_marked_and_go_by_their_own_word_later(module: types.ModuleT
     cluster = FakeCluster()
     run(module, cluster)
     cluster.add(claim(module, "data-mine-0"), claim(module, "mine-backup"), claim(module, "data-other-0", "other"))
-    assert run(module, cluster, state="absent")["PersistentVolumeClaim/data-mine-0"] == "kept"
+    removed = run(module, cluster, state="absent")
+    keys = [name for name in removed if name.startswith("Secret/")]
+    assert {removed[name] for name in ("PersistentVolumeClaim/data-mine-0", *keys)} == {"kept"}
     assert cluster.stored("StatefulSet", "mine", "default") is None
     kept = cluster.stored("PersistentVolumeClaim", "data-mine-0", "default")
     assert kept
@@ -112,7 +114,8 @@ def test_claims_stay_marked_and_go_by_their_own_word_later(module: types.ModuleT
     run(module, cluster, state="absent")
     assert len(cluster.writes) == written
     for check in (True, False):
-        assert run(module, cluster, check=check, **REMOVED)["PersistentVolumeClaim/data-mine-0"] == "deleted"
+        removed = run(module, cluster, check=check, **REMOVED)
+        assert {removed[name] for name in ("PersistentVolumeClaim/data-mine-0", *keys)} == {"deleted"}
     for name in ("mine-backup", "data-other-0"):
         assert cluster.stored("PersistentVolumeClaim", name, "default")
 

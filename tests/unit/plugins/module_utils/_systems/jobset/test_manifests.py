@@ -69,7 +69,6 @@ def test_one_machine_shares_its_node_pool() -> None:
         ({"tpu": {"type": "v5e", "topology": "2x2"}, "slices": 2}, "cannot train together"),
         ({"tpu": {"type": "v5e", "topology": "4x4"}, "resources": {"limits": {"google.com/tpu": 8}}}, "means 4"),
         ({"tpu": {"type": "v5e", "topology": "4x4"}, "node_selector": {"cloud.google.com/gke-tpu-topology": "2x4"}}, "means 4x4"),
-        ({}, "hosts: missing"),
         ({"hosts": 0}, "too small"),
         ({"hosts": 2, "name": "a" * 60}, "characters"),
     ],
