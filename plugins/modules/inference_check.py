@@ -220,10 +220,10 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAI
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import replicas
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import Opened, checked, unready
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import Asked, Opened, checked, unready
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import GrpcClient
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES, Asked, Inference
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES, Inference
 
 NAME: dict[str, t.Any] = {"type": "str", "required": True}
 DATA: dict[str, t.Any] = {"type": "list", "elements": "raw", "required": True}

@@ -260,6 +260,16 @@ def init_container(pod: PodSettings, name: str, command: Sequence[str], mounts: 
     }
 
 
+def on_exit(action: str, container: str, code: int) -> Manifest:
+    """A rule of a Job's podFailurePolicy for the exit status of a container."""
+    return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}
+
+
+def on_disruption(action: str) -> Manifest:
+    """A rule of a Job's podFailurePolicy for pods that were evicted, preempted or lost with their node."""
+    return {"action": action, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+
+
 def unsayable(pod: PodSettings, *known: str) -> list[str]:
     """The settings of POD beside those that an operator's resource has fields for."""
     names = [field.name for field in dataclasses.fields(pod) if field.name not in known]

@@ -202,9 +202,6 @@ def disruption_budget(metadata: Manifest, selector: Mapping[str, str]) -> Manife
 
 def prefer_own_nodes(selector: Mapping[str, str]) -> Manifest:
     """The affinity that avoids two of the pods on one node if there are enough nodes."""
-    preferred = [{"weight": 100, "podAffinityTerm": _same_node(selector)}]
+    same_node = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(selector)}}
+    preferred = [{"weight": 100, "podAffinityTerm": same_node}]
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-
-
-def _same_node(selector: Mapping[str, str]) -> Manifest:
-    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(selector)}}

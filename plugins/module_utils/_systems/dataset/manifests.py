@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests import storage
 from ..._manifests.meta import Manifest, check_count, check_name, check_sha256, compact, quantity, spec_hash
-from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, pod_template
+from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, on_disruption, on_exit, pod_template
 from ..._manifests.programs import program
 from ..._manifests.shared import config_map
 from ..._pod_programs import dataset_fetch
@@ -165,18 +164,13 @@ def job_spec(dataset: Dataset) -> Manifest:
     template["spec"]["restartPolicy"] = "Never"
     if dataset.credentials_secret:
         template["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": dataset.credentials_secret}}]
-    on_exit = {"containerName": "fetch", "operator": "In", "values": [EXIT_PERMANENT]}
-    rules: list[t.Any] = [
-        {"action": "FailJob", "onExitCodes": on_exit},
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-    ]
     return compact(
         {
             "backoffLimit": dataset.backoff_limit,
             "activeDeadlineSeconds": dataset.active_deadline_seconds,
             # Two pods must not write the same file.
             "podReplacementPolicy": "Failed",
-            "podFailurePolicy": {"rules": rules},
+            "podFailurePolicy": {"rules": [on_exit("FailJob", "fetch", EXIT_PERMANENT), on_disruption("Ignore")]},
             "template": template,
         }
     )

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from ..._kube.objects import CONFIG_MAP, DEPLOYMENT, JOB, STATEFUL_SET, group_kind
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, spec_hash
-from ..._manifests.pods import READ_ONLY_CONTAINER, PodSettings, field_env, pod_template
+from ..._manifests.pods import READ_ONLY_CONTAINER, PodSettings, field_env, on_disruption, on_exit, pod_template
 from ..._manifests.programs import program
 from ..._manifests.servers import client_service
 from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
@@ -175,11 +175,10 @@ def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet) -> Ma
     """A Job with REPLICAS pods, each of which must succeed once; pod <name>-<i> has index i, also after it was replaced."""
     template = stateful_set(ranked)["spec"]["template"]
     template["spec"] |= {"restartPolicy": "Never", "subdomain": ranked.name}
-    container = ranked.container
     rules = [
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        _on_exit("Ignore", container, EXIT_PEER_REPLACED),
-        _on_exit("FailJob", container, EXIT_MISCONFIGURED),
+        on_disruption("Ignore"),
+        on_exit("Ignore", group.group_name, EXIT_PEER_REPLACED),
+        on_exit("FailJob", group.group_name, EXIT_MISCONFIGURED),
     ]
     spec = compact(
         {
@@ -196,10 +195,6 @@ def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet) -> Ma
     check_name(ranked.name, f"{group.role}: Job name")
     metadata = {"name": ranked.name, "namespace": job.namespace, "labels": {**ranked.match_labels, **ranked.labels}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
-
-
-def _on_exit(action: str, container: str | None, code: int) -> Manifest:
-    return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}
 
 
 def metrics_gateway(job: PersiaJob) -> list[Manifest]:

@@ -29,33 +29,17 @@ class Found:
     modified: dt.datetime
 
 
-class Bucket(t.Protocol):
-    """The operations on a bucket that the life of an experiment needs."""
-
-    name: str
-
-    def look(self, folder: str) -> dict[str, Found]:
-        """List the objects below a folder, by their keys."""
-
-    def get(self, key: str, target: t.IO[bytes]) -> bool:
-        """Write an object to TARGET; False if there is none."""
-
-    def put(self, key: str, content: t.IO[bytes]) -> None:
-        """Store an object, or replace it."""
-
-    def delete(self, key: str) -> None:
-        """Delete an object, if it is there."""
-
-
 class S3Bucket(s3.Bucket):
     """A bucket by boto3."""
 
     login = "Check access_key and secret_key, and that the key is active. For Google Cloud Storage they are an HMAC key."
 
     def look(self, folder: str) -> dict[str, Found]:
+        """List the objects below a folder, by their keys."""
         return {row["Key"]: Found(row["ETag"], row["LastModified"]) for row in self.listed(folder, f"list {folder}")}
 
     def get(self, key: str, target: t.IO[bytes]) -> bool:
+        """Write an object to TARGET; False if there is none."""
         try:
             with self.errors(f"read {key}"):
                 self._client.download_fileobj(self.name, key, target)

@@ -132,9 +132,9 @@ def manifests(runner: Runner, state: str = RUNNING) -> list[Manifest]:
         *namespace_access(account, [rule([""], ["configmaps"], ["get", "list", "watch"])]),
         state_config_map(runner, state),
         _url_secret(runner),
-        *([_ca_config_map(runner)] if _authorities(runner) else []),
+        *([config_map(runner.metadata(runner.ca_config_map), authorities)] if (authorities := _authorities(runner)) else []),
         apply_overrides(deployment(runner), runner.overrides),
-        _service(runner),
+        servers.client_service(runner.metadata(), runner.labels, {"metrics": METRICS_PORT}),
     ]
     if runner.monitor:
         objects.append(monitor(runner.monitor, runner.metadata(), runner.labels))
@@ -363,15 +363,6 @@ def _addresses(runner: Runner) -> dict[str, Sensitive]:
     return found
 
 
-def _ca_config_map(runner: Runner) -> Manifest:
-    return config_map(runner.metadata(runner.ca_config_map), _authorities(runner))
-
-
 def _authorities(runner: Runner) -> dict[str, str]:
     """The CA certificates by file."""
     return {name: text for name, text in (("ca.crt", runner.broker_ca), (_STORE_CA, runner.store_ca)) if text}
-
-
-def _service(runner: Runner) -> Manifest:
-    """The Service of the metrics."""
-    return servers.client_service(runner.metadata(), runner.labels, {"metrics": METRICS_PORT})

@@ -33,7 +33,7 @@ from ..._core.pool import OnProgress, Progress
 from ..._core.sensitive import Sensitive
 from ..._core.waiting import growing_interval, wait_for
 from . import results
-from .bucket import Bucket, Found
+from .bucket import Found, S3Bucket
 from .experiment import Experiment, seconds
 
 _IN_MEMORY = 1 << 22
@@ -120,7 +120,7 @@ class Life:
     """One experiment with its bucket and its queue. ``hidden``: secrets that its output may have."""
 
     wanted: Experiment
-    bucket: Bucket
+    bucket: S3Bucket
     channel: Channel
     now: t.Callable[[], dt.datetime]
     hidden: tuple[Sensitive, ...]
