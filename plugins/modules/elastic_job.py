@@ -239,11 +239,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Job
-      name: digits
-      namespace: ml
-      action: created
+  sample: [{kind: Job, name: digits, namespace: ml, action: created}]
 state:
   description: State of the job, as in M(muster.ml.job_info).
   returned: when O(state=present)

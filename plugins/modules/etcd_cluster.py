@@ -89,11 +89,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: StatefulSet
-      name: etcd
-      namespace: ml
-      action: created
+  sample: [{kind: StatefulSet, name: etcd, namespace: ml, action: created}]
 url:
   description: URL for clients.
   returned: when O(state=present)

@@ -192,8 +192,7 @@ outputs:
   returned: success
   type: list
   elements: dict
-  sample:
-    - {name: SUM, datatype: FP32, shape: [1, 2], data: [2.5, 3]}
+  sample: [{name: SUM, datatype: FP32, shape: [1, 2], data: [2.5, 3]}]
 model_version:
   description: Version of the model that made these outputs. Empty without O(inputs).
   returned: success

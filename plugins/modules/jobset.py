@@ -174,11 +174,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: JobSet
-      name: lm
-      namespace: ml
-      action: created
+  sample: [{kind: JobSet, name: lm, namespace: ml, action: created}]
 state:
   description: State of the training, as in M(muster.ml.job_info).
   returned: when O(state=present)

@@ -78,11 +78,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: StatefulSet
-      name: store
-      namespace: ml
-      action: created
+  sample: [{kind: StatefulSet, name: store, namespace: ml, action: created}]
 endpoint:
   description: Address for clients in the cluster.
   returned: when O(state=present)

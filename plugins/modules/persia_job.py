@@ -339,11 +339,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Job
-      name: adult-trainer
-      namespace: ml
-      action: created
+  sample: [{kind: Job, name: adult-trainer, namespace: ml, action: created}]
 state:
   description: State of the training, as in M(muster.ml.job_info).
   returned: when O(state=present)

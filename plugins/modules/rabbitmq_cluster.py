@@ -128,11 +128,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: StatefulSet
-      name: rabbitmq
-      namespace: ml
-      action: created
+  sample: [{kind: StatefulSet, name: rabbitmq, namespace: ml, action: created}]
 amqp_url:
   description: Address for clients in the cluster, without a login.
   returned: when O(state=present)

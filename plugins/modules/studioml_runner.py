@@ -222,11 +222,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Deployment
-      name: studioml-go-runner
-      namespace: studioml
-      action: created
+  sample: [{kind: Deployment, name: studioml-go-runner, namespace: studioml, action: created}]
 broker:
   description: Address of the broker without user and password.
   returned: when O(state=present)

@@ -237,11 +237,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Deployment
-      name: triton
-      namespace: ml
-      action: created
+  sample: [{kind: Deployment, name: triton, namespace: ml, action: created}]
 endpoints:
   description: Addresses for clients in the cluster.
   returned: when O(state=present)
