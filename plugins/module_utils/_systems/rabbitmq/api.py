@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..._core.clock import SYSTEM_CLOCK, Clock
 from ..._core.errors import Forbidden, InvalidInput, MusterError, NotFound, Rejected, ServerError, Unauthorized, Unreachable
 from ..._core.pace import Backoff
-from ..._core.sensitive import Sensitive
+from ..._core.sensitive import Sensitive, revealed
 from ..._core.trust import authorities, authorities_in, refusal, trusting
 
 if t.TYPE_CHECKING:
@@ -176,7 +176,7 @@ class ManagementApi(contextlib.AbstractContextManager["ManagementApi"]):
     def _exchange(self, method: str, path: Path, body: Body | None, query: Mapping[str, str] | None) -> _Answer:
         given = urllib.parse.urlencode(query) if query else ""
         target = "/api/" + "/".join(urllib.parse.quote(part, safe="") for part in path) + (f"?{given}" if given else "")
-        data = None if body is None else json.dumps(_revealed(body)).encode()
+        data = None if body is None else json.dumps(revealed(body)).encode()
         # Any type: a PUT of a limit with "Accept: application/json" is answered with 406 (3.10 and 4.0).
         headers = {"Authorization": self.login.header(), "Accept": "*/*", "User-Agent": "muster"}
         if data is not None:
@@ -351,10 +351,6 @@ def _words(value: t.Any) -> str:
     if value and all(isinstance(item, int) and 31 < item < 0x110000 for item in value):
         return "".join(map(chr, value))
     return " ".join(_words(item) for item in value)
-
-
-def _revealed(body: Body) -> Body:
-    return {key: value.reveal() if isinstance(value, Sensitive) else value for key, value in body.items()}
 
 
 def _context(address: Address) -> ssl.SSLContext:

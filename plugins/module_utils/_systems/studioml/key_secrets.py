@@ -192,7 +192,7 @@ def decryption_key(once: MadeOnce, desired: Desired, given: Pair | None) -> Mate
         key = keys.read_rsa_key(current.private, t.cast(Sensitive, fits), stored.what(PRIVATE_KEY))
         pair = given or keys.rsa_pair(key, passphrase)
     pair = pair or _made(desired, lambda: keys.rsa_pair(keys.new_rsa_key(once), passphrase))
-    public = _public(stored, pair, _rsa_fingerprint)
+    public = _public(stored, pair, lambda text, what: keys.fingerprint(keys.read_rsa_public(text, what, bits=keys.BITS)))
     shown = {PUBLIC_KEY: pair.fingerprint or None}
     key_secret = stored.manifest({PRIVATE_KEY: pair.private, PUBLIC_KEY: public}, shown, generated=True)
     phrase_secret = phrases.manifest({PASSPHRASE: passphrase}, generated=True)
@@ -321,10 +321,6 @@ def ed25519_of_queue(text: str, what: str) -> str:
 def rsa_of_queue(text: str, what: str) -> str:
     """The fingerprint of a public key that encrypts reports."""
     return keys.fingerprint(keys.read_rsa_public(text, what))
-
-
-def _rsa_fingerprint(text: str, what: str) -> str:
-    return keys.fingerprint(keys.read_rsa_public(text, what, bits=keys.BITS))
 
 
 def _current(stored: _Stored, phrases: _Stored, candidates: Sequence[Sensitive]) -> tuple[Pair | None, Sensitive | None]:

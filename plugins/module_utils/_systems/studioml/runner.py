@@ -126,12 +126,12 @@ class Runner(servers.Server):
 def manifests(runner: Runner, state: str = RUNNING) -> list[Manifest]:
     """The objects of RUNNER, except the Secrets with its keys."""
     check(runner)
-    account = service_account(runner.name, runner.namespace, runner.labels)
+    account, url = service_account(runner.name, runner.namespace, runner.labels), runner.metadata(runner.url_secret)
     objects = [
         account,
         *namespace_access(account, [rule([""], ["configmaps"], ["get", "list", "watch"])]),
         state_config_map(runner, state),
-        _url_secret(runner),
+        {"apiVersion": "v1", "kind": "Secret", "metadata": url, "stringData": dict(_addresses(runner))},
         *([config_map(runner.metadata(runner.ca_config_map), authorities)] if (authorities := _authorities(runner)) else []),
         apply_overrides(deployment(runner), runner.overrides),
         servers.client_service(runner.metadata(), runner.labels, {"metrics": METRICS_PORT}),
@@ -345,11 +345,6 @@ def restart_hash(runner: Runner) -> str:
 def state_config_map(runner: Runner, state: str) -> Manifest:
     """The ConfigMap with which runners are drained."""
     return config_map(runner.metadata(), {"STATE": state})
-
-
-def _url_secret(runner: Runner) -> Manifest:
-    meta = runner.metadata(runner.url_secret)
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": dict(_addresses(runner))}
 
 
 def _addresses(runner: Runner) -> dict[str, Sensitive]:
