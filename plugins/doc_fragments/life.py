@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of all trainings; the same as a part of LIFE in module_utils/_edge/trainings.py."""
+"""Options of all trainings; the same as a part of OPTIONS in module_utils/_edge/trainings.py."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
+  namespace:
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
+    type: str
   files:
     description:
       - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).

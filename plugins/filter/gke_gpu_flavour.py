@@ -48,7 +48,11 @@ def gke_gpu_flavour(pools: t.Iterable[Pool]) -> str:
     with_gpus = {pool["name"]: pool["config"] for pool in pools if (pool.get("config") or {}).get("accelerators")}
     if not with_gpus:
         return "none"
-    left = {name: _installer(config) for name, config in with_gpus.items() if _is_left_to_us(config)}
+    left = {
+        name: "gke_ubuntu" if str(config.get("image_type", "")).upper().startswith("UBUNTU") else "gke_cos"
+        for name, config in with_gpus.items()
+        if any(row.get("gpu_driver_version") == "INSTALLATION_DISABLED" for row in config["accelerators"])
+    }
     flavours = set(left.values())
     if len(flavours) > 1:
         raise AnsibleFilterError(
@@ -57,14 +61,6 @@ def gke_gpu_flavour(pools: t.Iterable[Pool]) -> str:
             + ". Give one of them gpu_driver_version: DEFAULT."
         )
     return flavours.pop() if flavours else "managed"
-
-
-def _is_left_to_us(config: Pool) -> bool:
-    return any(row.get("gpu_driver_version") == "INSTALLATION_DISABLED" for row in config["accelerators"])
-
-
-def _installer(config: Pool) -> str:
-    return "gke_ubuntu" if str(config.get("image_type", "")).upper().startswith("UBUNTU") else "gke_cos"
 
 
 class FilterModule:

@@ -89,7 +89,7 @@ def gke_ranges(cidr: str, nodes: int, max_pods_per_node: int = 110, services: in
         sums = ", ".join(f"{terms[name]} -> {size}" for name, size in sizes.items())
         raise AnsibleFilterError(
             f"{cidr} has {network.num_addresses} addresses, and {sum(sizes.values())} are needed: {sums}. "
-            f"The smallest range that fits is a /{smallest}, such as {_around(network, smallest)}."
+            f"The smallest range that fits is a /{smallest}, such as {network.supernet(new_prefix=smallest)}."
         )
     ranges = _carved(network, sizes)
     parts = ", ".join(f"{name} {ranges[name]} ({terms[name]})" for name in sizes)
@@ -99,10 +99,6 @@ def gke_ranges(cidr: str, nodes: int, max_pods_per_node: int = 110, services: in
 def _power(number: int) -> int:
     """The power of two that is as large, or the next one."""
     return 1 << (number - 1).bit_length()
-
-
-def _around(network: ipaddress.IPv4Network, prefix: int) -> ipaddress.IPv4Network:
-    return network.supernet(new_prefix=prefix)
 
 
 def _carved(network: ipaddress.IPv4Network, sizes: t.Mapping[str, int]) -> dict[str, str]:

@@ -62,12 +62,9 @@ def service_account_trust(
 ) -> Document:
     names = [service_account] if isinstance(service_account, str) else sorted(service_account)
     accounts = [f"system:serviceaccount:{namespace}:{name}" for name in names]
-    trusted = _pod_identity() if identity == "pod_identity" else _irsa(cluster, accounts)
+    agent = {"Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": ["sts:AssumeRole", "sts:TagSession"]}
+    trusted = agent if identity == "pod_identity" else _irsa(cluster, accounts)
     return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **trusted}]}
-
-
-def _pod_identity() -> Document:
-    return {"Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": ["sts:AssumeRole", "sts:TagSession"]}
 
 
 def _irsa(cluster: t.Mapping[str, t.Any], accounts: list[str]) -> Document:

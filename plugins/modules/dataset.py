@@ -138,11 +138,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Job
-      name: tiny-imagenet-0f3a5a6b7c
-      namespace: ml
-      action: created
+  sample: [{kind: Job, name: tiny-imagenet-0f3a5a6b7c, namespace: ml, action: created}]
 path:
   description: Folder of the claim that holds the data.
   returned: when O(state=present)

@@ -37,9 +37,6 @@ options:
     description: Name of the job and its Service, and prefix of its pods' names.
     type: str
     required: true
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   backend:
     description:
       - Kind of the workload. V(native) creates an Indexed Job.
@@ -242,11 +239,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Job
-      name: digits
-      namespace: ml
-      action: created
+  sample: [{kind: Job, name: digits, namespace: ml, action: created}]
 state:
   description: State of the job, as in M(muster.ml.job_info).
   returned: when O(state=present)
@@ -290,7 +283,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND, desired
 
@@ -318,8 +311,6 @@ _RENDEZVOUS: dict[str, dict[str, t.Any]] = {
 }
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
     "backend": {"type": "str", "choices": ["native", "pytorchjob", "trainjob"], "default": ElasticJob.backend},
     "replicas": {"type": "int"},
     "min_replicas": {"type": "int"},
@@ -330,17 +321,14 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "script_endpoint_url": {"type": "str"},
     "script_credentials_secret": {"type": "str", "no_log": False},
     "args": groups.WORDS,
-    "files": {"type": "dict", "default": {}},
     **_RENDEZVOUS,
     **groups.PROGRAM_POD,
-    **groups.STORAGE,
     "dataset": {"type": "dict", "options": _DATASET},
     "ttl_seconds_after_finished": {"type": "int"},
     "active_deadline_seconds": {"type": "int"},
     "overrides": {"type": "dict"},
-    **groups.NETWORK,
     "world_timeout": {"type": "int", "default": 300},
-    **trainings.LIFE,
+    **trainings.OPTIONS,
     "wait_for": {"type": "str", "choices": ["completed", "step", "running"], "default": "running"},
 }
 
@@ -350,9 +338,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, scale or remove the training."""
-    return trainings.execute(ctx, KIND, desired)
+execute = trainings.executor(KIND, desired)
 
 
 def main() -> None:

@@ -89,11 +89,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: StatefulSet
-      name: etcd
-      namespace: ml
-      action: created
+  sample: [{kind: StatefulSet, name: etcd, namespace: ml, action: created}]
 url:
   description: URL for clients.
   returned: when O(state=present)
@@ -127,7 +123,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
@@ -169,9 +165,7 @@ class Life(servers.LifeWithClaims[EtcdCluster]):
         return {"url": self.server.url}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, update or delete the members."""
-    return Life(ctx).execute()
+execute = servers.executor(Life)
 
 
 def main() -> None:

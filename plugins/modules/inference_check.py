@@ -192,8 +192,7 @@ outputs:
   returned: success
   type: list
   elements: dict
-  sample:
-    - {name: SUM, datatype: FP32, shape: [1, 2], data: [2.5, 3]}
+  sample: [{name: SUM, datatype: FP32, shape: [1, 2], data: [2.5, 3]}]
 model_version:
   description: Version of the model that made these outputs. Empty without O(inputs).
   returned: success
@@ -220,10 +219,10 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAI
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import replicas
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import Opened, checked, unready
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import Asked, Opened, checked, unready
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import GrpcClient
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES, Asked, Inference
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES, Inference
 
 NAME: dict[str, t.Any] = {"type": "str", "required": True}
 DATA: dict[str, t.Any] = {"type": "list", "elements": "raw", "required": True}

@@ -36,9 +36,6 @@ options:
     description: Name of the JobSet and its Service, and prefix of its pods' names.
     type: str
     required: true
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   tpu:
     description:
       - Slices of TPUs on GKE. It gives O(hosts), and adds labels to O(node_selector) and the chips of a machine to O(resources).
@@ -177,11 +174,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: JobSet
-      name: lm
-      namespace: ml
-      action: created
+  sample: [{kind: JobSet, name: lm, namespace: ml, action: created}]
 state:
   description: State of the training, as in M(muster.ml.job_info).
   returned: when O(state=present)
@@ -218,7 +211,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.spec import JobSet
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.training import KIND, desired
 
@@ -229,14 +222,11 @@ _TPU: dict[str, dict[str, t.Any]] = {
 }
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
     "tpu": {"type": "dict", "options": _TPU},
     "hosts": {"type": "int"},
     "exclusive_topology": {"type": "str"},
     "command": groups.WORDS,
     "args": groups.WORDS,
-    "files": {"type": "dict", "default": {}},
     "pod_annotations": {"type": "dict", "default": {}},
     **with_defaults(JobSet, slices="int", files_path="str", coordinator_port="int", max_restarts="int"),
     "success_operator": {"type": "str", "choices": ["All", "Any"], "default": JobSet.success_operator},
@@ -246,10 +236,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "queue_name": {"type": "str"},
     "queue_priority_class": {"type": "str"},
     **groups.PROGRAM_POD,
-    **groups.STORAGE,
     "overrides": {"type": "dict"},
-    **groups.NETWORK,
-    **trainings.LIFE,
+    **trainings.OPTIONS,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {
@@ -258,9 +246,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, suspend or remove the training."""
-    return trainings.execute(ctx, KIND, desired)
+execute = trainings.executor(KIND, desired)
 
 
 def main() -> None:

@@ -141,11 +141,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: StatefulSet
-      name: persia-nats-service
-      namespace: ml
-      action: created
+  sample: [{kind: StatefulSet, name: persia-nats-service, namespace: ml, action: created}]
 url:
   description: URL for clients.
   returned: when O(state=present)
@@ -180,7 +176,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster, ServerView, advice, manifests
@@ -249,9 +245,7 @@ def _row(view: ServerView) -> dict[str, t.Any]:
     return {"pod": view.pod, "version": varz.get("version"), "peers": view.peers, "max_payload": varz.get("max_payload")}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, update or delete the servers."""
-    return Life(ctx).execute()
+execute = servers.executor(Life)
 
 
 def main() -> None:

@@ -78,11 +78,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: StatefulSet
-      name: store
-      namespace: ml
-      action: created
+  sample: [{kind: StatefulSet, name: store, namespace: ml, action: created}]
 endpoint:
   description: Address for clients in the cluster.
   returned: when O(state=present)
@@ -112,7 +108,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
@@ -184,9 +180,7 @@ def _row(found: store.Buckets) -> dict[str, t.Any]:
     return {"buckets": found.names, "created_buckets": found.missing, **changed}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, update or delete the store."""
-    return Life(ctx).execute()
+execute = servers.executor(Life)
 
 
 def main() -> None:

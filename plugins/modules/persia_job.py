@@ -31,9 +31,6 @@ options:
     description: Name of the training, and prefix of its objects' names. Name and group together have at most 52 characters.
     type: str
     required: true
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   backend:
     description:
       - Kind of the workloads. V(native) creates StatefulSets for embedding servers and workers, and Indexed Jobs for data loaders and
@@ -342,11 +339,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Job
-      name: adult-trainer
-      namespace: ml
-      action: created
+  sample: [{kind: Job, name: adult-trainer, namespace: ml, action: created}]
 state:
   description: State of the training, as in M(muster.ml.job_info).
   returned: when O(state=present)
@@ -404,7 +397,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import LOG_LEVELS, Group, Metrics, PersiaJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND, desired
 
@@ -430,8 +423,6 @@ _COMMON = ("node_selector", "tolerations", "priority_class_name", "service_accou
 _SECURITY = ("pod_security_context", "security_context")
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
     "backend": {"type": "str", "choices": ["native", "operator"], "default": PersiaJob.backend},
     **groups.IMAGE,
     "nn_worker": {"type": "dict", "options": _TRAINER},
@@ -442,7 +433,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "global_config_path": {"type": "str"},
     "embedding_config": {"type": "dict"},
     "embedding_config_path": {"type": "str"},
-    "files": {"type": "dict", "default": {}},
     **with_defaults(PersiaJob, files_path="str", nats_url="str"),
     "launch_script": {"type": "str"},
     "log_level": {"type": "str", "choices": list(LOG_LEVELS), "default": PersiaJob.log_level},
@@ -451,24 +441,23 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "volume_mounts": {"type": "list", "elements": "dict"},
     **{name: groups.PLACEMENT[name] for name in (*_COMMON, *_SECURITY)},
     "metrics": {"type": "dict", "options": _METRICS},
-    **groups.STORAGE,
-    **groups.NETWORK,
     **with_defaults(PersiaJob, completion="bool", backoff_limit="int", peer_timeout_seconds="int"),
     "active_deadline_seconds": {"type": "int"},
     "results_pattern": {"type": "str"},
     "remove_finalizer": {"type": "bool", "default": False},
-    **trainings.LIFE,
+    **trainings.OPTIONS,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {
-    "required_if": [("state", "present", ("nn_worker", "embedding_worker", "embedding_parameter_server"))],
+    "required_if": [
+        ("state", "present", ("nn_worker", "embedding_worker", "embedding_parameter_server")),
+        *(("state", "present", (name, f"{name}_path"), True) for name in ("global_config", "embedding_config")),
+    ],
     "mutually_exclusive": [("global_config", "global_config_path"), ("embedding_config", "embedding_config_path")],
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Run the training, or remove it."""
-    return trainings.execute(ctx, KIND, desired)
+execute = trainings.executor(KIND, desired)
 
 
 def main() -> None:

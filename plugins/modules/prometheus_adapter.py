@@ -95,10 +95,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: APIService
-      name: v1beta1.custom.metrics.k8s.io
-      action: created
+  sample: [{kind: APIService, name: v1beta1.custom.metrics.k8s.io, action: created}]
 """
 
 import typing as t

@@ -128,11 +128,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: StatefulSet
-      name: rabbitmq
-      namespace: ml
-      action: created
+  sample: [{kind: StatefulSet, name: rabbitmq, namespace: ml, action: created}]
 amqp_url:
   description: Address for clients in the cluster, without a login.
   returned: when O(state=present)
@@ -172,7 +168,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
@@ -248,9 +244,7 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
         }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, update or delete the broker."""
-    return Life(ctx).execute()
+execute = servers.executor(Life)
 
 
 def main() -> None:

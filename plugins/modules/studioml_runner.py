@@ -222,11 +222,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Deployment
-      name: studioml-go-runner
-      namespace: studioml
-      action: created
+  sample: [{kind: Deployment, name: studioml-go-runner, namespace: studioml, action: created}]
 broker:
   description: Address of the broker without user and password.
   returned: when O(state=present)
@@ -264,7 +260,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import NotF
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
@@ -396,9 +392,7 @@ class Life(servers.Life[Runner]):
         return self.ctx.result(report, drained=self.drained)
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, update or delete the runner."""
-    return Life(ctx).execute()
+execute = servers.executor(Life)
 
 
 def main() -> None:

@@ -161,11 +161,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Secret
-      name: studioml-runner-key-secret
-      namespace: studioml
-      action: created
+  sample: [{kind: Secret, name: studioml-runner-key-secret, namespace: studioml, action: created}]
 fingerprints:
   description:
     - Fingerprints of the public keys, by key of the Secret, V(ssh-publickey) or a prefix of queue names.

@@ -158,11 +158,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: StatefulSet
-      name: trainer
-      namespace: ml
-      action: created
+  sample: [{kind: StatefulSet, name: trainer, namespace: ml, action: created}]
 world_size:
   description: Number of processes in the whole group.
   returned: when O(state=present)

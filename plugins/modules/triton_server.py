@@ -237,11 +237,7 @@ objects:
   returned: success
   type: list
   elements: dict
-  sample:
-    - kind: Deployment
-      name: triton
-      namespace: ml
-      action: created
+  sample: [{kind: Deployment, name: triton, namespace: ml, action: created}]
 endpoints:
   description: Addresses for clients in the cluster.
   returned: when O(state=present)
@@ -268,7 +264,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import fields_of, with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.ready import exists
@@ -399,9 +395,7 @@ def _as_handed_over(change: Change) -> Change:
     return dataclasses.replace(change, action="updated", reason="its replicas are left to the autoscaler")
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
-    """Create, update or delete the server."""
-    return Life(ctx).execute()
+execute = servers.executor(Life)
 
 
 def main() -> None:

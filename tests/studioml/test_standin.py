@@ -25,6 +25,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
+from ansible_collections.muster.ml.tests.unit.fakes import studioml
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
 from studioml.world import ON_ONE, PASSWORD, PHRASE, ApiServer, Standin, World, until
@@ -147,7 +148,7 @@ def test_reports_are_sealed_if_there_is_a_key(world: World) -> None:
     world.send("rmq_test", world.message("sealed"))
     until("the answers", lambda: world.waiting("rmq_test_response") == 2)
     own = keys.read_rsa_key(world.other_key.private, Sensitive(PHRASE), "key")
-    texts = [message.unseal(text, own).decode() for text in world.received("rmq_test_response")]
+    texts = [studioml.opened(text, own).decode() for text in world.received("rmq_test_response")]
     assert [word for word in ("start", "stop") if f'value: "{word}"' in "".join(texts)] == ["start", "stop"]
 
 

@@ -15,7 +15,7 @@ import typing as t
 from collections.abc import Iterator, Mapping
 
 from .clock import LEAST_FOR_AN_ANSWER
-from .errors import InvalidInput, MusterError
+from .errors import Failed, Forbidden, InvalidInput, MusterError, NotFound, ServerError, Unauthorized, Unreachable
 from .sensitive import Sensitive
 
 BAD_LOGIN = {
@@ -27,6 +27,8 @@ BAD_LOGIN = {
     "SignatureDoesNotMatch": "does not take secret_key with this access_key",
 }
 """Codes of answers to a wrong login, and what they mean."""
+NO_BUCKET = "NoSuchBucket"
+_MISSING = ("404", "NoSuchKey", "NotFound")
 _PATIENCE = 10 * LEAST_FOR_AN_ANSWER
 
 
@@ -86,3 +88,52 @@ def code_of(answer: Mapping[str, t.Any]) -> tuple[str, str, int]:
     error = answer.get("Error") or {}
     status = (answer.get("ResponseMetadata") or {}).get("HTTPStatusCode") or 0
     return str(error.get("Code", "")), str(error.get("Message", "")).rstrip("."), int(status)
+
+
+class Way(t.Protocol):
+    """A forwarded port."""
+
+    @property
+    def trouble(self) -> MusterError | None:
+        """What happened to it; None if nothing did."""
+
+
+class Bucket:
+    """A bucket with errors by meaning. ``endpoint``: that of its store, empty for AWS; ``login``: what to check if its login is refused."""
+
+    login = ""
+
+    def __init__(self, boto_client: t.Any, name: str, endpoint: str | None, way: Way | None = None) -> None:
+        self.name, self._client, self._way = name, boto_client, way
+        self._of = f" of {endpoint}" if endpoint else ""
+        self._store = f"The store at {endpoint}" if endpoint else "The store"
+
+    def listed(self, prefix: str, doing: str) -> list[Mapping[str, t.Any]]:
+        """The objects whose keys begin with PREFIX."""
+        with self.errors(doing):
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
+            return [row for page in pages for row in page.get("Contents") or []]
+
+    def errors(self, doing: str) -> contextlib.AbstractContextManager[None]:
+        """The errors of one action."""
+        return errors(functools.partial(self._refused, doing), self._unreachable)
+
+    def _unreachable(self, reason: str) -> MusterError:
+        trouble = self._way.trouble if self._way else None
+        return trouble or Unreachable(f"{self._store} gives no answer: {reason}.", "Check its address, and its authority if it has TLS.")
+
+    def _refused(self, doing: str, answer: Mapping[str, t.Any]) -> MusterError:
+        code, said, status = code_of(answer)
+        where, details = f"bucket {self.name}{self._of}", {"code": code}
+        if code == NO_BUCKET or (code in _MISSING and doing.startswith("list")):
+            hint = "Create it first, such as with module object_store or s3_bucket, or correct its name or its address."
+            return NotFound(f"There is no {where}.", hint, details=details)
+        if code in _MISSING:
+            return NotFound(f"Cannot {doing} in {where}: it does not exist.", details=details)
+        if code in BAD_LOGIN:
+            return Unauthorized(f"{self._store} {BAD_LOGIN[code]} ({code}).", self.login, details=details)
+        if status in (401, 403):
+            hint = f"It needs to list, read and write objects of the bucket. {self.login}"
+            return Forbidden(f"The key may not {doing} in {where}: {said or code}.", hint, details=details)
+        kind, verb = (ServerError, "failed") if status >= 500 else (Failed, "refuses")
+        return kind(f"{self._store} {verb} to {doing} in {where}: {said or code} (status {status}).", details=details)

@@ -58,7 +58,7 @@ def run(ctx: HostContext, api: ManagementApi) -> Result:
         return _run(ctx, api, wanted, pair, storage, bucket)
 
 
-def _life(ctx: HostContext, api: ManagementApi, wanted: Experiment, storage: Storage, bucket: buckets.Bucket) -> Life:
+def _life(ctx: HostContext, api: ManagementApi, wanted: Experiment, storage: Storage, bucket: buckets.S3Bucket) -> Life:
     channel = Channel(api, ctx.params["vhost"], wanted.queue, STUDIOML, f"StudioML.{wanted.queue}", ctx.params["bind"])
     hidden = (storage.secret_key, storage.access_key, *wanted.secret_env.values())
     return Life(wanted, bucket, channel, _now, hidden)
@@ -74,7 +74,7 @@ def _removed(ctx: HostContext, life: Life, api: ManagementApi) -> Result:
     return {"changed": there, "actions": actions, "state": "absent" if there or not seen.ended else seen.ended}
 
 
-def _run(ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pair, storage: Storage, bucket: buckets.Bucket) -> Result:
+def _run(ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pair, storage: Storage, bucket: buckets.S3Bucket) -> Result:
     params = ctx.params
     with workspace.packed(params["workspace"], params["exclude"], params["filename"]) as packed:
         wanted = dataclasses.replace(wanted, workspace=packed.key)
@@ -101,7 +101,7 @@ def _now() -> dt.datetime:
 
 
 @contextlib.contextmanager
-def reached(params: Params) -> Iterator[tuple[Storage, buckets.Bucket]]:
+def reached(params: Params) -> Iterator[tuple[Storage, buckets.S3Bucket]]:
     """Connect to the bucket for the time of the with block: in a store inside a cluster, or in one with an endpoint."""
     where = params["store_kubernetes"]
     if not where:

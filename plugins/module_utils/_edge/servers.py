@@ -147,6 +147,11 @@ class Life(abc.ABC, t.Generic[S]):
         return self.ctx.result(groups.delete_group(self.ctx, self.ctx.namespace, self.owner))
 
 
+def executor(life: type[Life[t.Any]]) -> t.Callable[[Context], Result]:
+    """The ``execute`` of a module of servers."""
+    return lambda ctx: life(ctx).execute()
+
+
 class LifeWithClaims(Life[S]):
     """The life of servers as a StatefulSet whose claims outlive it."""
 

@@ -19,6 +19,7 @@ from .._kube.objects import group_kind, ref_of
 from .._training import lifecycle
 from .._training.kind import Desired, Kind, Request
 from .._training.results import results
+from . import groups
 from .options import APPLY, STATE
 
 if t.TYPE_CHECKING:
@@ -38,11 +39,25 @@ LIFE: Spec = {
     **STATE,
     **APPLY,
 }
+OPTIONS: Spec = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str"},
+    "files": {"type": "dict", "default": {}},
+    **groups.STORAGE,
+    **groups.NETWORK,
+    **LIFE,
+}
+"""The options of all trainings."""
 _REQUEST = (*(name for name in LIFE if name != "state"), "world_timeout", "remove_finalizer")
 
 
-def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> Result:
-    """Train, scale, or remove. PARSE turns options into a desired training, or raises InvalidInput."""
+def executor(kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> t.Callable[[Context], Result]:
+    """The ``execute`` of a module of trainings. PARSE turns options into a desired training, or raises InvalidInput."""
+    return lambda ctx: _execute(ctx, kind, parse)
+
+
+def _execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> Result:
+    """Train, scale, or remove."""
     params = {name: value for name, value in ctx.params.items() if name != "planned"}
     planned = {} if ctx.check else dict(ctx.params["planned"] or {})
     namespace = ctx.namespace

@@ -166,13 +166,13 @@ def translate(
 
     END completes the options when all documents are read.
     """
-    found = Translation()
+    found, others = Translation(), " or ".join(sorted(kinds.keys() - set(jobs))) or "none"
     seen: list[str] = []
     for document in documents:
         word = document.get("kind") if isinstance(document, Mapping) else None
         known = kinds.get(str(word))
         if known is None or (word in seen and not known.many):
-            why = "there is one already" if known else f"a job file has {' or '.join(jobs)}, and of others {_others(kinds, jobs)}"
+            why = "there is one already" if known else f"a job file has {' or '.join(jobs)}, and of others {others}"
             found.refused.append(f"kind {word}: {why}. Apply other objects with muster.ml.apply.")
         else:
             with _of_its_kinds(found, f"kind {word}"):
@@ -196,10 +196,6 @@ def _of_its_kinds(found: Translation, where: str) -> Iterator[None]:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         step = "`kubectl apply --dry-run=client --validate=strict -f FILE` names the field."
         found.refused.append(f"{where}: a field has a value of another kind than Kubernetes gives it ({error}). {step}")
-
-
-def _others(kinds: Mapping[str, Kind], jobs: Sequence[str]) -> str:
-    return " or ".join(sorted(kinds.keys() - set(jobs))) or "none"
 
 
 def _head(found: Translation, document: Mapping[str, t.Any], api_version: str) -> tuple[str, Mapping[str, t.Any]]:

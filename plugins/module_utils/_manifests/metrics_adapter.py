@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
 from .access import binding, cluster_access, rule, service_account
-from .meta import ANNOTATION_CONFIG_HASH, Manifest, metadata, pinned_tag, spec_hash
-from .operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
+from .meta import Manifest, metadata, pinned_tag
+from .operators import Operator, operator_deployment, operator_labels, operator_pod, operator_service
 from .shared import config_map
 
 NAME = "prometheus-adapter"
@@ -81,14 +81,13 @@ def manifests(adapter: MetricsAdapter, ca_bundle: str) -> list[Manifest]:
     meta = metadata(NAME, adapter.namespace, labels)
     account = service_account(NAME, adapter.namespace, labels)
     config = config_map(meta, {"config.yaml": json.dumps({"rules": list(adapter.rules)}, indent=2) + "\n"})
-    port = {"name": "https", "port": 443, "targetPort": _PORT, "protocol": "TCP"}
     return [
         account,
         *cluster_access(NAME, account, EVERYWHERE),
         _authentication(account),
         config,
-        {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"selector": operator_selector(NAME), "ports": [port]}},
-        _deployment(adapter, spec_hash(config["data"])),
+        operator_service(NAME, adapter, {"https": (443, _PORT)}),
+        _deployment(adapter, config["data"]),
         *(_api(version, adapter.namespace, ca_bundle) for version in VERSIONS),
     ]
 
@@ -115,7 +114,7 @@ def _api(version: str, namespace: str, ca_bundle: str) -> Manifest:
     }
 
 
-def _deployment(adapter: MetricsAdapter, config_hash: str) -> Manifest:
+def _deployment(adapter: MetricsAdapter, config: Mapping[str, str]) -> Manifest:
     container = {
         "name": NAME,
         # Arguments and no command: the entrypoint of the image is the program. It reads its certificate again when that changes.
@@ -149,9 +148,7 @@ def _deployment(adapter: MetricsAdapter, config_hash: str) -> Manifest:
     # Without an interruption of the API: a new one answers before the old one ends.
     workload = {"replicas": 1, "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
     # The metrics of pods and of other objects, which HorizontalPodAutoscalers ask custom.metrics.k8s.io for.
-    deployment = operator_deployment(NAME, adapter, workload, pod, serves=["metrics:Pods", "metrics:Object"])
-    deployment["spec"]["template"]["metadata"]["annotations"] = {ANNOTATION_CONFIG_HASH: config_hash}
-    return deployment
+    return operator_deployment(NAME, adapter, workload, pod, serves=["metrics:Pods", "metrics:Object"], hashed=config)
 
 
 def _health(path: str) -> Manifest:

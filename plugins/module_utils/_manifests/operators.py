@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
 from .merge import apply_overrides
-from .meta import ANNOTATION_SERVES, ANNOTATION_USES, Manifest, compact, metadata
+from .meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SERVES, ANNOTATION_USES, Manifest, compact, metadata, spec_hash
 from .pods import READ_ONLY_CONTAINER, resources
 
 
@@ -42,15 +42,25 @@ def operator_selector(name: str) -> dict[str, str]:
     return {"app.kubernetes.io/name": name}
 
 
+def operator_service(name: str, operator: Operator, ports: Mapping[str, tuple[int, int | str]], kind: str | None = None) -> Manifest:
+    """The Service of the operator. PORTS: name -> port, and port of the pods; KIND: its type."""
+    rows = [{"name": word, "port": port, "targetPort": target, "protocol": "TCP"} for word, (port, target) in ports.items()]
+    spec = compact({"type": kind, "selector": operator_selector(name), "ports": rows})
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(name, operator.namespace, operator_labels(name)), "spec": spec}
+
+
 def operator_deployment(
-    name: str, operator: Operator, workload: Mapping[str, t.Any], pod: Manifest, *, serves: Sequence[str] = (), uses: Sequence[str] = ()
-) -> Manifest:
+    name: str, operator: Operator, workload: Mapping[str, t.Any], pod: Manifest, *, serves: Sequence[str] = (), uses: Sequence[str] = (),
+    hashed: t.Any = None,
+) -> Manifest:  # fmt: skip
     """The Deployment: WORKLOAD holds replicas and strategy, POD is what operator_pod makes.
 
-    SERVES, USES: words of the annotations that keep the operator, and what it uses, from deletion while they are used.
+    SERVES, USES: words of the annotations that keep the operator, and what it uses, from deletion while they are used. HASHED: a value
+    whose change restarts the pods.
     """
     labels = operator_labels(name)
     notes = {key: " ".join(words) for key, words in ((ANNOTATION_SERVES, serves), (ANNOTATION_USES, uses)) if words}
+    restart = {} if hashed is None else {ANNOTATION_CONFIG_HASH: spec_hash(hashed)}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -58,7 +68,7 @@ def operator_deployment(
         "spec": {
             **workload,
             "selector": {"matchLabels": operator_selector(name)},
-            "template": {"metadata": {"labels": labels}, "spec": {"serviceAccountName": name, **pod}},
+            "template": {"metadata": compact({"labels": labels, "annotations": restart}), "spec": {"serviceAccountName": name, **pod}},
         },
     }
 

@@ -30,7 +30,6 @@ RESTRICTED_POD: Manifest = {
 
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _VOLUME_MOUNT_KEYS = ("name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr")
-_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -217,8 +216,6 @@ def pod_template(
     claims: Sequence[str] = (),
 ) -> Manifest:
     """A pod template of one main container; ENV comes before the user's own."""
-    if settings.image_pull_policy not in _PULL_POLICIES:
-        raise InvalidInput(f"image_pull_policy: '{settings.image_pull_policy}' is unknown.", f"One of {', '.join(_PULL_POLICIES)}.")
     if any(character.isspace() for character in settings.image):
         raise InvalidInput(f"image: '{settings.image}' holds white space.")
     if settings.termination_grace_period_seconds is not None:
@@ -247,6 +244,36 @@ def pod_template(
     )
     metadata = compact({"labels": dict(labels), "annotations": dict(annotations or {})})
     return {"metadata": metadata, "spec": spec}
+
+
+def init_container(pod: PodSettings, name: str, command: Sequence[str], mounts: Sequence[Manifest]) -> Manifest:
+    """A container that prepares the pod of a server, with the image, the resources and the rights of the server."""
+    return {
+        "name": name,
+        "image": pod.image,
+        "imagePullPolicy": pod.image_pull_policy,
+        "command": list(command),
+        "resources": resources(pod.resources, "resources"),
+        "securityContext": dict(pod.security_context or {}),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": list(mounts),
+    }
+
+
+def on_exit(action: str, container: str, code: int) -> Manifest:
+    """A rule of a Job's podFailurePolicy for the exit status of a container."""
+    return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}
+
+
+def on_disruption(action: str) -> Manifest:
+    """A rule of a Job's podFailurePolicy for pods that were evicted, preempted or lost with their node."""
+    return {"action": action, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+
+
+def unsayable(pod: PodSettings, *known: str) -> list[str]:
+    """The settings of POD beside those that an operator's resource has fields for."""
+    names = [field.name for field in dataclasses.fields(pod) if field.name not in known]
+    return [name for name in names if getattr(pod, name) not in (None, (), [], {})]
 
 
 def _container(settings: PodSettings, env: Sequence[Mapping[str, t.Any]]) -> Manifest:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from .._core.errors import InvalidInput
 from . import servers, storage
 from .access import namespace_access, rule, service_account
-from .meta import ANNOTATION_CONFIG_HASH, Manifest, check_name, metadata, pinned_tag, spec_hash
+from .meta import Manifest, check_name, metadata, pinned_tag
 from .network_policy import EVERY_POD, Flow, network_policy
 from .operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
 from .shared import config_map
@@ -68,7 +68,7 @@ def manifests(prometheus: Prometheus) -> list[Manifest]:
         *(one for namespace in namespaces for one in namespace_access(account, READ_PODS, namespace)),
         config,
         servers.client_service(meta, selector, {"http": PORT}),
-        _deployment(prometheus, spec_hash(config["data"])),
+        _deployment(prometheus, config["data"]),
     ]
     if prometheus.network_policy:
         objects.append(network_policy(meta, selector, [Flow([EVERY_POD, *prometheus.network_policy_from], [PORT])]))
@@ -123,7 +123,7 @@ def _rules(prometheus: Prometheus) -> str:
     return json.dumps({"groups": list(prometheus.rule_groups)}, indent=2) + "\n"
 
 
-def _deployment(prometheus: Prometheus, config_hash: str) -> Manifest:
+def _deployment(prometheus: Prometheus, config: Mapping[str, str]) -> Manifest:
     data = {"persistentVolumeClaim": {"claimName": NAME}} if prometheus.storage_size else {"emptyDir": {}}
     container = {
         "name": NAME,
@@ -149,9 +149,7 @@ def _deployment(prometheus: Prometheus, config_hash: str) -> Manifest:
     )
     pod["securityContext"] |= {"fsGroup": USER, "fsGroupChangePolicy": "OnRootMismatch"}
     # Two cannot write to one folder.
-    deployment = operator_deployment(NAME, prometheus, {"replicas": 1, "strategy": {"type": "Recreate"}}, pod)
-    deployment["spec"]["template"]["metadata"]["annotations"] = {ANNOTATION_CONFIG_HASH: config_hash}
-    return deployment
+    return operator_deployment(NAME, prometheus, {"replicas": 1, "strategy": {"type": "Recreate"}}, pod, hashed=config)
 
 
 def _health(path: str) -> Manifest:

@@ -11,9 +11,10 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from . import storage
-from .meta import Manifest, metadata
+from .merge import apply_overrides
+from .meta import ANNOTATION_CONFIG_HASH, Manifest, metadata, spec_hash
 from .network_policy import EVERY_POD, Flow, labelled, network_policy
-from .pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings
+from .pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -159,14 +160,24 @@ def _service(
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def stateful_set(server: Server, template: Manifest, *, replicas: int, service: str) -> Manifest:
+def stateful_set(server: Server, pod: PodSettings, container: str, env: Sequence[Manifest], *, hashed: t.Any = None) -> Manifest:
     """The pods, which start together: they meet while they start, and one that never got ready is replaced when its template changes.
 
-    The claim of a pod is called data.
+    The claim of a pod is called data. HASHED: a value whose change restarts the pods.
     """
+    group = server if isinstance(server, ServerGroup) else None
+    template = pod_template(
+        pod,
+        container=container,
+        labels=server.metadata()["labels"],
+        selector=server.labels,
+        env=env,
+        annotations=None if hashed is None else {ANNOTATION_CONFIG_HASH: spec_hash(hashed)},
+        claims=("data",),
+    )
     spec = {
-        "replicas": replicas,
-        "serviceName": service,
+        "replicas": group.size if group else 1,
+        "serviceName": group.peers if group else server.name,
         "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": server.labels},
         "template": template,
@@ -179,7 +190,8 @@ def stateful_set(server: Server, template: Manifest, *, replicas: int, service: 
             access_modes=["ReadWriteOnce"],
         )
         spec["volumeClaimTemplates"] = [data]
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": server.metadata(), "spec": spec}
+    workload = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": server.metadata(), "spec": spec}
+    return apply_overrides(workload, server.overrides)
 
 
 def disruption_budget(metadata: Manifest, selector: Mapping[str, str]) -> Manifest:
@@ -190,9 +202,6 @@ def disruption_budget(metadata: Manifest, selector: Mapping[str, str]) -> Manife
 
 def prefer_own_nodes(selector: Mapping[str, str]) -> Manifest:
     """The affinity that avoids two of the pods on one node if there are enough nodes."""
-    preferred = [{"weight": 100, "podAffinityTerm": _same_node(selector)}]
+    same_node = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(selector)}}
+    preferred = [{"weight": 100, "podAffinityTerm": same_node}]
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-
-
-def _same_node(selector: Mapping[str, str]) -> Manifest:
-    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(selector)}}

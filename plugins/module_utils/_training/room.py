@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from .._core.brief import plural
 from .._core.errors import NoRoom
-from .._gang.judge import Gang, Verdict
+from .._gang.judge import Gang
 from .._gang.preflight import gang, preflight
 from .._kube.objects import Manifest, group_kind
 from .kind import Desired, Observed, Request
@@ -41,7 +41,8 @@ def require(request: Request, desired: Desired, before: Observed, *, again: bool
     if request.check or not request.wait:
         request.warn(f"{desired}: {verdict.message}")
         return
-    raise NoRoom(f"{what}. {verdict.message}", hint=_HINT, details={"preflight": _result(verdict)})
+    found = {name: value for name, value in verdict.result().items() if name in ("reasons", "not_judged", "groups", "nearest")}
+    raise NoRoom(f"{what}. {verdict.message}", hint=_HINT, details={"preflight": found})
 
 
 def _begins_with_less(request: Request, desired: Desired, before: Observed, *, again: bool) -> bool:
@@ -62,8 +63,3 @@ def _pods(desired: Desired, before: Observed, objects: Sequence[Manifest], *, ag
         return ask(objects, staying=selector)
     kinds = {workload.group_kind for workload in desired.backend.workloads}
     return ask([item for item in objects if group_kind(item) in kinds], leaving=selector)
-
-
-def _result(verdict: Verdict) -> dict[str, object]:
-    found = verdict.result()
-    return {name: found[name] for name in ("reasons", "not_judged", "groups", "nearest")}

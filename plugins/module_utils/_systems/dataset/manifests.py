@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests import storage
 from ..._manifests.meta import Manifest, check_count, check_name, check_sha256, compact, quantity, spec_hash
-from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, pod_template
+from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, on_disruption, on_exit, pod_template
 from ..._manifests.programs import program
+from ..._manifests.shared import config_map
 from ..._pod_programs import dataset_fetch
 from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
 
@@ -60,13 +60,19 @@ class Dataset:
 def manifests(dataset: Dataset) -> list[Manifest]:
     """The claim (if we create it), the program, and the Job."""
     check(dataset)
-    config = config_map(dataset)
+    config = config_map(_metadata(dataset, f"{dataset.name}-dataset"), {"fetch.py": program(dataset_fetch)})
+    claim = storage.claim(
+        _metadata(dataset, dataset.claim_name),
+        size=dataset.storage_size,
+        storage_class_name=dataset.storage_class_name,
+        access_modes=dataset.access_modes,
+    )
     spec = job_spec(dataset)
     # A Job cannot be changed, so other options mean another Job.
     mark = spec_hash([spec, config["data"]])[:10]
     name = f"{dataset.name}-{mark}"
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(dataset, name), "spec": spec}
-    return [*([claim(dataset)] if dataset.storage_size else []), config, job]
+    return [*([claim] if dataset.storage_size else []), config, job]
 
 
 def place_of(job: Manifest) -> tuple[str, str]:
@@ -96,8 +102,6 @@ def check(dataset: Dataset) -> None:
     check_count(dataset.backoff_limit, "backoff_limit")
     if dataset.storage_size is not None:
         quantity(dataset.storage_size, "storage_size")
-    if (dataset.url is None) == (dataset.url_secret is None):
-        raise InvalidInput("Give either url or url_secret.")
     if dataset.url is not None:
         _check_url(dataset.url)
     if dataset.endpoint_url is not None and not re.match(r"https?://[^/@]+", dataset.endpoint_url):
@@ -117,22 +121,6 @@ def _check_url(url: str) -> None:
 
 def _metadata(dataset: Dataset, name: str) -> Manifest:
     return {"name": name, "namespace": dataset.namespace, "labels": dataset.labels}
-
-
-def claim(dataset: Dataset) -> Manifest:
-    """The shared storage."""
-    return storage.claim(
-        _metadata(dataset, dataset.claim_name),
-        size=dataset.storage_size,
-        storage_class_name=dataset.storage_class_name,
-        access_modes=dataset.access_modes,
-    )
-
-
-def config_map(dataset: Dataset) -> Manifest:
-    """The program."""
-    metadata = _metadata(dataset, f"{dataset.name}-dataset")
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"fetch.py": program(dataset_fetch)}}
 
 
 def _environment(dataset: Dataset) -> list[Manifest]:
@@ -176,18 +164,13 @@ def job_spec(dataset: Dataset) -> Manifest:
     template["spec"]["restartPolicy"] = "Never"
     if dataset.credentials_secret:
         template["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": dataset.credentials_secret}}]
-    on_exit = {"containerName": "fetch", "operator": "In", "values": [EXIT_PERMANENT]}
-    rules: list[t.Any] = [
-        {"action": "FailJob", "onExitCodes": on_exit},
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-    ]
     return compact(
         {
             "backoffLimit": dataset.backoff_limit,
             "activeDeadlineSeconds": dataset.active_deadline_seconds,
             # Two pods must not write the same file.
             "podReplacementPolicy": "Failed",
-            "podFailurePolicy": {"rules": rules},
+            "podFailurePolicy": {"rules": [on_exit("FailJob", "fetch", EXIT_PERMANENT), on_disruption("Ignore")]},
             "template": template,
         }
     )

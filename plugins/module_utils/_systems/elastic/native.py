@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, Manifest, compact, metadata, spec_hash
-from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_template
+from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, on_disruption, on_exit, pod_template
 from ..._manifests.programs import program
 from ..._manifests.servers import headless_service
 from ..._manifests.shared import config_map, files_config_map, mounted
@@ -157,12 +157,12 @@ def job_spec(job: ElasticJob, container: str, name: str) -> Manifest:
     pods = template(job, container, torchrun_env(job, name))
     pods["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
     rules = [
-        *([_on_exit("FailJob", EXIT_PERMANENT, FETCH)] if job.is_remote else []),
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        *([on_exit("FailJob", FETCH, EXIT_PERMANENT)] if job.is_remote else []),
+        on_disruption("Ignore"),
         # The pod was stopped, by a scale-down or because it was deleted.
-        _on_exit("Ignore", EXIT_STOPPED, container),
-        _on_exit("FailJob", EXIT_SCRIPT_FAILED, container),
-        _on_exit("FailJob", EXIT_MISCONFIGURED, container),
+        on_exit("Ignore", container, EXIT_STOPPED),
+        on_exit("FailJob", container, EXIT_SCRIPT_FAILED),
+        on_exit("FailJob", container, EXIT_MISCONFIGURED),
     ]
     return {
         "completionMode": "Indexed",
@@ -177,7 +177,3 @@ def job_spec(job: ElasticJob, container: str, name: str) -> Manifest:
         "successPolicy": {"rules": [{"succeededIndexes": "0"}]},
         "template": pods,
     }
-
-
-def _on_exit(action: str, code: int, container: str) -> Manifest:
-    return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}

@@ -99,7 +99,9 @@ class ElasticJob(ProgramTraining):
             check_count(getattr(self, name), name)
         if self.active_deadline_seconds is not None:
             check_count(self.active_deadline_seconds, "active_deadline_seconds")
-        _check_nproc(self.nproc_per_node)
+        nproc = self.nproc_per_node
+        if not (nproc in ("auto", "cpu", "gpu") or (nproc.isdecimal() and int(nproc))):
+            raise InvalidInput(f"nproc_per_node: '{nproc}' is neither a number nor auto, cpu or gpu.")
         refuse_variables(self.pod.env, _OWNED)
         _check_args(self.pod.args)
         _check_conf(self.rdzv_conf)
@@ -153,11 +155,6 @@ def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
     given = {key: value for key, value in params.items() if value is not None}
     replicas = given.get("replicas")
     return ElasticJob.from_params({"min_replicas": replicas, "max_replicas": replicas, **given})
-
-
-def _check_nproc(nproc: str) -> None:
-    if not (nproc in ("auto", "cpu", "gpu") or (nproc.isdecimal() and int(nproc))):
-        raise InvalidInput(f"nproc_per_node: '{nproc}' is neither a number nor auto, cpu or gpu.")
 
 
 def _check_endpoint(backend: str, endpoint: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ..._core.errors import InvalidInput
 from ..._manifests.access import access_in, rule, service_account
 from ..._manifests.meta import Manifest, check_name, metadata
-from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
+from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_service
 from ..._manifests.pods import field_env, merge_env
 
 # The operator creates its certificate for the Service of this name, the default of its flags; so are the next two names.
@@ -83,7 +83,6 @@ def _access(operator: TrainingOperator) -> dict[str | None, list[Manifest]]:
 
 def _webhook(operator: TrainingOperator) -> list[Manifest]:
     labels = operator_labels(NAME)
-    port = {"name": "webhook", "port": 443, "targetPort": PORTS["webhook"], "protocol": "TCP"}
     service = {"name": NAME, "namespace": operator.namespace, "path": "/validate-kubeflow-org-v1-pytorchjob"}
     checks = {"apiGroups": ["kubeflow.org"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pytorchjobs"]}
     webhook = {
@@ -97,12 +96,7 @@ def _webhook(operator: TrainingOperator) -> list[Manifest]:
     return [
         # The Secret is empty, because the operator stores its certificate there and renews it.
         {"apiVersion": "v1", "kind": "Secret", "metadata": metadata(SECRET, operator.namespace, labels), "type": "Opaque"},
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": metadata(NAME, operator.namespace, labels),
-            "spec": {"selector": operator_selector(NAME), "ports": [port]},
-        },
+        operator_service(NAME, operator, {"webhook": (443, PORTS["webhook"])}),
         # The operator adds the certificate authority.
         {
             "apiVersion": "admissionregistration.k8s.io/v1",

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests import servers
-from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity, spec_hash
-from ..._manifests.pods import PodSettings, field_env, pod_template
+from ..._manifests.meta import STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity
+from ..._manifests.pods import PodSettings, field_env
 
 CLIENT_PORT = 2379
 PEER_PORT = 2380
@@ -57,7 +56,9 @@ def manifests(cluster: EtcdCluster) -> list[Manifest]:
     """The objects of CLUSTER, without the Secrets of its certificates."""
     check(cluster)
     objects = servers.around(cluster, PORTS, budget=cluster.size > 1)
-    return [*objects, apply_overrides(stateful_set(cluster), cluster.overrides)]
+    # The members start together, because none is ready without a majority.
+    env = [field_env("POD_NAME", "metadata.name")]
+    return [*objects, servers.stateful_set(cluster, _member_pod(cluster), "etcd", env, hashed=arguments(cluster))]
 
 
 def check(cluster: EtcdCluster) -> None:
@@ -153,20 +154,6 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
         liveness_probe={**alive, "periodSeconds": 10, "failureThreshold": 6, "timeoutSeconds": 10},
         affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.size > 1 else None),
     )
-
-
-def stateful_set(cluster: EtcdCluster) -> Manifest:
-    """The members. They start together, because none is ready without a majority."""
-    template = pod_template(
-        _member_pod(cluster),
-        container="etcd",
-        labels=cluster.labels,
-        selector=cluster.labels,
-        env=[field_env("POD_NAME", "metadata.name")],
-        annotations={ANNOTATION_CONFIG_HASH: spec_hash(arguments(cluster))},
-        claims=("data",),
-    )
-    return servers.stateful_set(cluster, template, replicas=cluster.size, service=cluster.peers)
 
 
 def _argument(live: Manifest, name: str) -> str | None:

@@ -10,7 +10,7 @@ import dataclasses
 
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import LABEL_QUEUE, LABEL_QUEUE_PRIORITY, Manifest, compact, metadata
-from ..._manifests.pods import field_env, pod_template, text
+from ..._manifests.pods import field_env, on_disruption, pod_template, text
 from ..._manifests.shared import files_config_map, mounted
 from .spec import GROUP, JobSet
 
@@ -48,14 +48,13 @@ def _job_set(job: JobSet) -> Manifest:
 def _job(job: JobSet) -> Manifest:
     pods = _pods(job)
     pods["spec"]["restartPolicy"] = "Never"
-    disrupted = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     return {
         "completionMode": "Indexed",
         "completions": job.hosts,
         "parallelism": job.hosts,
         # Pods of one world cannot go on without one of them, so the first one that fails ends its Job, and the JobSet begins again.
         "backoffLimit": 0,
-        "podFailurePolicy": {"rules": [disrupted]},
+        "podFailurePolicy": {"rules": [on_disruption("FailJob")]},
         "template": pods,
     }
 

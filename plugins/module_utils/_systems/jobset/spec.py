@@ -52,6 +52,4 @@ def from_params(params: Mapping[str, t.Any]) -> JobSet:
     """The training that module options describe."""
     if tpu := params.get("tpu"):
         params = with_tpu(params, tpu)
-    elif params.get("hosts") is None:
-        raise InvalidInput("hosts: missing.", "Give the number of pods of each slice, or the option tpu.")
     return JobSet.from_params(params)

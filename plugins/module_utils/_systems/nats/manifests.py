@@ -19,8 +19,8 @@ from ..._core.errors import InvalidInput
 from ..._core.quantity import parse
 from ..._manifests import servers, shared
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_count, check_name, compact, spec_hash
-from ..._manifests.pods import PodSettings, field_env, pod_template, resources
+from ..._manifests.meta import STATEFULSET_NAME_MAX, Manifest, check_count, check_name, compact
+from ..._manifests.pods import PodSettings, field_env, resources, unsayable
 
 CLIENT_PORT = 4222
 CLUSTER_PORT = 6222
@@ -75,7 +75,8 @@ def manifests(cluster: NatsCluster) -> list[Manifest]:
         return [*servers.policies(cluster, PORTS), apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
     objects = servers.around(cluster, PORTS, budget=cluster.pod_disruption_budget and cluster.size > 1)
     # The hash leaves out the routes: a new server announces itself, so another size is no reason to restart the others.
-    workload = apply_overrides(stateful_set(cluster, spec_hash(_settings(cluster))), cluster.overrides)
+    env = [field_env("POD_NAME", "metadata.name")]
+    workload = servers.stateful_set(cluster, _server_pod(cluster), "nats", env, hashed=_settings(cluster))
     return [config_map(cluster), *objects, workload]
 
 
@@ -107,23 +108,9 @@ def _check_server_knows_pool_size(image: str) -> None:
 
 def _check_operator_can_say(cluster: NatsCluster) -> None:
     pod = cluster.pod
-    unsayable = [
-        name
-        for name in (
-            "affinity",
-            "topology_spread_constraints",
-            "priority_class_name",
-            "service_account_name",
-            "image_pull_secrets",
-            "termination_grace_period_seconds",
-            "pod_security_context",
-            "security_context",
-        )
-        if getattr(pod, name) not in (None, (), [], {})
-    ]
-    if unsayable:
+    if missing := unsayable(pod, "image", "image_pull_policy", "env", "resources", "node_selector", "tolerations"):
         raise InvalidInput(
-            f"backend operator: a NatsCluster has no field for {', '.join(unsayable)}.",
+            f"backend operator: a NatsCluster has no field for {', '.join(missing)}.",
             "Use backend: statefulset, or set them with overrides at spec.template.",
         )
     if "@" in pod.image:
@@ -248,19 +235,6 @@ def _spread(cluster: NatsCluster) -> tuple[Manifest, ...]:
     if cluster.size == 1:
         return ()
     return ({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"},)
-
-
-def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
-    """The servers. They start in parallel; a changed configuration restarts them one by one."""
-    template = pod_template(
-        _server_pod(cluster),
-        container="nats",
-        labels={**_labels(cluster), **cluster.labels},
-        selector=cluster.labels,
-        env=[field_env("POD_NAME", "metadata.name")],
-        annotations={ANNOTATION_CONFIG_HASH: config_hash},
-    )
-    return servers.stateful_set(cluster, template, replicas=cluster.size, service=cluster.peers)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,9 +25,8 @@ from collections.abc import Mapping, Sequence
 from ..._core.errors import InvalidInput
 from ..._kube.objects import ANNOTATION_GENERATED
 from ..._manifests import servers
-from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity
-from ..._manifests.pods import PodSettings, pod_template
+from ..._manifests.pods import PodSettings
 
 PORT = 7070
 REGION = "us-east-1"
@@ -76,8 +75,10 @@ def manifests(store: ObjectStore) -> list[Manifest]:
     check_name(store.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
     quantity(store.storage_size, "storage_size")
     pinned_tag(store.pod.image, "Give it a version, such as ghcr.io/versity/versitygw:v1.8.0, or a digest.")
-    # Connections by port-forwarding come from inside of the pod, so no NetworkPolicy applies to them.
-    return [*servers.around(store, servers.Ports(clients={"s3": PORT})), apply_overrides(stateful_set(store), store.overrides)]
+    env = [_from_secret(store, "ROOT_ACCESS_KEY", ACCESS_KEY), _from_secret(store, "ROOT_SECRET_KEY", SECRET_KEY)]
+    # Connections by port-forwarding come from inside of the pod, so no NetworkPolicy applies to them. A second pod would write to the same
+    # files, without coordination.
+    return [*servers.around(store, servers.Ports(clients={"s3": PORT})), servers.stateful_set(store, _settings(store), "versitygw", env)]
 
 
 def check_buckets(names: Sequence[str]) -> list[str]:
@@ -128,16 +129,3 @@ def _settings(store: ObjectStore) -> PodSettings:
 
 def _from_secret(store: ObjectStore, variable: str, key: str) -> Manifest:
     return {"name": variable, "value_from": {"secretKeyRef": {"name": store.login, "key": key}}}
-
-
-def stateful_set(store: ObjectStore) -> Manifest:
-    """The StatefulSet with its claim. A second pod would write to the same files, without coordination."""
-    template = pod_template(
-        _settings(store),
-        container="versitygw",
-        labels=store.labels,
-        selector=store.labels,
-        env=[_from_secret(store, "ROOT_ACCESS_KEY", ACCESS_KEY), _from_secret(store, "ROOT_SECRET_KEY", SECRET_KEY)],
-        claims=("data",),
-    )
-    return servers.stateful_set(store, template, replicas=1, service=store.name)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from ..._kube.objects import CONFIG_MAP, DEPLOYMENT, JOB, STATEFUL_SET, group_kind
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, spec_hash
-from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
+from ..._manifests.pods import READ_ONLY_CONTAINER, PodSettings, field_env, on_disruption, on_exit, pod_template
 from ..._manifests.programs import program
 from ..._manifests.servers import client_service
 from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
@@ -175,11 +175,10 @@ def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet) -> Ma
     """A Job with REPLICAS pods, each of which must succeed once; pod <name>-<i> has index i, also after it was replaced."""
     template = stateful_set(ranked)["spec"]["template"]
     template["spec"] |= {"restartPolicy": "Never", "subdomain": ranked.name}
-    container = ranked.container
     rules = [
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        _on_exit("Ignore", container, EXIT_PEER_REPLACED),
-        _on_exit("FailJob", container, EXIT_MISCONFIGURED),
+        on_disruption("Ignore"),
+        on_exit("Ignore", group.group_name, EXIT_PEER_REPLACED),
+        on_exit("FailJob", group.group_name, EXIT_MISCONFIGURED),
     ]
     spec = compact(
         {
@@ -198,31 +197,19 @@ def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet) -> Ma
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-def _on_exit(action: str, container: str | None, code: int) -> Manifest:
-    return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}
-
-
 def metrics_gateway(job: PersiaJob) -> list[Manifest]:
     """A push gateway for the job, to which PERSIA's processes push their metrics for Prometheus."""
     selector = job.selector(GATEWAY_GROUP)
     labels = {**job.labels, **selector, "app.kubernetes.io/component": GATEWAY_GROUP}
     service_name = f"{job.gateway}-service"
-    probe = {"httpGet": {"path": "/-/ready", "port": GATEWAY_PORT}, "periodSeconds": 5}
-    container = compact(
-        {
-            "name": "pushgateway",
-            "image": job.metrics.image,
-            "imagePullPolicy": "IfNotPresent",
-            "ports": [{"name": "http", "containerPort": GATEWAY_PORT, "protocol": "TCP"}],
-            "resources": resources(job.metrics.resources, "metrics.resources"),
-            "readinessProbe": probe,
-            "securityContext": {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True},
-        }
+    pod = PodSettings(
+        image=job.metrics.image,
+        resources=job.metrics.resources,
+        ports=({"name": "http", "container_port": GATEWAY_PORT},),
+        readiness_probe={"httpGet": {"path": "/-/ready", "port": GATEWAY_PORT}, "periodSeconds": 5},
+        security_context=READ_ONLY_CONTAINER,
     )
-    template: Manifest = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [container], "automountServiceAccountToken": False, "securityContext": RESTRICTED_POD},
-    }
+    template = pod_template(pod, container="pushgateway", labels=labels, selector=selector)
     deployment: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..._core.errors import InvalidInput
 from ..._gang.groups import PodSet
 from ..._manifests.meta import Manifest, compact, metadata
-from ..._manifests.pods import merge_env, resources, volumes_and_mounts
+from ..._manifests.pods import merge_env, resources, unsayable, volumes_and_mounts
 from ..._pod_programs.persia_launch import PROGRAM
 from ..._pod_programs.persia_program import ENTRY
 from ..._training.status import GroupStatus, judge_bare, ranks_of
@@ -50,20 +50,6 @@ POD_WORDS: dict[Role, str] = {
     "dataloader": "dataloader",
     "nn_worker": "nn-worker",
 }
-_UNSAYABLE_IN_POD = (
-    "node_selector",
-    "tolerations",
-    "affinity",
-    "topology_spread_constraints",
-    "priority_class_name",
-    "service_account_name",
-    "image_pull_secrets",
-    "pod_security_context",
-    "security_context",
-    "termination_grace_period_seconds",
-    "init_containers",
-    "shm_size",
-)
 
 
 def manifests(job: PersiaJob) -> list[Manifest]:
@@ -105,7 +91,8 @@ def refuse_unsupported(job: PersiaJob) -> None:
     """Name every option that the PersiaJob resource has no field for, rather than dropping it."""
     found = []
     for role, group in job.groups.items():
-        found += [f"{role}.{name}" for name in _UNSAYABLE_IN_POD if getattr(group.pod, name) not in (None, (), [], {})]
+        known = ("image", "image_pull_policy", "env", "resources", "volumes", "volume_mounts")
+        found += [f"{role}.{name}" for name in unsayable(group.pod, *known)]
         found += [f"{role}.{name}" for name in ("overrides", "pod_disruption_budget") if getattr(group, name)]
     if job.launch_script:
         found.append("launch_script")
@@ -126,6 +113,8 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
     global_path, embedding_path = config_paths(job)
     nn_worker, dataloader = job.groups["nn_worker"], job.groups.get("dataloader")
     volumes, _mounts = shared_volumes(job)
+    # Another gateway than the operator's: of two values PERSIA takes the later one.
+    values = {NATS_ENV: job.nats_url, "PERSIA_METRICS_GATEWAY_ADDR": job.metrics.address}
     spec = compact(
         {
             "persiaEnv": compact(
@@ -137,7 +126,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
                     "PERSIA_DATALOADER_ENTRY": f"{CONFIG_PATH}/{PROGRAM}" if dataloader else None,
                 }
             ),
-            "env": merge_env([{"name": NATS_ENV, "value": job.nats_url}, *_gateway_env(job)]),
+            "env": merge_env([{"name": name, "value": value} for name, value in values.items() if value]),
             "logLevel": job.log_level,
             "enableMetrics": job.metrics.makes_gateway,
             # Also the operator's default. With OnFailure the kubelet starts a failed script again from its beginning, without a limit.
@@ -150,18 +139,10 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
 
 
-def _gateway_env(job: PersiaJob) -> list[Manifest]:
-    """Environment with the address of another gateway than the operator's: of two values PERSIA takes the later one."""
-    return [{"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": job.metrics.address}] if job.metrics.address else []
-
-
-def _script_env(group: Group) -> list[Manifest]:
-    return [{"name": ENTRY, "value": group.entry}] if group.entry else []
-
-
-def _gpu_env(group: Group) -> list[Manifest]:
+def _own_env(group: Group) -> list[Manifest]:
     asked = gpus.count(group.pod.resources) if group.role == "nn_worker" else 0
-    return [{"name": "MUSTER_GPUS", "value": str(asked)}] if asked else []
+    values = {ENTRY: group.entry, "MUSTER_GPUS": str(asked or "")}
+    return [{"name": name, "value": value} for name, value in values.items() if value]
 
 
 def _section(job: PersiaJob, group: Group) -> Manifest:
@@ -173,7 +154,7 @@ def _section(job: PersiaJob, group: Group) -> Manifest:
             "nprocPerNode": group.nproc_per_node if group.role == "nn_worker" else None,
             "image": group.pod.image,
             "resources": resources(group.pod.resources, f"{group.role}.resources"),
-            "env": merge_env(_script_env(group), _gpu_env(group), group.pod.env),
+            "env": merge_env(_own_env(group), group.pod.env),
             "volumeMounts": [*group.pod.volume_mounts, *shared],
         }
     )

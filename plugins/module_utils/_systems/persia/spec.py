@@ -162,8 +162,6 @@ class PersiaJob:
         _check_config("embedding_config", self.embedding_config, self.embedding_config_path, check_embedding_config)
         check_files(self.files)
         _check_program("launch_script", self.launch_script or "", self.files, self.files_path)
-        if self.log_level not in LOG_LEVELS:
-            raise InvalidInput(f"log_level: '{self.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
         own = f"{self.gateway}-service"
         if (self.metrics.address or "").split(":")[0] in (own, f"{own}.{self.namespace}"):
             raise InvalidInput(f"metrics.address: '{self.metrics.address}' is the gateway that the training makes itself.", "Leave it out.")
@@ -274,9 +272,6 @@ def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], 
 
 
 def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, File], files_path: str) -> None:
-    for role in ("embedding_parameter_server", "embedding_worker", "nn_worker"):
-        if role not in groups:
-            raise InvalidInput(f"{role}: missing.", "A PERSIA training needs at least one replica of it.")
     seen: dict[str, str] = {}
     for role, group in groups.items():
         check_count(group.replicas, f"{role}.replicas", minimum=0 if role == "dataloader" else 1)
@@ -304,8 +299,6 @@ def _check_program(option: str, path: str, files: Mapping[str, File], files_path
 
 
 def _check_config(name: str, value: t.Any, path: str | None, check: t.Callable[[t.Any], None]) -> None:
-    if (value is None) == (path is None):
-        raise InvalidInput(f"{name}: give either {name} or {name}_path.")
     if path is None:
         check(value)
     elif not path.startswith("/"):

@@ -12,6 +12,7 @@ Private to the collection.
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import html
 import http.client
@@ -24,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..._core.clock import SYSTEM_CLOCK, Clock
 from ..._core.errors import Forbidden, InvalidInput, MusterError, NotFound, Rejected, ServerError, Unauthorized, Unreachable
 from ..._core.pace import Backoff
-from ..._core.sensitive import Sensitive
+from ..._core.sensitive import Sensitive, revealed
 from ..._core.trust import authorities, authorities_in, refusal, trusting
 
 if t.TYPE_CHECKING:
@@ -123,7 +124,7 @@ def connect(params: Mapping[str, t.Any]) -> ManagementApi:
     return ManagementApi(address_of(params), Login(params["login_user"], Sensitive(params["login_password"])))
 
 
-class ManagementApi:
+class ManagementApi(contextlib.AbstractContextManager["ManagementApi"]):
     """A client that logs in as one user. Paths are given in parts, such as ``("queues", "/", "name")``; the API wants ``/`` as ``%2F``."""
 
     def __init__(self, address: Address, login: Login, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -133,9 +134,6 @@ class ManagementApi:
         self._context = _context(address) if address.protocol == "https" else None
         self._wire: http.client.HTTPConnection | None = None
         self._tunnel: Tunnel | None = None
-
-    def __enter__(self) -> ManagementApi:
-        return self
 
     def __exit__(self, *_exc: object) -> None:
         self._hang_up()
@@ -178,7 +176,7 @@ class ManagementApi:
     def _exchange(self, method: str, path: Path, body: Body | None, query: Mapping[str, str] | None) -> _Answer:
         given = urllib.parse.urlencode(query) if query else ""
         target = "/api/" + "/".join(urllib.parse.quote(part, safe="") for part in path) + (f"?{given}" if given else "")
-        data = None if body is None else json.dumps(_revealed(body)).encode()
+        data = None if body is None else json.dumps(revealed(body)).encode()
         # Any type: a PUT of a limit with "Accept: application/json" is answered with 406 (3.10 and 4.0).
         headers = {"Authorization": self.login.header(), "Accept": "*/*", "User-Agent": "muster"}
         if data is not None:
@@ -353,10 +351,6 @@ def _words(value: t.Any) -> str:
     if value and all(isinstance(item, int) and 31 < item < 0x110000 for item in value):
         return "".join(map(chr, value))
     return " ".join(_words(item) for item in value)
-
-
-def _revealed(body: Body) -> Body:
-    return {key: value.reveal() if isinstance(value, Sensitive) else value for key, value in body.items()}
 
 
 def _context(address: Address) -> ssl.SSLContext:

@@ -34,10 +34,8 @@ class Answer(t.NamedTuple):
     errors: str
 
 
-class Program(t.Protocol):
-    """Runs a program with a text as its standard input."""
-
-    def __call__(self, argv: Sequence[str], text: str) -> Answer: ...
+Program = t.Callable[[Sequence[str], str], Answer]
+"""Runs a program with a text as its standard input."""
 
 
 def run(argv: Sequence[str], text: str) -> Answer:

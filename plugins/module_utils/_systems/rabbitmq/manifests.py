@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 
 from ..._core.errors import InvalidInput
 from ..._core.quantity import parse
 from ..._manifests import servers, shared
-from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity, spec_hash
-from ..._manifests.pods import PodSettings, field_env, pod_template, resources
+from ..._manifests.meta import STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity
+from ..._manifests.pods import PodSettings, field_env, init_container
 from .upgrade import release_of
 
 AMQP_PORTS = {False: 5672, True: 5671}
@@ -99,7 +99,9 @@ def manifests(cluster: RabbitmqCluster) -> list[Manifest]:
     """The objects of CLUSTER, without its Secrets."""
     check(cluster)
     objects = servers.around(cluster, _ports(cluster), budget=cluster.size > 1)
-    return [config_map(cluster), *objects, apply_overrides(stateful_set(cluster), cluster.overrides)]
+    # The nodes start in parallel, because a node only becomes ready when a majority of known nodes runs.
+    workload = servers.stateful_set(cluster, _node_pod(cluster), "rabbitmq", _environment(cluster), hashed=_files(cluster))
+    return [config_map(cluster), *objects, workload]
 
 
 def check(cluster: RabbitmqCluster) -> None:
@@ -225,22 +227,9 @@ def _volumes(cluster: RabbitmqCluster) -> list[Manifest]:
     return volumes
 
 
-def _setup(pod: PodSettings) -> Manifest:
-    """The container that gives a node its cookie and its first administrator, in files that only the node can read."""
-    return {
-        "name": "setup",
-        "image": pod.image,
-        "imagePullPolicy": pod.image_pull_policy,
-        "command": ["/bin/sh", "-c", _SETUP],
-        "resources": resources(pod.resources, "resources"),
-        "securityContext": dict(pod.security_context or {}),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
-            {"name": "cookie", "mountPath": f"{_SECRETS}/node", "readOnly": True},
-            {"name": _ADMIN, "mountPath": f"{_SECRETS}/admin", "readOnly": True},
-            {"name": "run", "mountPath": _RUN},
-        ],
-    }
+def _mounts(places: Mapping[str, str], *read_only: str) -> list[Manifest]:
+    """The mounts of volumes. PLACES: name -> path."""
+    return [{"name": name, "mountPath": path, **({"readOnly": True} if name in read_only else {})} for name, path in places.items()]
 
 
 def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
@@ -248,20 +237,20 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
     mounts = {"config": _CONFIG, "run": _RUN, "logs": _LOGS, "tmp": "/tmp", "data": _DATA}  # noqa: S108
     if cluster.tls:
         mounts["tls"] = _TLS
-    read_only = ("config", "tls")
     # The port opens when the node has started and joined the cluster. A probe that runs rabbitmq-diagnostics starts another
     # Erlang each time. A liveness probe could only kill a node that waits for the others or is busy; one that ends is restarted anyway.
     opens = {"tcpSocket": {"port": AMQP_PORTS[cluster.tls]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     grace = pod.termination_grace_period_seconds
+    places = {"cookie": f"{_SECRETS}/node", _ADMIN: f"{_SECRETS}/admin", "run": _RUN}
+    # It gives a node its cookie and its first administrator, in files that only the node can read.
+    setup = init_container(pod, "setup", ["/bin/sh", "-c", _SETUP], _mounts(places, "cookie", _ADMIN))
     return dataclasses.replace(
         pod,
         command=("rabbitmq-server",),
         ports=servers.container_ports({**ports.clients, **ports.peers}),
-        init_containers=(_setup(pod),),
+        init_containers=(setup,),
         volumes=(*pod.volumes, *_volumes(cluster)),
-        volume_mounts=tuple(
-            {"name": name, "mountPath": path, **({"readOnly": True} if name in read_only else {})} for name, path in mounts.items()
-        ),
+        volume_mounts=_mounts(mounts, "config", "tls"),
         readiness_probe=opens,
         termination_grace_period_seconds=_GRACE_S if grace is None else grace,
         affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.size > 1 else None),
@@ -280,20 +269,6 @@ def _environment(cluster: RabbitmqCluster) -> list[Manifest]:
     }
     rows: list[Manifest] = [{"name": key, "value": value} for key, value in plain.items()]
     return [field_env("POD_NAME", "metadata.name"), *rows]
-
-
-def stateful_set(cluster: RabbitmqCluster) -> Manifest:
-    """The StatefulSet of the nodes. They start in parallel, because a node only becomes ready when a majority of known nodes runs."""
-    template = pod_template(
-        _node_pod(cluster),
-        container="rabbitmq",
-        labels=cluster.labels,
-        selector=cluster.labels,
-        env=_environment(cluster),
-        annotations={ANNOTATION_CONFIG_HASH: spec_hash(_files(cluster))},
-        claims=("data",),
-    )
-    return servers.stateful_set(cluster, template, replicas=cluster.size, service=cluster.peers)
 
 
 def tls_of(live: Manifest) -> bool:

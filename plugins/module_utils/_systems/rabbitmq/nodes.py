@@ -86,7 +86,8 @@ def login_of(once: MadeOnce, broker: RabbitmqCluster, user: str, password: Sensi
 
 def secret_manifests(once: MadeOnce, broker: RabbitmqCluster, login: Login, *, in_use: bool) -> list[Manifest]:
     """The Secrets of BROKER, and the CA certificate for clients. Stored values are kept, missing ones are generated."""
-    made = [] if broker.admin_secret else [_login_secret(broker, login)]
+    data = {USERNAME: Sensitive(login.user), PASSWORD: login.password}
+    made = [] if broker.admin_secret else [_secret(broker, broker.admin, data, "password", "kubernetes.io/basic-auth")]
     made.append(_cookie_secret(once, broker, in_use=in_use))
     if broker.tls:
         leaf = certificates.Leaf(broker.server_tls, broker.name, broker.hosts)
@@ -100,11 +101,6 @@ def secret_manifests(once: MadeOnce, broker: RabbitmqCluster, login: Login, *, i
 def authority_of(objects: t.Sequence[Manifest]) -> str | None:
     """The certificate of the authority among the objects of ``secret_manifests``; None without TLS."""
     return next((str(item["data"]["ca.crt"]) for item in objects if group_kind(item) == CONFIG_MAP), None)
-
-
-def _login_secret(broker: RabbitmqCluster, login: Login) -> Manifest:
-    data = {USERNAME: Sensitive(login.user), PASSWORD: login.password}
-    return _secret(broker, broker.admin, data, "password", "kubernetes.io/basic-auth")
 
 
 def _cookie_secret(once: MadeOnce, broker: RabbitmqCluster, *, in_use: bool) -> Manifest:
@@ -174,15 +170,11 @@ def wait(cluster: Cluster, broker: RabbitmqCluster, *, timeout: float, progress:
             ) from exc
         except MusterError as exc:
             return {}, exc.message
-        return found, listed(_unhealthy(broker, found))
+        known = len(found["nodes"])
+        alone = [] if known == broker.size else [f"{known} of {broker.size} nodes know each other"]
+        return found, listed([*alone, *found["problems"]])
 
     return servers.watch(cluster, broker, observe_once, goal="is not healthy", timeout=timeout, progress=progress)
-
-
-def _unhealthy(broker: RabbitmqCluster, found: health.Row) -> list[str]:
-    known = len(found["nodes"])
-    alone = [] if known == broker.size else [f"{known} of {broker.size} nodes know each other"]
-    return [*alone, *found["problems"]]
 
 
 def _missing(cluster: Cluster, broker: RabbitmqCluster, pods: list[Manifest]) -> list[str]:

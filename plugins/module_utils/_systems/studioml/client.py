@@ -127,7 +127,8 @@ def merged(live: Settings, desired: Settings, record: Record, *, overwrite: bool
         if current == plain and _key(path) not in record:
             continue  # set to the same value before, by other means: it is kept
         if current != plain:
-            before |= {} if current is _MISSING else {dotted(path): _shown(current, value)}
+            secret = isinstance(value, Sensitive) or isinstance(current, dict | list)
+            before |= {} if current is _MISSING else {dotted(path): Sensitive(current) if secret else current}
             after[dotted(path)] = value
             _set(config, path, plain)
         ours[_key(path)] = [digest(plain)]
@@ -149,10 +150,6 @@ def _take_away(config: Settings, record: Record, *, but: set[str]) -> Settings:
             before[dotted(_path(key))] = Sensitive(_found(config, _path(key)))
             _delete(config, _path(key))
     return before
-
-
-def _shown(current: t.Any, value: t.Any) -> t.Any:
-    return Sensitive(current) if isinstance(value, Sensitive) or isinstance(current, dict | list) else current
 
 
 def _is_foreign(live: Settings, path: Path, value: t.Any, record: Record) -> bool:

@@ -33,6 +33,7 @@ from collections.abc import Mapping
 
 from ..._core.errors import InvalidInput
 from ..._core.sensitive import Sensitive
+from ..._manifests.meta import check_count
 
 Request = dict[str, t.Any]
 
@@ -120,6 +121,8 @@ class Experiment:
     def check(self) -> None:
         """Raise for the first option that the runner would misread."""
         _check_texts(self)
+        for name, count in (("cpus", self.resources.cpus), ("gpus", self.resources.gpus)):
+            check_count(count, f"resources_needed.{name}")
         for name, size in (("ram", self.resources.ram), ("hdd", self.resources.hdd), ("gpu_mem", self.resources.gpu_mem)):
             if size is not None and not _SIZE.fullmatch(size):
                 raise InvalidInput(f"resources_needed.{name}: '{size}' is not a size.", "Write a unit, as in 6gb.")

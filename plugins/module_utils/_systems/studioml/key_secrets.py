@@ -89,7 +89,7 @@ class Desired:
         if not self.private_key:
             return None
         pair = keys.read_signing_pair(self.private_key, "private_key")
-        if self.public_key and _ed25519_fingerprint(self.public_key, "public_key") != pair.fingerprint:
+        if self.public_key and ed25519_of_queue(self.public_key, "public_key") != pair.fingerprint:
             raise InvalidInput("public_key does not belong to private_key.", "Leave it out: it is derived.")
         return pair
 
@@ -192,7 +192,7 @@ def decryption_key(once: MadeOnce, desired: Desired, given: Pair | None) -> Mate
         key = keys.read_rsa_key(current.private, t.cast(Sensitive, fits), stored.what(PRIVATE_KEY))
         pair = given or keys.rsa_pair(key, passphrase)
     pair = pair or _made(desired, lambda: keys.rsa_pair(keys.new_rsa_key(once), passphrase))
-    public = _public(stored, pair, _rsa_fingerprint)
+    public = _public(stored, pair, lambda text, what: keys.fingerprint(keys.read_rsa_public(text, what, bits=keys.BITS)))
     shown = {PUBLIC_KEY: pair.fingerprint or None}
     key_secret = stored.manifest({PRIVATE_KEY: pair.private, PUBLIC_KEY: public}, shown, generated=True)
     phrase_secret = phrases.manifest({PASSPHRASE: passphrase}, generated=True)
@@ -212,7 +212,7 @@ def signing_key(once: MadeOnce, desired: Desired, given: Pair | None) -> Materia
             if not stored.raised:
                 raise
     pair = _chosen(stored, current, given) or _made(desired, lambda: keys.new_signing_pair(once))
-    public = _public(stored, pair, _ed25519_fingerprint)
+    public = _public(stored, pair, ed25519_of_queue)
     shown = {PUBLIC_KEY: pair.fingerprint or None}
     return Material([stored.manifest({PRIVATE_KEY: pair.private, PUBLIC_KEY: public}, shown, generated=True)], shown)
 
@@ -315,20 +315,12 @@ def has_public_key(secret: Manifest) -> bool:
 
 def ed25519_of_queue(text: str, what: str) -> str:
     """The fingerprint of a public key that checks signatures."""
-    return _ed25519_fingerprint(text, what)
+    return keys.fingerprint(keys.read_ssh_public(text, what))
 
 
 def rsa_of_queue(text: str, what: str) -> str:
     """The fingerprint of a public key that encrypts reports."""
     return keys.fingerprint(keys.read_rsa_public(text, what))
-
-
-def _ed25519_fingerprint(text: str, what: str) -> str:
-    return keys.fingerprint(keys.read_ssh_public(text, what))
-
-
-def _rsa_fingerprint(text: str, what: str) -> str:
-    return keys.fingerprint(keys.read_rsa_public(text, what, bits=keys.BITS))
 
 
 def _current(stored: _Stored, phrases: _Stored, candidates: Sequence[Sensitive]) -> tuple[Pair | None, Sensitive | None]:

@@ -79,7 +79,8 @@ def judged(lines: Iterable[bytes], secrets: Iterable[Sensitive]) -> Result:
         found = _document(line)
         if found is not None:
             merge(merged, found)
-            if ended is None and "stop_time" in (_part(found, "studioml") or {}):
+            ours = found.get("studioml")
+            if ended is None and isinstance(ours, Mapping) and "stop_time" in ours:
                 ended = "finished"
     last = tuple(without(line, hidden)[:_WIDE] for line in list(tail)[-_SHOWN:])
     return Result(ended, merged, last, read_progress("\n".join(tail)))
@@ -127,11 +128,6 @@ def _document(line: str) -> dict[str, t.Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def _part(found: Mapping[str, t.Any], name: str) -> Mapping[str, t.Any] | None:
-    value = found.get(name)
-    return value if isinstance(value, Mapping) else None
 
 
 def _paths(found: Mapping[str, t.Any], above: str = "") -> list[str]:

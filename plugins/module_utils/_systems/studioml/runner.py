@@ -126,15 +126,15 @@ class Runner(servers.Server):
 def manifests(runner: Runner, state: str = RUNNING) -> list[Manifest]:
     """The objects of RUNNER, except the Secrets with its keys."""
     check(runner)
-    account = service_account(runner.name, runner.namespace, runner.labels)
+    account, url = service_account(runner.name, runner.namespace, runner.labels), runner.metadata(runner.url_secret)
     objects = [
         account,
         *namespace_access(account, [rule([""], ["configmaps"], ["get", "list", "watch"])]),
         state_config_map(runner, state),
-        _url_secret(runner),
-        *([_ca_config_map(runner)] if _authorities(runner) else []),
+        {"apiVersion": "v1", "kind": "Secret", "metadata": url, "stringData": dict(_addresses(runner))},
+        *([config_map(runner.metadata(runner.ca_config_map), authorities)] if (authorities := _authorities(runner)) else []),
         apply_overrides(deployment(runner), runner.overrides),
-        _service(runner),
+        servers.client_service(runner.metadata(), runner.labels, {"metrics": METRICS_PORT}),
     ]
     if runner.monitor:
         objects.append(monitor(runner.monitor, runner.metadata(), runner.labels))
@@ -347,11 +347,6 @@ def state_config_map(runner: Runner, state: str) -> Manifest:
     return config_map(runner.metadata(), {"STATE": state})
 
 
-def _url_secret(runner: Runner) -> Manifest:
-    meta = runner.metadata(runner.url_secret)
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": dict(_addresses(runner))}
-
-
 def _addresses(runner: Runner) -> dict[str, Sensitive]:
     """The broker's addresses, by variable. The management API's has user and password, too: with another one the runner takes both from
     there, and 0.14 ends with an invalid memory address where they are missing (``rmqConfig`` in cmd/runner/rabbit.go)."""
@@ -363,15 +358,6 @@ def _addresses(runner: Runner) -> dict[str, Sensitive]:
     return found
 
 
-def _ca_config_map(runner: Runner) -> Manifest:
-    return config_map(runner.metadata(runner.ca_config_map), _authorities(runner))
-
-
 def _authorities(runner: Runner) -> dict[str, str]:
     """The CA certificates by file."""
     return {name: text for name, text in (("ca.crt", runner.broker_ca), (_STORE_CA, runner.store_ca)) if text}
-
-
-def _service(runner: Runner) -> Manifest:
-    """The Service of the metrics."""
-    return servers.client_service(runner.metadata(), runner.labels, {"metrics": METRICS_PORT})

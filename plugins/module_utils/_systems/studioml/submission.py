@@ -33,7 +33,7 @@ from ..._core.pool import OnProgress, Progress
 from ..._core.sensitive import Sensitive
 from ..._core.waiting import growing_interval, wait_for
 from . import results
-from .bucket import Bucket, Found
+from .bucket import Found, S3Bucket
 from .experiment import Experiment, seconds
 
 _IN_MEMORY = 1 << 22
@@ -120,7 +120,7 @@ class Life:
     """One experiment with its bucket and its queue. ``hidden``: secrets that its output may have."""
 
     wanted: Experiment
-    bucket: Bucket
+    bucket: S3Bucket
     channel: Channel
     now: t.Callable[[], dt.datetime]
     hidden: tuple[Sensitive, ...]
@@ -133,7 +133,9 @@ class Life:
         seen = Seen(note, listed.get(self.wanted.output))
         if output := seen.output:
             if self._read is None or self._read[0] != output.etag:
-                self._read = (output.etag, self._result())
+                with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+                    self.bucket.get(self.wanted.output, file)
+                    self._read = (output.etag, results.read(file, self.hidden))
             seen.result = self._read[1]
         return seen
 
@@ -149,11 +151,6 @@ class Life:
                     f"{self.wanted.note} in bucket {self.bucket.name} is not a note of this collection.",
                     "Choose another name for the experiment.",
                 ) from None
-
-    def _result(self) -> results.Result:
-        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
-            self.bucket.get(self.wanted.output, file)
-            return results.read(file, self.hidden)
 
     def check_same(self, note: Note) -> None:
         """Raise if another experiment has the name."""
@@ -175,16 +172,14 @@ class Life:
         try:
             self.channel.publish(body, self.wanted.name)
         except MusterError as error:
-            if not error.details.get("may_be_published"):
-                self._take_back(seen.note)
+            if error.details.get("may_be_published"):
+                raise
+            if seen.note:
+                self.bucket.put(self.wanted.note, seen.note.as_file())
+            else:
+                self.bucket.delete(self.wanted.note)
             raise
         self.bucket.put(self.wanted.note, dataclasses.replace(note, state="submitted").as_file())
-
-    def _take_back(self, before: Note | None) -> None:
-        if before:
-            self.bucket.put(self.wanted.note, before.as_file())
-        else:
-            self.bucket.delete(self.wanted.note)
 
     def remove(self, timeout: float, clock: Clock, on_progress: OnProgress) -> None:
         """Take the message out of the queue, if necessary between two attempts of a runner, and delete the note."""

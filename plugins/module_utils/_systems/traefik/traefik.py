@@ -17,7 +17,7 @@ from ..._core.errors import InvalidInput
 from ..._manifests import servers
 from ..._manifests.access import access_in, rule, service_account
 from ..._manifests.meta import Manifest, check_count, check_name, metadata
-from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
+from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector, operator_service
 
 NAME = "traefik"
 CONTROLLER = "traefik.io/gateway-controller"
@@ -73,13 +73,7 @@ def manifests(traefik: Traefik) -> list[Manifest]:
         raise InvalidInput(f"service_type: '{traefik.service_type}' is none of {', '.join(SERVICE_TYPES)}.")
     labels = operator_labels(NAME)
     account = service_account(NAME, traefik.namespace, labels)
-    ports = [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in PORTS.items()]
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(NAME, traefik.namespace, labels),
-        "spec": {"type": traefik.service_type, "selector": operator_selector(NAME), "ports": ports},
-    }
+    service = operator_service(NAME, traefik, {name: (port, name) for name, port in PORTS.items()}, traefik.service_type)
     budget = servers.disruption_budget(metadata(NAME, traefik.namespace, labels), operator_selector(NAME))
     gateway_class = {
         "apiVersion": f"{GATEWAY_GROUP}/v1",

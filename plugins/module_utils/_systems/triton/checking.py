@@ -14,8 +14,11 @@ import typing as t
 from collections.abc import Mapping
 
 from ..._core.errors import Failed, NotFound
-from .inference import Asked, Inference, differences, latencies
+from .client import Client
+from .grpc_client import GrpcClient
+from .inference import Inference, differences, latencies
 
+Asked = Client | GrpcClient
 Opened = t.Callable[[], contextlib.AbstractContextManager[Asked]]
 """Opens a connection to one server."""
 

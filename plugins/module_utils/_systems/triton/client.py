@@ -67,7 +67,7 @@ class _Https(http.client.HTTPSConnection):
         self.sock = self._trusted.wrap_socket(self.sock, server_hostname=self._name)
 
 
-class Client:
+class Client(contextlib.AbstractContextManager["Client"]):
     """A client of the server at URL. WHO names it in messages; HOSTNAME replaces the host of the URL in requests.
 
     AUTHORITIES (PEM) are those that HTTPS trusts, instead of those of the system.
@@ -90,9 +90,6 @@ class Client:
     def close(self) -> None:
         """Close the connection. The next request opens another one."""
         self._connection.close()
-
-    def __enter__(self) -> Client:
-        return self
 
     def __exit__(self, *_exception: object) -> None:
         self.close()

@@ -11,6 +11,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import typing as t
 import warnings
@@ -44,7 +45,7 @@ def _library() -> tuple[t.Any, t.Any, t.Any]:
     return grpc, service_pb2, service_pb2_grpc
 
 
-class GrpcClient:
+class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
     """A client of the server at URL. WHO names it in messages; HOSTNAME replaces the host of the URL in requests."""
 
     def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None) -> None:
@@ -68,9 +69,6 @@ class GrpcClient:
     def close(self) -> None:
         """Close the connection."""
         self._channel.close()
-
-    def __enter__(self) -> GrpcClient:
-        return self
 
     def __exit__(self, *_exception: object) -> None:
         self.close()

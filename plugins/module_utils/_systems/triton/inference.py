@@ -84,24 +84,6 @@ class Inference:
         return {"inputs": inputs, **({"outputs": outputs} if outputs else {}), **parameters}
 
 
-class Asked(t.Protocol):
-    """The requests of a check to a server, by any protocol."""
-
-    who: str
-
-    def is_ready(self, inference: Inference) -> bool:
-        """Whether the server reports that the model is ready."""
-
-    def server(self) -> dict[str, t.Any]:
-        """The metadata of the server."""
-
-    def model(self, inference: Inference) -> dict[str, t.Any]:
-        """The metadata of the model."""
-
-    def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
-        """The answer of the model, and the seconds that it took."""
-
-
 def flat(data: t.Any) -> list[t.Any]:
     """The values of nested lists, in their order."""
     return [value for item in data for value in flat(item)] if isinstance(data, list) else [data]

@@ -36,10 +36,6 @@ class Alerts:
             raise InvalidInput(f"alerts.failure_ratio: {self.failure_ratio} is not between 0 and 1.", "0.01 is one of a hundred.")
 
 
-def _of(name: str, namespace: str) -> str:
-    return f'namespace="{namespace}",job="{name}"'
-
-
 def _rate(metric: str, of: str) -> str:
     return f"sum by ({_BY}) (rate({metric}{{{of}}}[{_RANGE}]))"
 
@@ -63,7 +59,7 @@ def missing_at(of: str) -> str:
 
 def alert_groups(name: str, namespace: str, alerts: Alerts) -> list[Manifest]:
     """The groups of rules of a server."""
-    of = _of(name, namespace)
+    of = f'namespace="{namespace}",job="{name}"'
     rows = [
         _alert("TritonQueueTime", f"{queue_time_ms(of)} > {alerts.queue_time_ms:g}", alerts.after, "warning",
                "Requests for model {{ $labels.model }} wait {{ $value | printf \"%.0f\" }} ms in the queue.",

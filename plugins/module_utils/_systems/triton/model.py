@@ -23,27 +23,12 @@ from .model_plan import ModelPlan, Stored
 from .model_rollout import Index, Rollout, served
 from .model_source import Source
 
+if t.TYPE_CHECKING:
+    from .model_objects import BucketStore
+    from .model_volume import VolumeStore
 
-class Store(t.Protocol):
-    """The model repository, for one model."""
-
-    def read(self) -> Stored:
-        """Read the recorded state, without a write."""
-
-    def verify(self) -> Stored:
-        """Read the actual state."""
-
-    def put(self, source: Source, names: Iterable[str]) -> None:
-        """Upload files of SOURCE."""
-
-    def put_config(self, text: str) -> None:
-        """Replace the configuration."""
-
-    def delete(self, names: Iterable[str]) -> None:
-        """Delete files."""
-
-    def note(self, stored: Stored, *, check: bool) -> Report:
-        """Record the present state."""
+Store: t.TypeAlias = "BucketStore | VolumeStore"
+"""The model repository, for one model."""
 
 
 def after(stored: Stored, made: ModelPlan, source: Source | None) -> Stored:

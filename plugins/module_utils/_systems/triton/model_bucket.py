@@ -10,13 +10,12 @@ Private to the collection.
 from __future__ import annotations
 
 import contextlib
-import functools
 import typing as t
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..._core import s3
-from ..._core.errors import Failed, Forbidden, MusterError, NotFound, ServerError, Unauthorized, Unreachable
+from ..._core.errors import NotFound, Unreachable
 from ..._core.sensitive import Sensitive
 from ..._kube import forward
 from ..._kube.objects import Ref, selector_of
@@ -30,62 +29,39 @@ if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
 
 _REGION = "us-east-1"
-_MISSING = ("404", "NoSuchKey", "NotFound")
 
 
-class S3Objects:
-    """The objects of an S3 bucket. CLIENT is that of boto3; WAY is the forwarded port that it uses, if there is one."""
+class S3Objects(s3.Bucket):
+    """The objects of an S3 bucket."""
 
-    def __init__(self, client: t.Any, bucket: Bucket, way: forward.Forward | None = None) -> None:
-        self._client, self._bucket, self._way = client, bucket, way
+    login = "Check the keys in credentials_secret."
 
     def sums(self, prefix: str) -> dict[str, str]:
         """Read the sums object by object, because a listing has no metadata."""
-        with self._errors("list the model"):
-            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket.name, Prefix=prefix)
-            keys = [row["Key"] for page in pages for row in page.get("Contents") or []]
+        keys = [row["Key"] for row in self.listed(prefix, "list the model")]
         return {key: "" if key.endswith("/") or key == prefix + FILE else self._sum(key, prefix) for key in keys}
 
     def text(self, key: str, doing: str) -> str:
-        with self._errors(doing):
-            content = self._client.get_object(Bucket=self._bucket.name, Key=key)["Body"].read()
+        with self.errors(doing):
+            content = self._client.get_object(Bucket=self.name, Key=key)["Body"].read()
         return str(content, "utf-8", "replace")
 
     def upload(self, path: Path, key: str, sha256: str, doing: str) -> None:
-        with self._errors(doing):
-            self._client.upload_file(str(path), self._bucket.name, key, ExtraArgs={"Metadata": {SUM: sha256}})
+        with self.errors(doing):
+            self._client.upload_file(str(path), self.name, key, ExtraArgs={"Metadata": {SUM: sha256}})
 
     def write(self, key: str, text: str, doing: str) -> None:
-        with self._errors(doing):
-            self._client.put_object(Bucket=self._bucket.name, Key=key, Body=text.encode())
+        with self.errors(doing):
+            self._client.put_object(Bucket=self.name, Key=key, Body=text.encode())
 
     def delete(self, key: str, doing: str) -> None:
-        with self._errors(doing):
-            self._client.delete_object(Bucket=self._bucket.name, Key=key)
+        with self.errors(doing):
+            self._client.delete_object(Bucket=self.name, Key=key)
 
     def _sum(self, key: str, prefix: str) -> str:
-        with self._errors(f"read {key.removeprefix(prefix)}"):
-            found = self._client.head_object(Bucket=self._bucket.name, Key=key)
+        with self.errors(f"read {key.removeprefix(prefix)}"):
+            found = self._client.head_object(Bucket=self.name, Key=key)
         return str((found.get("Metadata") or {}).get(SUM, ""))
-
-    def _errors(self, doing: str) -> contextlib.AbstractContextManager[None]:
-        return s3.errors(functools.partial(self._refused, doing), self._unreachable)
-
-    def _unreachable(self, reason: str) -> MusterError:
-        trouble = self._way.trouble if self._way else None
-        return trouble or Unreachable(f"The store of the models gives no answer: {reason}.", "Check model_repository.")
-
-    def _refused(self, doing: str, answer: Mapping[str, t.Any]) -> MusterError:
-        code, said, status = s3.code_of(answer)
-        where = f"bucket {self._bucket.name}" + (f" of {self._bucket.endpoint}" if self._bucket.endpoint else "")
-        if code == "NoSuchBucket" or (code in _MISSING and doing.startswith("list")):
-            return NotFound(f"There is no {where}.", "Create it first, such as with module object_store or s3_bucket.")
-        if code in s3.BAD_LOGIN:
-            return Unauthorized(f"The store {s3.BAD_LOGIN[code]} ({code}).", "Check the keys in credentials_secret.")
-        if status in (401, 403):
-            return Forbidden(f"It is not allowed to {doing} in {where}: {said or code}.")
-        kind = ServerError if status >= 500 else Failed
-        return kind(f"The store refuses to {doing} in {where}: {said or code} (status {status}).")
 
 
 @contextlib.contextmanager
@@ -98,7 +74,7 @@ def opened(cluster: Cluster, bucket: Bucket, model: str, secret: str | None, nam
         endpoint = f"http://{way.address}" if way else bucket.endpoint
         region = _REGION if endpoint else None
         client = s3.client(endpoint, *keys, region=region, direct=way is not None)
-        yield BucketStore(S3Objects(client, bucket, way), bucket.prefix, model)
+        yield BucketStore(S3Objects(client, bucket.name, bucket.endpoint, way), bucket.prefix, model)
 
 
 def _keys(cluster: Cluster, ref: Ref) -> tuple[Sensitive, ...]:

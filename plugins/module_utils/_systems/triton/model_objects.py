@@ -11,40 +11,24 @@ from __future__ import annotations
 
 import typing as t
 from collections.abc import Iterable
-from pathlib import Path
 
 from ..._kube.report import Report
 from .model_config import FILE
 from .model_plan import Stored
 from .model_source import Source
 
+if t.TYPE_CHECKING:
+    from .model_bucket import S3Objects
+    from .model_gcs import GcsObjects
+
 SUM = "sha256"
 """The metadata key of the SHA-256."""
-
-
-class Objects(t.Protocol):
-    """The objects of a bucket, by whole keys. ``doing`` is the refused action, for the error."""
-
-    def sums(self, prefix: str) -> dict[str, str]:
-        """Return key -> SHA-256 with which we uploaded the object; empty for objects of other clients."""
-
-    def text(self, key: str, doing: str) -> str:
-        """The content of an object."""
-
-    def upload(self, path: Path, key: str, sha256: str, doing: str) -> None:
-        """Write an object with the content of a file."""
-
-    def write(self, key: str, text: str, doing: str) -> None:
-        """Write an object."""
-
-    def delete(self, key: str, doing: str) -> None:
-        """Delete an object, if it is there."""
 
 
 class BucketStore:
     """One model in a bucket. PREFIX: the repository's folder, with a slash at its end, or empty."""
 
-    def __init__(self, objects: Objects, prefix: str, model: str) -> None:
+    def __init__(self, objects: S3Objects | GcsObjects, prefix: str, model: str) -> None:
         self._objects, self._prefix = objects, f"{prefix}{model}/"
 
     def read(self) -> Stored:

@@ -12,7 +12,6 @@ Private to the collection.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import typing as t
 from collections.abc import Collection, Mapping
@@ -112,13 +111,10 @@ class Rollout:
         missing = f"{len(ready)} of {wanted} replicas are ready" if len(ready) < wanted else None
         return [Ref("v1", "Pod", pod, self._namespace) for pod in ready], missing
 
-    def _reached(self, pod: Ref) -> contextlib.AbstractContextManager[Client]:
-        return reached(self._cluster, pod, timeout=_LOADS_S)
-
     def _asked(self, pod: Ref, ask: t.Callable[[Client], T]) -> T | None:
         """Query a replica; None if it is being terminated, such as by an autoscaler."""
         try:
-            with self._reached(pod) as client:
+            with reached(self._cluster, pod, timeout=_LOADS_S) as client:
                 return ask(client)
         except MusterError:
             live = self._cluster.get(pod)

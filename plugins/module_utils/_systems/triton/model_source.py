@@ -73,7 +73,8 @@ def read_source(folder: Path, model: str) -> Source:
         raise InvalidInput(f"src: {folder} is not a folder.")
     config, found = _config(folder), _names(folder)
     names = [name for name in found if not any(part.startswith(".") for part in name.split("/"))]
-    names += [f"{version}/{_KEEPS}" for version in _empty_versions(folder, names)]
+    folders = {*versions_of(f"{path.name}/" for path in folder.iterdir() if path.is_dir())}
+    names += [f"{version}/{_KEEPS}" for version in sorted(folders - {*versions_of(names)})]
     config.check(model, [name.split("/")[1] for name in names if version_of(name) is not None])
     for version in versions_of(names):
         _check_version(config, version, names)
@@ -97,10 +98,6 @@ def _names(folder: Path) -> list[str]:
         if not path.is_file() and (path.is_symlink() or not path.is_dir()):
             raise InvalidInput(f"src: {path} is not a plain file.", "Put the file itself there.")
     return [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
-
-
-def _empty_versions(folder: Path, names: Iterable[str]) -> list[int]:
-    return sorted({*versions_of(f"{path.name}/" for path in folder.iterdir() if path.is_dir())} - {*versions_of(names)})
 
 
 def _check_version(config: ModelConfig, version: int, files: Sequence[str]) -> None:

@@ -60,8 +60,6 @@ def checked_repository(repository: Repository) -> Repository:
     """REPOSITORY, if a server can start with it."""
     _check_place(repository)
     mode, models = repository.model_control_mode, list(repository.load_models)
-    if mode not in MODES:
-        raise InvalidInput(f"model_control_mode: '{mode}' is unknown.", f"One of {', '.join(MODES)}.")
     check_count(repository.repository_poll_interval, "repository_poll_interval", minimum=1)
     if models and mode != "explicit":
         raise InvalidInput(

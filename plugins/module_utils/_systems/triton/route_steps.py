@@ -124,7 +124,7 @@ class Steps:
                 self._judge(step)
         except MusterError as error:
             write(self._before, None)
-            error.message += f" The weights are again {_words(self._before)}."
+            error.message += f" The weights are again {', '.join(f'{name}: {weight}' for name, weight in self._before.items())}."
             raise
 
     def _is_behind(self, step: int, live: Weights) -> bool:
@@ -181,7 +181,3 @@ class Steps:
         except WaitTimeout as error:
             error.hint = "Too few requests: send some, or lower min_requests."
             raise
-
-
-def _words(weights: Weights) -> str:
-    return ", ".join(f"{name}: {weight}" for name, weight in weights.items())

@@ -25,7 +25,7 @@ from ..._core.errors import InvalidInput
 from ..._manifests import access, monitoring, servers, storage
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
-from ..._manifests.pods import PodSettings, pod_template, resources
+from ..._manifests.pods import PodSettings, init_container, pod_template
 from . import metrics
 from .autoscaling import Autoscaling, autoscaler
 from .metrics import Alerts
@@ -176,18 +176,7 @@ def _folder(server: TritonServer) -> list[Manifest]:
     pod, shared, folder = servers.secured(server.pod), server.repository.storage, server.repository.model_repository
     if shared is None or posixpath.normpath(folder) == posixpath.normpath(shared.mount_path):
         return []
-    return [
-        {
-            "name": "folder",
-            "image": pod.image,
-            "imagePullPolicy": pod.image_pull_policy,
-            "command": ["mkdir", "-p", folder],
-            "resources": resources(pod.resources, "resources"),
-            "securityContext": pod.security_context,
-            "terminationMessagePolicy": "FallbackToLogsOnError",
-            "volumeMounts": [{"name": "models", "mountPath": shared.mount_path}],
-        }
-    ]
+    return [init_container(pod, "folder", ["mkdir", "-p", folder], [{"name": "models", "mountPath": shared.mount_path}])]
 
 
 def _spread() -> tuple[Manifest, ...]:

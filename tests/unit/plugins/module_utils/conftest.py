@@ -58,14 +58,35 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
-@pytest.fixture
-def golden() -> t.Callable[[str, list[dict[str, t.Any]]], None]:
-    """Compare objects with tests/unit/goldens/<name>.yaml."""
+def _by_name(rows: t.Any) -> t.Any:
+    """Objects, and rows of a list, by their names, where all have one."""
+    named = {}
+    for row in rows if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else ():
+        name = row.get("name") or f"{row.get('kind', '')}/{row.get('metadata', {}).get('name', '')}"
+        named[name] = row
+    return named if named and len(named) == len(rows) and "/" not in named else rows
 
-    def compare(name: str, objects: list[dict[str, t.Any]]) -> None:
-        path = GOLDENS / f"{name}.yaml"
+
+def differences(old: t.Any, new: t.Any, where: str = "") -> dict[str, t.Any]:
+    """Path -> value in NEW, None where it has none, of all that is not as in OLD."""
+    before, after = _by_name(old), _by_name(new)
+    maps = isinstance(before, dict) and isinstance(after, dict)
+    # What both have is in the same order, or the list is another value.
+    if maps and [key for key in after if key in before] == [key for key in before if key in after]:
+        found = [differences(before.get(key), after.get(key), f"{where}/{key}".lstrip("/")) for key in {**before, **after}]
+        return {path: value for one in found for path, value in one.items()}
+    return {} if old == new else {where: new}
+
+
+@pytest.fixture
+def golden() -> t.Callable[..., None]:
+    """Compare objects with tests/unit/goldens/<name>.yaml, or what is not as in OTHERS with tests/unit/goldens/differences/<name>.yaml."""
+
+    def compare(name: str, objects: list[dict[str, t.Any]], others: list[dict[str, t.Any]] | None = None) -> None:
+        path = GOLDENS / f"{name}.yaml" if others is None else GOLDENS / "differences" / f"{name}.yaml"
+        shown = objects if others is None else differences(others, objects)
         # One document: the linters of Ansible's own tests read no file with several.
-        text = HEADER + "---\n" + yaml.dump(objects, Dumper=_Dumper, sort_keys=False, width=120)
+        text = HEADER + "---\n" + yaml.dump(shown, Dumper=_Dumper, sort_keys=False, width=120)
         if os.environ.get("MUSTER_UPDATE_GOLDENS"):
             path.write_text(text, encoding="utf-8")
         assert text == path.read_text(encoding="utf-8")

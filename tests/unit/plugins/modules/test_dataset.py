@@ -101,8 +101,7 @@ def test_pods_of_one_job_share_what_they_fetched() -> None:
         ([("gp3", "ebs.csi.aws.com", True)], {"storage_size": "1Gi"}, "gp3 makes volumes of EBS, .*ReadWriteMany.*EFS"),
     ],
 )
-def test_a_claim_that_would_never_be_bound(classes: list[t.Any], params: dict[str, t.Any], told: str) -> None:
-    cluster = FakeCluster()
+def test_a_claim_that_would_never_be_bound(cluster: FakeCluster, classes: list[t.Any], params: dict[str, t.Any], told: str) -> None:
     cluster.default_class = False
     cluster.add(*(storage_class(name, provisioner, default=default) for name, provisioner, default in classes))
     with pytest.raises(MusterError, match=told):
@@ -110,14 +109,12 @@ def test_a_claim_that_would_never_be_bound(classes: list[t.Any], params: dict[st
     assert cluster.writes == []
 
 
-def test_a_disk_is_enough_for_one_node() -> None:
-    cluster = FakeCluster()
+def test_a_disk_is_enough_for_one_node(cluster: FakeCluster) -> None:
     cluster.add(storage_class("gp3", "ebs.csi.aws.com", default=True))
     assert run(cluster, storage_size="1Gi", access_modes=["ReadWriteOnce"])["changed"]
 
 
-def test_why_a_claim_is_not_bound() -> None:
-    cluster = FakeCluster()
+def test_why_a_claim_is_not_bound(cluster: FakeCluster) -> None:
     claim = Ref("v1", "PersistentVolumeClaim", "c", "default")
     assert storage.why_unbound(cluster, claim) == "PersistentVolumeClaim default/c does not exist"
     spec = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}

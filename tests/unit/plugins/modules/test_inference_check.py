@@ -51,16 +51,14 @@ def start(cluster: FakeCluster, name: str, triton: FakeTriton, **more: t.Any) ->
         ({"inputs": INPUTS[:1], "expected": SUM["expected"], "model": "a/b"}, "not a name of a model"),
     ],
 )
-def test_nonsense_is_refused_before_anybody_is_asked(params: dict[str, t.Any], told: str) -> None:
-    cluster = FakeCluster()
+def test_nonsense_is_refused_before_anybody_is_asked(cluster: FakeCluster, params: dict[str, t.Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         run(cluster, **{"model": "add", **params})
     assert told in caught.value.message
     assert not cluster.requests
 
 
-def test_every_replica_that_is_ready_is_asked_over_one_connection(triton: FakeTriton) -> None:
-    cluster = FakeCluster()
+def test_every_replica_that_is_ready_is_asked_over_one_connection(cluster: FakeCluster, triton: FakeTriton) -> None:
     start(cluster, "triton-a", triton)
     start(cluster, "triton-b", triton)
     start(cluster, "triton-c", triton, ready="False")
@@ -140,8 +138,7 @@ def test_a_model_that_is_not_there_is_told(triton: FakeTriton) -> None:
         run(url=f"http://127.0.0.1:{triton.port}", model="nosuch")
 
 
-def test_no_server_no_pod_and_no_answer_are_told() -> None:
-    cluster = FakeCluster()
+def test_no_server_no_pod_and_no_answer_are_told(cluster: FakeCluster) -> None:
     with pytest.raises(NotFound, match="Deployment default/triton does not exist"):
         run(cluster, **SUM)
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "triton", "namespace": "default"}}

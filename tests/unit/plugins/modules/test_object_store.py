@@ -80,23 +80,20 @@ def store(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[FakeStore]:
     [
         ({"image": "ghcr.io/versity/versitygw"}, "is not pinned"),
         ({"image": "ghcr.io/versity/versitygw:latest"}, "is not pinned"),
-        ({"name": "Store"}, "not a valid name"),
         ({"name": "s" * 53}, "52 fit"),
         ({"storage_size": "20 GB"}, "not a quantity"),
         ({"buckets": ["good", "Bad"], "wait": True}, "'Bad' is not a name of a bucket"),
         ({"buckets": ["good"]}, "Set wait to true"),
     ],
 )
-def test_nonsense_is_refused_before_anybody_is_asked(params: dict[str, t.Any], told: str) -> None:
-    cluster = FakeCluster()
+def test_nonsense_is_refused_before_anybody_is_asked(cluster: FakeCluster, params: dict[str, t.Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         run(cluster, **params)
     assert told in f"{caught.value.message} {caught.value.hint}"
     assert not cluster.requests
 
 
-def test_a_store_is_made_and_a_second_run_changes_nothing_and_keeps_the_login() -> None:
-    cluster = FakeCluster()
+def test_a_store_is_made_and_a_second_run_changes_nothing_and_keeps_the_login(cluster: FakeCluster) -> None:
     made = run(cluster)
     assert set(actions(made)) == {"NetworkPolicy/store", "Secret/store-login", "Service/store", "StatefulSet/store"}
     assert (made["endpoint"], made["login_secret"]) == ("http://store.default.svc:7070", "store-login")
@@ -109,15 +106,13 @@ def test_a_store_is_made_and_a_second_run_changes_nothing_and_keeps_the_login() 
     assert not set(keys(other).values()) & set(before.values())
 
 
-def test_the_login_is_in_the_secret_only() -> None:
-    cluster = FakeCluster()
+def test_the_login_is_in_the_secret_only(cluster: FakeCluster) -> None:
     run(cluster)
     shown = [json.dumps(o) for o in cluster.objects.values() if o["kind"] != "Secret"]
     assert not [key for key in keys(cluster).values() for text in shown if key in text]
 
 
-def test_missing_buckets_are_created_and_no_other_is_touched(store: FakeStore) -> None:
-    cluster = FakeCluster()
+def test_missing_buckets_are_created_and_no_other_is_touched(cluster: FakeCluster, store: FakeStore) -> None:
     run(cluster)
     start(cluster, store)
     store.buckets = ["older"]
@@ -133,8 +128,7 @@ def test_missing_buckets_are_created_and_no_other_is_touched(store: FakeStore) -
     assert [asked for asked in store.requests if not asked.startswith("GET")] == []
 
 
-def test_check_mode_needs_no_store_that_does_not_exist_yet() -> None:
-    cluster = FakeCluster()
+def test_check_mode_needs_no_store_that_does_not_exist_yet(cluster: FakeCluster) -> None:
     planned = run(cluster, check=True, wait=True, buckets=["one"])
     assert (planned["changed"], planned["buckets"], planned["created_buckets"]) == (True, ["one"], ["one"])
     assert not cluster.writes
@@ -153,14 +147,12 @@ def test_check_mode_warns_where_a_store_does_not_answer(store: FakeStore) -> Non
         run(cluster, wait=True, wait_timeout=1, buckets=["one"])
 
 
-def test_a_store_that_does_not_get_ready_is_told() -> None:
-    cluster = FakeCluster()
+def test_a_store_that_does_not_get_ready_is_told(cluster: FakeCluster) -> None:
     with pytest.raises(WaitTimeout, match="StatefulSet default/store"):
         run(cluster, wait=True, wait_timeout=1, buckets=["one"])
 
 
-def test_a_bucket_that_another_run_made_in_the_meantime_is_there(store: FakeStore) -> None:
-    cluster = FakeCluster()
+def test_a_bucket_that_another_run_made_in_the_meantime_is_there(cluster: FakeCluster, store: FakeStore) -> None:
     run(cluster)
     start(cluster, store)
     store.refusals["PUT /one"] = (409, "BucketAlreadyOwnedByYou")
@@ -170,8 +162,7 @@ def test_a_bucket_that_another_run_made_in_the_meantime_is_there(store: FakeStor
         run(cluster, wait=True, buckets=["one"])
 
 
-def test_a_secret_that_was_changed_after_the_pod_read_it_is_told(store: FakeStore) -> None:
-    cluster = FakeCluster()
+def test_a_secret_that_was_changed_after_the_pod_read_it_is_told(cluster: FakeCluster, store: FakeStore) -> None:
     run(cluster)
     start(cluster, store)
     store.access_key = "an older one"
@@ -185,8 +176,7 @@ def claim() -> dict[str, t.Any]:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
 
 
-def test_a_lost_login_is_told_before_anything_is_changed() -> None:
-    cluster = FakeCluster()
+def test_a_lost_login_is_told_before_anything_is_changed(cluster: FakeCluster) -> None:
     run(cluster)
     cluster.remove(SECRET)
     written = len(cluster.writes)
@@ -201,28 +191,14 @@ def test_a_lost_login_is_told_before_anything_is_changed() -> None:
 
 
 @pytest.mark.parametrize("data", [{}, {NAMES[0]: "YQ=="}, {NAMES[0]: "YQ==", NAMES[1]: "/w=="}, {NAMES[0]: "YQ==", NAMES[1]: ""}])
-def test_a_secret_without_the_keys_is_told(data: dict[str, str]) -> None:
-    cluster = FakeCluster()
+def test_a_secret_without_the_keys_is_told(cluster: FakeCluster, data: dict[str, str]) -> None:
     metadata = {"name": "store-login", "namespace": "default"}
     cluster.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
     with pytest.raises(InvalidInput, match=r"Secret default/store-login(: AWS_SECRET_ACCESS_KEY is not text| has no key AWS_)"):
         run(cluster)
 
 
-def test_claim_and_login_stay_and_go_by_their_own_word_later() -> None:
-    cluster = FakeCluster()
-    run(cluster)
-    cluster.add(claim())
-    kept = actions(run(cluster, state="absent"))
-    names = ("PersistentVolumeClaim/data-store-0", "Secret/store-login")
-    assert [kept[name] for name in names] == ["kept"] * 2
-    assert cluster.get(STATEFUL_SET) is None
-    went = actions(run(cluster, state="absent", delete_data=True))
-    assert [went[name] for name in names] == ["deleted"] * 2
-
-
-def test_a_store_is_reached_from_outside_by_its_name(store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = FakeCluster()
+def test_a_store_is_reached_from_outside_by_its_name(cluster: FakeCluster, store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     run(cluster)
     asked: list[t.Any] = []
     monkeypatch.setattr(client, "connect", lambda params: asked.append(params) or cluster)

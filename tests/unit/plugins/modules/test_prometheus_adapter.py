@@ -30,15 +30,13 @@ def api(version: str, service: dict[str, str] | None) -> dict[str, t.Any]:
     return {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": metadata, "spec": spec}
 
 
-def test_nonsense_is_refused_before_anybody_is_asked() -> None:
-    cluster = FakeCluster()
+def test_nonsense_is_refused_before_anybody_is_asked(cluster: FakeCluster) -> None:
     with pytest.raises(InvalidInput, match="is not a URL"):
         run(cluster, prometheus_url="prometheus")
     assert not cluster.requests
 
 
-def test_an_adapter_is_made_once() -> None:
-    cluster = FakeCluster()
+def test_an_adapter_is_made_once(cluster: FakeCluster) -> None:
     planned = run(cluster, check=True)
     assert planned["changed"]
     assert not cluster.writes
@@ -50,8 +48,7 @@ def test_an_adapter_is_made_once() -> None:
     assert not cluster.stored("Secret", "prometheus-adapter-tls", "default")
 
 
-def test_the_api_server_trusts_the_certificate_that_the_adapter_has() -> None:
-    cluster = FakeCluster()
+def test_the_api_server_trusts_the_certificate_that_the_adapter_has(cluster: FakeCluster) -> None:
     run(cluster)
     secret, service = (
         cluster.stored("Secret", "prometheus-adapter-tls", "default"),
@@ -68,8 +65,7 @@ def test_the_api_server_trusts_the_certificate_that_the_adapter_has() -> None:
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
-def test_a_second_adapter_is_refused_and_the_first_is_named(version: str) -> None:
-    cluster = FakeCluster()
+def test_a_second_adapter_is_refused_and_the_first_is_named(cluster: FakeCluster, version: str) -> None:
     cluster.add(api(version, {"namespace": "custom-metrics", "name": "stackdriver"}), manager="kubectl")
     with pytest.raises(Conflict) as caught:
         run(cluster)
@@ -81,8 +77,7 @@ def test_a_second_adapter_is_refused_and_the_first_is_named(version: str) -> Non
     assert cluster.stored("APIService", f"{version}.custom.metrics.k8s.io")
 
 
-def test_one_of_ours_in_another_namespace_is_the_first_one_too() -> None:
-    cluster = FakeCluster()
+def test_one_of_ours_in_another_namespace_is_the_first_one_too(cluster: FakeCluster) -> None:
     run(cluster)
     before = len(cluster.writes)
     with pytest.raises(Conflict, match=r"made by prometheus_adapter\.default\.prometheus-adapter"):

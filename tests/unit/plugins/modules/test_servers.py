@@ -59,16 +59,14 @@ with_claims = pytest.mark.parametrize("module", WITH_CLAIMS, ids=lambda module: 
 
 
 @every_kind
-def test_bad_options_are_refused_before_any_request(module: types.ModuleType) -> None:
-    cluster = FakeCluster()
+def test_bad_options_are_refused_before_any_request(cluster: FakeCluster, module: types.ModuleType) -> None:
     with pytest.raises(InvalidInput, match="not a valid name"):
         run(module, cluster, name="Mine")
     assert not cluster.requests
 
 
 @every_kind
-def test_a_plan_writes_nothing_and_a_second_run_changes_nothing(module: types.ModuleType) -> None:
-    cluster = FakeCluster()
+def test_a_plan_writes_nothing_and_a_second_run_changes_nothing(cluster: FakeCluster, module: types.ModuleType) -> None:
     planned = run(module, cluster, check=True)
     assert not cluster.writes
     made = run(module, cluster)
@@ -88,8 +86,7 @@ def test_a_policy_that_is_not_desired_any_more_is_deleted_unless_it_is_of_anothe
 
 
 @every_kind
-def test_everything_is_deleted(module: types.ModuleType) -> None:
-    cluster = FakeCluster()
+def test_everything_is_deleted(cluster: FakeCluster, module: types.ModuleType) -> None:
     made = run(module, cluster)
     removed = REMOVED if "delete_data" in module.ARGUMENT_SPEC else {"state": "absent"}
     assert run(module, cluster, check=True, **removed) == dict.fromkeys(made, "deleted")
@@ -98,12 +95,13 @@ def test_everything_is_deleted(module: types.ModuleType) -> None:
 
 
 @with_claims
-def test_claims_stay_marked_and_go_by_their_own_word_later(module: types.ModuleType) -> None:
+def test_claims_stay_marked_and_go_by_their_own_word_later(cluster: FakeCluster, module: types.ModuleType) -> None:
     """Nothing but a mark from the first removal tells then whose the claims are: their StatefulSet is gone."""
-    cluster = FakeCluster()
     run(module, cluster)
     cluster.add(claim(module, "data-mine-0"), claim(module, "mine-backup"), claim(module, "data-other-0", "other"))
-    assert run(module, cluster, state="absent")["PersistentVolumeClaim/data-mine-0"] == "kept"
+    removed = run(module, cluster, state="absent")
+    keys = [name for name in removed if name.startswith("Secret/")]
+    assert {removed[name] for name in ("PersistentVolumeClaim/data-mine-0", *keys)} == {"kept"}
     assert cluster.stored("StatefulSet", "mine", "default") is None
     kept = cluster.stored("PersistentVolumeClaim", "data-mine-0", "default")
     assert kept
@@ -112,14 +110,14 @@ def test_claims_stay_marked_and_go_by_their_own_word_later(module: types.ModuleT
     run(module, cluster, state="absent")
     assert len(cluster.writes) == written
     for check in (True, False):
-        assert run(module, cluster, check=check, **REMOVED)["PersistentVolumeClaim/data-mine-0"] == "deleted"
+        removed = run(module, cluster, check=check, **REMOVED)
+        assert {removed[name] for name in ("PersistentVolumeClaim/data-mine-0", *keys)} == {"deleted"}
     for name in ("mine-backup", "data-other-0"):
         assert cluster.stored("PersistentVolumeClaim", name, "default")
 
 
 @with_claims
-def test_claims_go_with_the_servers(module: types.ModuleType) -> None:
-    cluster = FakeCluster()
+def test_claims_go_with_the_servers(cluster: FakeCluster, module: types.ModuleType) -> None:
     run(module, cluster)
     cluster.add(claim(module, "data-mine-0"))
     for check in (True, False):
@@ -127,8 +125,7 @@ def test_claims_go_with_the_servers(module: types.ModuleType) -> None:
 
 
 @with_claims
-def test_claims_of_a_stateful_set_of_another_owner_stay(module: types.ModuleType) -> None:
-    cluster = FakeCluster()
+def test_claims_of_a_stateful_set_of_another_owner_stay(cluster: FakeCluster, module: types.ModuleType) -> None:
     metadata = {"name": "mine", "namespace": "default"}
     other = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {}}
     cluster.add(claim(module, "data-mine-0"), other)
@@ -138,8 +135,7 @@ def test_claims_of_a_stateful_set_of_another_owner_stay(module: types.ModuleType
 
 
 @with_claims
-def test_a_removal_that_was_killed_before_the_claims_is_finished_by_the_next(module: types.ModuleType) -> None:
-    cluster = FakeCluster()
+def test_a_removal_that_was_killed_before_the_claims_is_finished_by_the_next(cluster: FakeCluster, module: types.ModuleType) -> None:
     run(module, cluster)
     cluster.add(claim(module, "data-mine-0"))
     cluster.fail("delete", "data-mine-0", KeyboardInterrupt())

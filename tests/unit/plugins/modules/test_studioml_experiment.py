@@ -38,12 +38,14 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.object_store im
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.publish import TopicQueue
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import bucket as buckets
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message, submission
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, submission
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
+from ansible_collections.muster.ml.tests.unit.fakes.studioml import request_of
 
-PAIR = keys.rsa_pair(rsa.generate_private_key(65537, 2048), Sensitive("phrase"))
+RUNNER = rsa.generate_private_key(65537, 2048)
+PAIR = keys.rsa_pair(RUNNER, Sensitive("phrase"))
 SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
 SECRETS = ("canary-access", "canary-storage", "canary-token", PASSWORD, SIGNER.private.reveal().splitlines()[2])
 NOTE, OUTPUT = "experiments/one/muster.json", "experiments/one/output.tar"
@@ -144,11 +146,7 @@ class World:
 
     def request(self, number: int = -1) -> dict[str, t.Any]:
         """What the runner reads in a published message."""
-        body = base64.b64decode(self.broker.published[number]["payload"])
-        found = message.opened(
-            body, queue="rmq_test", private_key=PAIR.private, passphrase=Sensitive("phrase"), public_keys={"rmq_": SIGNER.public}
-        )  # fmt: skip
-        return dict(found.request)
+        return request_of(base64.b64decode(self.broker.published[number]["payload"]), RUNNER, SIGNER.public)
 
     def hosts(self) -> set[str]:
         """Where the runner finds the artifacts."""
@@ -450,6 +448,7 @@ REFUSED: dict[str, tuple[dict[str, t.Any], str]] = {
     "name": ({"name": "a b"}, "name: 'a b' cannot be used"),
     "queue": ({"queue": "sqs_test"}, "begin with rmq_"),
     "duration": ({"max_duration": "20"}, "max_duration: '20' is not a duration"),
+    "count": ({"resources_needed": {"cpus": -1}}, r"resources_needed.cpus: -1 is too small"),
     "size": ({"resources_needed": {"ram": "much"}}, r"resources_needed.ram: 'much' is not a size"),
     "variable": ({"env": {"_A": "1"}}, "'_A' is not the name of a variable"),
     "value": ({"secret_env": {"TOKEN": 'canary-token"'}}, 'the value of TOKEN has ", which'),

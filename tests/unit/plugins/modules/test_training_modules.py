@@ -10,6 +10,7 @@ import types
 import typing as t
 
 import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core import sensitive
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
@@ -27,7 +28,17 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
-from ansible_collections.muster.ml.plugins.modules import elastic_job, job_info, job_logs, nats_cluster, persia_job, training_statefulset
+from ansible_collections.muster.ml.plugins.modules import (
+    dataset,
+    elastic_job,
+    job_info,
+    job_logs,
+    jobset,
+    nats_cluster,
+    persia_job,
+    training_statefulset,
+    triton_server,
+)
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, labels, pod
 from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, context, run
@@ -60,31 +71,41 @@ def finish(cluster: FakeCluster) -> None:
     cluster.add(pod("adult-trainer-0-abcde", "Succeeded", labels=labels("trainer"), state=done))
 
 
-@pytest.mark.parametrize(("module", "params", "name"), [(persia_job, JOB, "adult-persia"), (nats_cluster, NATS, "n")])
-def test_a_policy_comes_and_goes_while_the_pods_run(
-    module: types.ModuleType, params: dict[str, t.Any], name: str, cluster: FakeCluster
-) -> None:
-    run(module, cluster, {**params, "network_policy": False})
-    assert actions(run(module, cluster, params))["NetworkPolicy/" + name] == "created"
-    assert actions(run(module, cluster, {**params, "network_policy": False}))["NetworkPolicy/" + name] == "deleted"
+@pytest.mark.parametrize(
+    ("module", "params", "told"),
+    [
+        (persia_job, {**JOB, "embedding_worker": None}, "embedding_worker"),
+        (persia_job, {**JOB, "global_config": None}, "global_config, global_config_path"),
+        (persia_job, {**JOB, "global_config_path": "/x"}, "mutually exclusive: global_config"),
+        (persia_job, {**JOB, "log_level": "loud"}, "log_level"),
+        (jobset, {"name": "lm", "image": "a:1"}, "tpu, hosts"),
+        (jobset, {"name": "lm", "image": "a:1", "hosts": 1, "image_pull_policy": "Sometimes"}, "image_pull_policy"),
+        (dataset, {"name": "d", "claim_name": "c", "sha256": "0"}, "url, url_secret"),
+        (triton_server, {"model_repository": "/m", "model_control_mode": "often"}, "model_control_mode"),
+    ],
+)
+def test_options_that_the_argument_spec_refuses(module: types.ModuleType, params: dict[str, t.Any], told: str) -> None:
+    given = {name: value for name, value in params.items() if value is not None}
+    (error,) = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(given).error_messages
+    assert told in error
 
 
 # persia_job
 
 
-def test_a_training_is_made_once(cluster: FakeCluster) -> None:
+def test_a_policy_comes_and_goes_while_the_pods_run(cluster: FakeCluster) -> None:
+    for option, action in ((False, None), (True, "created"), (False, "deleted")):
+        assert actions(run(persia_job, cluster, {**JOB, "network_policy": option})).get("NetworkPolicy/adult-persia") == action
+
+
+def test_a_training_is_made_once_and_its_plan_names_what_is_made(cluster: FakeCluster) -> None:
+    plan = run(persia_job, cluster, JOB, check=True)
+    assert cluster.writes == []
     first = run(persia_job, cluster, JOB)
-    assert first["changed"]
-    assert set(actions(first).values()) == {"created"}
+    assert (actions(plan), set(actions(first).values())) == (actions(first), {"created"})
     cluster.requests.clear()
     assert not run(persia_job, cluster, JOB)["changed"]
     assert cluster.writes == []
-
-
-def test_the_plan_names_what_the_run_makes(cluster: FakeCluster) -> None:
-    plan = run(persia_job, cluster, JOB, check=True)
-    assert cluster.writes == []
-    assert actions(plan) == actions(run(persia_job, cluster, JOB))
 
 
 def test_lost_objects_come_back(cluster: FakeCluster) -> None:

@@ -105,8 +105,7 @@ def kill_at(cluster: FakeCluster, number: int, *, stored: bool) -> None:
     cluster.apply = apply  # type: ignore[method-assign]
 
 
-def test_a_key_pair_and_its_passphrase_are_made_as_the_runner_mounts_them() -> None:
-    cluster = FakeCluster()
+def test_a_key_pair_and_its_passphrase_are_made_as_the_runner_mounts_them(cluster: FakeCluster) -> None:
     result = run(cluster)
     assert actions(result) == {PHRASE: "created", KEY: "created"}
     phrase = text(cluster, PHRASE, "ssh-passphrase")
@@ -117,8 +116,7 @@ def test_a_key_pair_and_its_passphrase_are_made_as_the_runner_mounts_them() -> N
 
 
 @pytest.mark.parametrize("content", ["decryption_key", "signing_key"])
-def test_a_second_run_writes_nothing_and_keeps_the_key(content: str) -> None:
-    cluster = FakeCluster()
+def test_a_second_run_writes_nothing_and_keeps_the_key(cluster: FakeCluster, content: str) -> None:
     first, before = run(cluster, content), len(cluster.writes)
     again = run(cluster, content)
     assert again["fingerprints"] == first["fingerprints"]
@@ -127,8 +125,7 @@ def test_a_second_run_writes_nothing_and_keeps_the_key(content: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["decryption_key", "signing_key"])
-def test_check_mode_writes_nothing_and_makes_no_key(content: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = FakeCluster()
+def test_check_mode_writes_nothing_and_makes_no_key(cluster: FakeCluster, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         without.setattr(keys, "new_rsa_key", lambda _fresh: pytest.fail("made a key"))
         without.setattr(keys, "new_signing_pair", lambda _fresh: pytest.fail("made a key"))
@@ -143,8 +140,7 @@ def test_check_mode_writes_nothing_and_makes_no_key(content: str, monkeypatch: p
 
 
 @pytest.mark.parametrize("content", ["decryption_key", "signing_key"])
-def test_a_new_generation_is_made_once(content: str) -> None:
-    cluster = FakeCluster()
+def test_a_new_generation_is_made_once(cluster: FakeCluster, content: str) -> None:
     first = run(cluster, content)
     phrase = text(cluster, PHRASE, "ssh-passphrase") if content == "decryption_key" else ""
     second = run(cluster, content, generation=2)
@@ -158,8 +154,7 @@ def test_a_new_generation_is_made_once(content: str) -> None:
         assert text(cluster, PHRASE, "ssh-passphrase") == phrase
 
 
-def test_a_new_generation_shows_both_fingerprints_in_its_diff() -> None:
-    cluster = FakeCluster()
+def test_a_new_generation_shows_both_fingerprints_in_its_diff(cluster: FakeCluster) -> None:
     first = run(cluster)["fingerprints"]["ssh-publickey"]
     result = run(cluster, generation=2)
     (entry,) = result["diff"]
@@ -167,8 +162,7 @@ def test_a_new_generation_shows_both_fingerprints_in_its_diff() -> None:
     assert result["fingerprints"]["ssh-publickey"] in json.dumps(entry["after"])
 
 
-def test_own_keys_are_stored_as_they_are() -> None:
-    cluster = FakeCluster()
+def test_own_keys_are_stored_as_they_are(cluster: FakeCluster) -> None:
     result = run(cluster, private_key=OWN_PEM, passphrase=CANARY)
     assert result["fingerprints"] == {"ssh-publickey": keys.fingerprint(OWN.public_key())}
     assert (text(cluster, KEY, "ssh-privatekey"), text(cluster, PHRASE, "ssh-passphrase")) == (OWN_PEM, CANARY)
@@ -178,8 +172,7 @@ def test_own_keys_are_stored_as_they_are() -> None:
         assert not run(cluster, **params)["changed"]
 
 
-def test_another_own_key_needs_a_new_generation() -> None:
-    cluster = FakeCluster()
+def test_another_own_key_needs_a_new_generation(cluster: FakeCluster) -> None:
     made = run(cluster)
     before = len(cluster.writes)
     with pytest.raises(InvalidInput, match=r"holds the key SHA256:.*generation: 2 replaces it"):
@@ -190,8 +183,7 @@ def test_another_own_key_needs_a_new_generation() -> None:
     assert not run(cluster, private_key=OWN_PEM, passphrase=CANARY, generation=2)["changed"]
 
 
-def test_another_passphrase_encrypts_the_same_key() -> None:
-    cluster = FakeCluster()
+def test_another_passphrase_encrypts_the_same_key(cluster: FakeCluster) -> None:
     made = run(cluster)
     result = run(cluster, passphrase=CANARY)
     assert result["fingerprints"] == made["fingerprints"]
@@ -218,8 +210,7 @@ def test_a_run_that_was_killed_between_two_writes_is_finished_by_the_next(change
     assert not run(cluster, **change)["changed"]
 
 
-def test_somebody_elses_keys_are_used_as_they_are() -> None:
-    cluster = FakeCluster()
+def test_somebody_elses_keys_are_used_as_they_are(cluster: FakeCluster) -> None:
     cluster.add(*theirs())
     for params in ({}, {"private_key": OWN_PEM, "passphrase": CANARY}):
         result = run(cluster, **params)
@@ -231,8 +222,7 @@ def test_somebody_elses_keys_are_used_as_they_are() -> None:
     assert cluster.stored("Secret", KEY, "default")
 
 
-def test_somebody_elses_keys_are_taken_over_by_their_own_word() -> None:
-    cluster = FakeCluster()
+def test_somebody_elses_keys_are_taken_over_by_their_own_word(cluster: FakeCluster) -> None:
     cluster.add(*theirs())
     for params in ({"generation": 2}, {"passphrase": "another"}):
         with pytest.raises((Conflict, ApplyFailed), match=r"was not made by Muster, and differs in data.*adopt: true"):
@@ -268,16 +258,14 @@ def another_public() -> str:
     ],
     ids=count(),
 )
-def test_somebody_elses_keys_that_the_runner_cannot_use_are_refused(changed: dict[str, str], told: str) -> None:
-    cluster = FakeCluster()
+def test_somebody_elses_keys_that_the_runner_cannot_use_are_refused(cluster: FakeCluster, changed: dict[str, str], told: str) -> None:
     cluster.add(*theirs(**changed))
     with pytest.raises(InvalidInput, match=told):
         run(cluster)
     assert cluster.writes == []
 
 
-def test_a_passphrase_that_does_not_fit_is_refused_and_so_is_a_lost_one() -> None:
-    cluster = FakeCluster()
+def test_a_passphrase_that_does_not_fit_is_refused_and_so_is_a_lost_one(cluster: FakeCluster) -> None:
     cluster.add(*theirs(**{"ssh-passphrase": "another"}))
     with pytest.raises(Failed, match=f"cannot be decrypted with the passphrase in Secret default/{PHRASE}"):
         run(cluster)
@@ -342,8 +330,7 @@ def test_an_empty_secret_of_public_keys_has_a_placeholder() -> None:
         assert actions(run(cluster, content, state="absent")) == {name: "deleted"}
 
 
-def test_public_keys_come_and_go_by_prefix_and_those_of_others_stay() -> None:
-    cluster = FakeCluster()
+def test_public_keys_come_and_go_by_prefix_and_those_of_others_stay(cluster: FakeCluster) -> None:
     run(cluster, "signing_key")
     own = run(cluster, "signing_key")["fingerprints"]["ssh-publickey"]
     both = {"public_keys": {"rmq_cpu_": SIGNER.public}, "public_key_secrets": {"rmq_test": CLIENT}}
@@ -360,8 +347,7 @@ def test_public_keys_come_and_go_by_prefix_and_those_of_others_stay() -> None:
     assert cluster.stored("Secret", SIGNING, "default")["data"].keys() == {"info", "rmq_cpu_", "rmq_by_hand_"}  # type: ignore[index]
 
 
-def test_a_secret_without_a_public_key_is_named_and_check_mode_expects_it() -> None:
-    cluster = FakeCluster()
+def test_a_secret_without_a_public_key_is_named_and_check_mode_expects_it(cluster: FakeCluster) -> None:
     params = {"public_key_secrets": {"rmq_test": CLIENT}}
     with pytest.raises(NotFound, match=f"Secret default/{CLIENT} has no ssh-publickey for the prefix 'rmq_test'"):
         run(cluster, "signing_public_keys", **params)
@@ -369,8 +355,7 @@ def test_a_secret_without_a_public_key_is_named_and_check_mode_expects_it() -> N
     assert run(cluster, "signing_public_keys", check=True, **params)["fingerprints"] == {"rmq_test": None}
 
 
-def test_public_keys_that_kubectl_made_are_used_as_they_are_or_taken_over() -> None:
-    cluster = FakeCluster()
+def test_public_keys_that_kubectl_made_are_used_as_they_are_or_taken_over(cluster: FakeCluster) -> None:
     cluster.add(secret(SIGNING, info="Dummy", rmq_=f"{SIGNER.public.strip()} me@here"))
     keep = {"public_keys": {"rmq_": SIGNER.public}}
     assert not run(cluster, "signing_public_keys", **keep)["changed"]
@@ -381,8 +366,7 @@ def test_public_keys_that_kubectl_made_are_used_as_they_are_or_taken_over() -> N
     assert text(cluster, SIGNING, "info") == "Dummy"
 
 
-def test_keys_are_deleted_by_their_own_word_only_and_nobody_elses() -> None:
-    cluster = FakeCluster()
+def test_keys_are_deleted_by_their_own_word_only_and_nobody_elses(cluster: FakeCluster) -> None:
     run(cluster)
     cluster.add(secret("other", **{"ssh-privatekey": "x"}))
     kept = run(cluster, state="absent")
@@ -396,8 +380,7 @@ def test_keys_are_deleted_by_their_own_word_only_and_nobody_elses() -> None:
     assert run(cluster, state="absent", delete_data=True)["objects"] == []
 
 
-def test_keys_of_another_owner_are_refused() -> None:
-    cluster = FakeCluster()
+def test_keys_of_another_owner_are_refused(cluster: FakeCluster) -> None:
     run(cluster)
     with pytest.raises(Conflict, match=r"belongs to training_secret.default.studioml-runner-key-secret"):
         run(cluster, name="second")
@@ -405,8 +388,7 @@ def test_keys_of_another_owner_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", [KEY, PHRASE])
-def test_a_secret_that_may_not_be_read_is_refused_and_not_overwritten(name: str) -> None:
-    cluster = FakeCluster()
+def test_a_secret_that_may_not_be_read_is_refused_and_not_overwritten(cluster: FakeCluster, name: str) -> None:
     run(cluster)
     before = len(cluster.writes)
     cluster.fail("get", name, Forbidden(f'secrets "{name}" is forbidden'))
@@ -471,8 +453,7 @@ def test_nothing_secret_is_seen() -> None:
     assert not [one for one in spellings(cluster) if one in shown]
 
 
-def test_keys_are_sealed_until_the_request_is_sent() -> None:
-    cluster = FakeCluster()
+def test_keys_are_sealed_until_the_request_is_sent(cluster: FakeCluster) -> None:
     whole = cluster.apply
 
     def apply(manifest: t.Any, **more: t.Any) -> t.Any:
@@ -485,8 +466,7 @@ def test_keys_are_sealed_until_the_request_is_sent() -> None:
     run(cluster, "signing_key")
 
 
-def test_our_secrets_say_what_they_hold_without_holding_it_in_public() -> None:
-    cluster = FakeCluster()
+def test_our_secrets_say_what_they_hold_without_holding_it_in_public(cluster: FakeCluster) -> None:
     fingerprint = run(cluster, generation=3)["fingerprints"]["ssh-publickey"]
     metadata = cluster.stored("Secret", KEY, "default")["metadata"]  # type: ignore[index]
     assert metadata["annotations"]["muster.ml/key-fingerprints"] == f"ssh-publickey {fingerprint}"
@@ -496,8 +476,7 @@ def test_our_secrets_say_what_they_hold_without_holding_it_in_public() -> None:
     assert {entry["manager"].split(":")[0] for entry in metadata["managedFields"]} == {FIELD_MANAGER}
 
 
-def test_ed25519_of_the_public_secret_checks_what_the_client_signs() -> None:
-    cluster = FakeCluster()
+def test_ed25519_of_the_public_secret_checks_what_the_client_signs(cluster: FakeCluster) -> None:
     run(cluster, "signing_key")
     run(cluster, "signing_public_keys", public_key_secrets={"rmq_": CLIENT})
     private = s.load_ssh_private_key(text(cluster, CLIENT, "ssh-privatekey").encode(), None)
@@ -508,8 +487,7 @@ def test_ed25519_of_the_public_secret_checks_what_the_client_signs() -> None:
 LOGIN = "studioml-broker-login"
 
 
-def test_a_login_is_made_once_and_never_shown() -> None:
-    cluster = FakeCluster()
+def test_a_login_is_made_once_and_never_shown(cluster: FakeCluster) -> None:
     first = run(cluster, "broker_login")
     made = text(cluster, LOGIN, "password")
     assert len(made) >= 32
@@ -520,8 +498,7 @@ def test_a_login_is_made_once_and_never_shown() -> None:
     assert made not in json.dumps([first, again], default=str)
 
 
-def test_a_raised_generation_makes_another_password_once() -> None:
-    cluster = FakeCluster()
+def test_a_raised_generation_makes_another_password_once(cluster: FakeCluster) -> None:
     run(cluster, "broker_login")
     made = text(cluster, LOGIN, "password")
     assert run(cluster, "broker_login", generation=2)["changed"]
@@ -531,15 +508,13 @@ def test_a_raised_generation_makes_another_password_once() -> None:
     assert text(cluster, LOGIN, "password") == raised
 
 
-def test_an_own_password_is_stored_and_a_task_without_one_keeps_it() -> None:
-    cluster = FakeCluster()
+def test_an_own_password_is_stored_and_a_task_without_one_keeps_it(cluster: FakeCluster) -> None:
     assert run(cluster, "broker_login", broker_password=CANARY)["changed"]
     assert not run(cluster, "broker_login")["changed"]
     assert text(cluster, LOGIN, "password") == CANARY
 
 
-def test_another_user_is_refused_until_a_new_login_is_asked_for() -> None:
-    cluster = FakeCluster()
+def test_another_user_is_refused_until_a_new_login_is_asked_for(cluster: FakeCluster) -> None:
     run(cluster, "broker_login")
     with pytest.raises(InvalidInput, match="has the login of studioml, and broker_user is other"):
         run(cluster, "broker_login", broker_user="other")
@@ -555,23 +530,20 @@ def test_another_user_is_refused_until_a_new_login_is_asked_for() -> None:
         ({"broker_password": "a$b"}, r"broker_password has a \$"),
     ],
 )
-def test_a_login_that_the_runner_cannot_use_is_refused(options: dict[str, str], why: str) -> None:
-    cluster = FakeCluster()
+def test_a_login_that_the_runner_cannot_use_is_refused(cluster: FakeCluster, options: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidInput, match=why) as caught:
         run(cluster, "broker_login", **options)
     assert options.get("broker_password", CANARY) not in str(caught.value)
     assert writes(cluster) == []
 
 
-def test_the_login_of_somebody_else_is_used_as_it_is() -> None:
-    cluster = FakeCluster()
+def test_the_login_of_somebody_else_is_used_as_it_is(cluster: FakeCluster) -> None:
     cluster.add(secret(LOGIN, username="studioml", password="theirs-4Tz"))
     assert not run(cluster, "broker_login")["changed"]
     assert text(cluster, LOGIN, "password") == "theirs-4Tz"
 
 
-def test_check_mode_makes_no_password() -> None:
-    cluster = FakeCluster()
+def test_check_mode_makes_no_password(cluster: FakeCluster) -> None:
     assert run(cluster, "broker_login", check=True)["changed"]
     assert cluster.stored("Secret", LOGIN, "default") is None
 
@@ -581,8 +553,7 @@ def read(cluster: FakeCluster, *names: str) -> dict[str, t.Any]:
     return training_secret_info.execute(Context(params=params, check=False, connect=lambda: cluster, diff=False))
 
 
-def test_what_was_made_is_read_with_its_generation_and_without_a_write() -> None:
-    cluster = FakeCluster()
+def test_what_was_made_is_read_with_its_generation_and_without_a_write(cluster: FakeCluster) -> None:
     run(cluster, "broker_login")
     run(cluster, "signing_key", generation=2)
     count = len(writes(cluster))
@@ -593,15 +564,13 @@ def test_what_was_made_is_read_with_its_generation_and_without_a_write() -> None
     assert (set(found["secrets"]), found["changed"], len(writes(cluster))) == ({LOGIN, CLIENT}, False, count)
 
 
-def test_what_is_no_text_is_named_and_not_shown() -> None:
-    cluster = FakeCluster()
+def test_what_is_no_text_is_named_and_not_shown(cluster: FakeCluster) -> None:
     cluster.add({**secret("theirs"), "data": {"blob": "/w=="}})
     with pytest.raises(InvalidInput, match="Secret default/theirs: blob is not text"):
         read(cluster, "theirs")
 
 
-def test_on_the_controller_it_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = FakeCluster()
+def test_on_the_controller_it_is_never_shown(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     run(cluster, "broker_login", broker_password=CANARY)
     monkeypatch.setattr(_action, "connector", lambda _params: lambda: cluster)
     action = info_action.ActionModule.__new__(info_action.ActionModule)

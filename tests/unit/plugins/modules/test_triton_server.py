@@ -39,8 +39,7 @@ def run(cluster: FakeCluster, *, check: bool = False, warned: list[str] | None =
         ({**BUCKET, "args": ["--load-model=a"]}, "Use option load_models"),
     ],
 )
-def test_nonsense_is_refused_before_anybody_is_asked(params: dict[str, t.Any], told: str) -> None:
-    cluster = FakeCluster()
+def test_nonsense_is_refused_before_anybody_is_asked(cluster: FakeCluster, params: dict[str, t.Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         run(cluster, **params)
     assert told in f"{caught.value.message} {caught.value.hint}"
@@ -53,8 +52,7 @@ def test_a_place_for_models_is_required_only_for_a_server() -> None:
         assert len(given.error_messages) == errors
 
 
-def test_a_server_is_made_and_a_second_run_changes_nothing() -> None:
-    cluster = FakeCluster()
+def test_a_server_is_made_and_a_second_run_changes_nothing(cluster: FakeCluster) -> None:
     planned = run(cluster, check=True, **BUCKET)
     assert planned["changed"]
     assert not cluster.writes
@@ -65,8 +63,7 @@ def test_a_server_is_made_and_a_second_run_changes_nothing() -> None:
     assert set(actions(run(cluster, **BUCKET)).values()) == {"unchanged"}
 
 
-def test_what_is_not_wanted_any_more_goes() -> None:
-    cluster = FakeCluster()
+def test_what_is_not_wanted_any_more_goes(cluster: FakeCluster) -> None:
     run(cluster, **BUCKET)
     cluster.add({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "mine", "namespace": "default"}})
     changed = actions(run(cluster, **BUCKET, network_policy=False, service_account_name="mine"))
@@ -82,8 +79,7 @@ def test_what_is_not_wanted_any_more_goes() -> None:
         (["PodMonitoring"], "none", set()),
     ],
 )
-def test_metrics_are_collected_by_what_the_cluster_has(served: list[str], asked: str, made: set[str]) -> None:
-    cluster = FakeCluster()
+def test_metrics_are_collected_by_what_the_cluster_has(cluster: FakeCluster, served: list[str], asked: str, made: set[str]) -> None:
     for kind in served:
         for name in (kind, RULES[kind]):
             cluster.kinds_served[MONITORS[kind], name] = ServedKind(f"{name.lower()}s", True)
@@ -95,22 +91,19 @@ def test_metrics_are_collected_by_what_the_cluster_has(served: list[str], asked:
     assert deleted == made
 
 
-def test_without_alerts_there_are_no_rules() -> None:
-    cluster = FakeCluster()
+def test_without_alerts_there_are_no_rules(cluster: FakeCluster) -> None:
     for name in ("ServiceMonitor", "PrometheusRule"):
         cluster.kinds_served[MONITORS["ServiceMonitor"], name] = ServedKind(f"{name.lower()}s", True)
     assert {name.partition("/")[0] for name in actions(run(cluster, **BUCKET))} & KINDS == {"ServiceMonitor"}
 
 
-def test_an_account_of_somebody_else_stays() -> None:
-    cluster = FakeCluster()
+def test_an_account_of_somebody_else_stays(cluster: FakeCluster) -> None:
     metadata = {"name": "triton", "namespace": "default"}
     cluster.add({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
     assert "ServiceAccount/triton" not in actions(run(cluster, **BUCKET, service_account_name="triton"))
 
 
-def test_a_claim_stays_and_goes_by_its_own_word_later() -> None:
-    cluster = FakeCluster()
+def test_a_claim_stays_and_goes_by_its_own_word_later(cluster: FakeCluster) -> None:
     run(cluster, **VOLUME)
     removed = actions(run(cluster, state="absent"))
     assert removed.pop("PersistentVolumeClaim/models") == "kept"
@@ -177,8 +170,7 @@ def test_the_folder_of_the_models_is_made_on_a_new_claim(place: str) -> None:
     assert made["volumeMounts"] == [{"name": "models", "mountPath": "/models"}]
 
 
-def test_a_server_that_does_not_get_ready_is_told_in_its_own_words() -> None:
-    cluster = FakeCluster()
+def test_a_server_that_does_not_get_ready_is_told_in_its_own_words(cluster: FakeCluster) -> None:
     with pytest.raises(WaitTimeout, match="Deployment default/triton") as caught:
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
     assert "The server says" not in caught.value.message
@@ -208,9 +200,8 @@ def test_a_server_that_would_lose_its_models_with_the_store_is_warned_of(given: 
     assert [True for text in warned if "Triton unloads its models until it does" in text] == [True] * warns
 
 
-def test_a_store_in_the_cluster_that_is_away_is_named() -> None:
+def test_a_store_in_the_cluster_that_is_away_is_named(cluster: FakeCluster) -> None:
     """The server says nothing of it for a minute, and then neither its name nor that of the bucket."""
-    cluster = FakeCluster()
 
     def told() -> str:
         place = {"model_repository": "s3://http://store.ml.svc:7070/models/live"}
@@ -263,8 +254,7 @@ def scaled_by_autoscaler(cluster: FakeCluster, number: int) -> None:
         ({"max_replicas": 2, "behavior": {"scale_down": {}}}, "Did you mean 'scaleDown'?"),
     ],
 )
-def test_autoscaling_that_cannot_work_is_refused(autoscaling: dict[str, t.Any], told: str) -> None:
-    cluster = FakeCluster()
+def test_autoscaling_that_cannot_work_is_refused(cluster: FakeCluster, autoscaling: dict[str, t.Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         run(cluster, **BUCKET, autoscaling=autoscaling)
     assert told in f"{caught.value.message} {caught.value.hint}"
@@ -276,8 +266,7 @@ def test_a_number_of_replicas_by_overrides_is_refused_with_autoscaling() -> None
         run(FakeCluster(), **SCALED, overrides={"spec": {"replicas": 2}})
 
 
-def test_an_autoscaler_is_made_and_nobody_writes_the_number() -> None:
-    cluster = FakeCluster()
+def test_an_autoscaler_is_made_and_nobody_writes_the_number(cluster: FakeCluster) -> None:
     made = actions(run(cluster, **SCALED))
     assert made["HorizontalPodAutoscaler/triton"] == "created"
     assert "replicas" not in deployment(cluster)["spec"]
@@ -287,8 +276,7 @@ def test_an_autoscaler_is_made_and_nobody_writes_the_number() -> None:
     assert (len(cluster.writes), deployment(cluster)["spec"]["replicas"]) == (before, 3)
 
 
-def test_the_number_stays_when_the_autoscaler_gets_it() -> None:
-    cluster = FakeCluster()
+def test_the_number_stays_when_the_autoscaler_gets_it(cluster: FakeCluster) -> None:
     run(cluster, **BUCKET, replicas=3)
     planned = actions(run(cluster, check=True, **SCALED))
     assert deployment(cluster)["spec"]["replicas"] == 3
@@ -299,16 +287,14 @@ def test_the_number_stays_when_the_autoscaler_gets_it() -> None:
     assert set(actions(run(cluster, **SCALED)).values()) == {"unchanged"}
 
 
-def test_the_number_is_within_the_bounds_at_once() -> None:
-    cluster = FakeCluster()
+def test_the_number_is_within_the_bounds_at_once(cluster: FakeCluster) -> None:
     run(cluster, **BUCKET, replicas=0)
     run(cluster, **SCALED)
     assert deployment(cluster)["spec"]["replicas"] == 1
 
 
 @pytest.mark.parametrize("number", [3, 4])
-def test_the_number_is_taken_back_from_the_autoscaler(number: int) -> None:
-    cluster = FakeCluster()
+def test_the_number_is_taken_back_from_the_autoscaler(cluster: FakeCluster, number: int) -> None:
     run(cluster, **SCALED)
     scaled_by_autoscaler(cluster, 3)
     planned = actions(run(cluster, check=True, **BUCKET, replicas=number))
@@ -322,8 +308,7 @@ def test_the_number_is_taken_back_from_the_autoscaler(number: int) -> None:
     assert deployment(cluster)["spec"]["replicas"] == 2
 
 
-def test_the_number_is_taken_back_if_the_autoscaler_never_changed_it() -> None:
-    cluster = FakeCluster()
+def test_the_number_is_taken_back_if_the_autoscaler_never_changed_it(cluster: FakeCluster) -> None:
     run(cluster, **BUCKET, replicas=3)
     run(cluster, **SCALED)
     run(cluster, **BUCKET, replicas=2)
@@ -332,8 +317,7 @@ def test_the_number_is_taken_back_if_the_autoscaler_never_changed_it() -> None:
     assert deployment(cluster)["spec"]["replicas"] == 4
 
 
-def test_a_run_that_ended_after_the_autoscaler_was_deleted_is_finished_by_the_next() -> None:
-    cluster = FakeCluster()
+def test_a_run_that_ended_after_the_autoscaler_was_deleted_is_finished_by_the_next(cluster: FakeCluster) -> None:
     run(cluster, **SCALED)
     scaled_by_autoscaler(cluster, 3)
     cluster.remove(AUTOSCALER)
@@ -347,8 +331,7 @@ def of_somebody_else(name: str) -> dict[str, t.Any]:
     return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": {"scaleTargetRef": target}}
 
 
-def test_a_second_autoscaler_is_refused() -> None:
-    cluster = FakeCluster()
+def test_a_second_autoscaler_is_refused(cluster: FakeCluster) -> None:
     run(cluster, **BUCKET)
     cluster.add(of_somebody_else("theirs"))
     before = len(cluster.writes)
@@ -357,8 +340,7 @@ def test_a_second_autoscaler_is_refused() -> None:
     assert len(cluster.writes) == before
 
 
-def test_what_another_autoscaler_or_a_user_has_set_is_not_overwritten() -> None:
-    cluster = FakeCluster()
+def test_what_another_autoscaler_or_a_user_has_set_is_not_overwritten(cluster: FakeCluster) -> None:
     run(cluster, **SCALED)
     scaled_by_autoscaler(cluster, 3)
     cluster.remove(AUTOSCALER)

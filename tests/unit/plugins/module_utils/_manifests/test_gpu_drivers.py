@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.gpu_drivers import GpuDrivers, manifests
 
-Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+Golden = t.Callable[..., None]
 IMAGES = {
     "cos_installer_image": "cos-nvidia-installer:fixed",
     "ubuntu_installer_image": "gke-nvidia-installer:fixed",
@@ -26,7 +26,6 @@ IMAGES = {
     ("flavour", "more"),
     [
         ("gke_cos", {"version": "latest"}),
-        ("gke_ubuntu", {}),
         (
             "nvidia_device_plugin",
             {
@@ -40,6 +39,11 @@ IMAGES = {
 )
 def test_a_flavour(golden: Golden, flavour: str, more: dict[str, t.Any]) -> None:
     golden(f"gpu_drivers_{flavour}", manifests(GpuDrivers(flavour=flavour, **IMAGES, **more)))
+
+
+def test_the_installer_of_ubuntu(golden: Golden) -> None:
+    cos, ubuntu = (manifests(GpuDrivers(flavour=flavour, **IMAGES)) for flavour in ("gke_cos", "gke_ubuntu"))
+    golden("gpu_drivers_gke_ubuntu", ubuntu, cos)
 
 
 @pytest.mark.parametrize("flavour", ["managed", "none"])

@@ -118,7 +118,6 @@ def test_resources_that_cannot_be(desired: dict[str, t.Any], said: str) -> None:
         ({}, {"name": "Trainer"}, "not a valid name"),
         ({}, {"name": "t" * 53}, "53 characters, 52 fit"),
         ({"image": "a b"}, {}, "white space"),
-        ({"image_pull_policy": "Sometimes"}, {}, "image_pull_policy"),
         ({"volume_mounts": [{"name": "data", "mountPath": "/d", "read_only": True}]}, {}, "Did you mean 'readOnly'"),
         ({"volume_mounts": [{"name": "data", "mountPath": "/d"}]}, {}, "no volume is called 'data'"),
         ({"volumes": [{"name": "d"}, {"name": "d"}]}, {}, "there twice"),

@@ -21,11 +21,13 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import t
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message, results
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import view
 from ansible_collections.muster.ml.roles.local_images.files.studioml_runner import standin as program
+from ansible_collections.muster.ml.tests.unit.fakes import studioml
 
 Manifest = dict[str, t.Any]
 RECORDED = Path(__file__).resolve().parents[5] / "roles" / "local_images" / "files" / "studioml_runner" / "0.14.2.json"
 SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
-PAIR = keys.rsa_pair(rsa.generate_private_key(65537, 2048), Sensitive("phrase"))
+RUNNER = rsa.generate_private_key(65537, 2048)
+PAIR = keys.rsa_pair(RUNNER, Sensitive("phrase"))
 REQUEST: Manifest = {
     "config": {"experimentLifetime": "30m"},
     "experiment": {"key": "1", "time_added": 1000.0, "resources_needed": {"cpus": 1, "ram": "1gb", "hdd": "1gb"}},
@@ -71,9 +73,9 @@ def test_a_signature_may_be_its_64_bytes_alone(folder: Path) -> None:
     assert opened(folder, json.dumps(wire).encode()) == REQUEST
 
 
-def test_what_the_stand_in_seals_is_unsealed_by_message() -> None:
+def test_what_the_stand_in_seals_is_unsealed() -> None:
     sealed = program.sealed_for(b"report", PAIR.public.encode()).decode()
-    assert message.unseal(sealed, keys.read_rsa_key(PAIR.private, Sensitive("phrase"), "key")) == b"report"
+    assert studioml.opened(sealed, RUNNER) == b"report"
 
 
 @pytest.mark.parametrize("queue", ["sqs_test", "rm"])

@@ -16,16 +16,13 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manife
     read_live,
 )
 
-Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+Golden = t.Callable[..., None]
 POD = PodSettings(image="docker.io/library/rabbitmq:4.2.9", resources={"limits": {"memory": "2Gi"}})
 
 
-def test_one_node_without_tls(golden: Golden) -> None:
-    plain = RabbitmqCluster(name="rabbitmq", namespace="ml", pod=POD, tls=False)
-    golden("rabbitmq_cluster_one", manifests(plain))
-
-
-def test_three_nodes_with_tls(golden: Golden) -> None:
+def test_one_node_without_tls_and_three_with_it(golden: Golden) -> None:
+    plain = manifests(RabbitmqCluster(name="rabbitmq", namespace="ml", pod=POD, tls=False))
+    golden("rabbitmq_cluster_one", plain)
     broker = RabbitmqCluster(
         name="rabbitmq",
         namespace="ml",
@@ -35,7 +32,7 @@ def test_three_nodes_with_tls(golden: Golden) -> None:
         storage_class_name="fast",
         network_policy_from=[{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
     )
-    golden("rabbitmq_cluster_three", manifests(broker))
+    golden("rabbitmq_cluster_three", manifests(broker), plain)
 
 
 @pytest.mark.parametrize("tls", [True, False])

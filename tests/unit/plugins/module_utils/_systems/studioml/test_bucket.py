@@ -54,8 +54,8 @@ def refused(code: str, status: int, said: str = "as the store says.") -> ClientE
     return ClientError(response, "Operation")
 
 
-def at(error: Exception) -> bucket.S3Bucket:
-    return bucket.S3Bucket(STORAGE, lambda: Client(error))
+def at(error: Exception, way: t.Any = None) -> bucket.S3Bucket:
+    return bucket.S3Bucket(Client(error), STORAGE.bucket, STORAGE.endpoint, way)
 
 
 CASES: dict[str, tuple[Exception, type[MusterError], str]] = {
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Exception, type[MusterError], str]] = {
     ),
     "unknown key at versitygw": (refused("XAdminUserNotFound", 404), Unauthorized, "does not know access_key"),
     "wrong secret": (refused("SignatureDoesNotMatch", 403), Unauthorized, "does not take secret_key with this access_key"),
-    "no permission": (refused("AccessDenied", 403), Forbidden, "access_key may not list a/ in bucket store of https://s3.example: as"),
+    "no permission": (refused("AccessDenied", 403), Forbidden, "The key may not list a/ in bucket store of https://s3.example: as"),
     "failing": (refused("InternalError", 500), ServerError, "failed to list a/"),
     "something else": (refused("Strange", 400), Failed, "refuses to list a/"),
     "no answer": (ConnectTimeoutError(endpoint_url="https://canary-secret@s3.example"), Unreachable, "no answer: ConnectTimeoutError"),
@@ -106,10 +106,10 @@ def test_what_went_wrong_on_the_way_is_told() -> None:
     way: t.Any = types.SimpleNamespace(address="127.0.0.1:1234", trouble=Forbidden("User u may not create pods/portforward."))
     error = ConnectTimeoutError(endpoint_url="http://127.0.0.1:1234")
     with pytest.raises(Forbidden, match="pods/portforward"):
-        bucket.S3Bucket(STORAGE, lambda: Client(error), way).look("a/")
+        at(error, way).look("a/")
     way.trouble = None
     with pytest.raises(Unreachable, match=r"The store at https://s3\.example gives no answer"):
-        bucket.S3Bucket(STORAGE, lambda: Client(error), way).look("a/")
+        at(error, way).look("a/")
 
 
 def test_a_forwarded_port_is_reached_past_proxies() -> None:

@@ -64,70 +64,57 @@ def test_texts_that_are_optional_are_texts_or_null() -> None:
     assert made(lifetime="30m")["config"]["experimentLifetime"] == "30m"
 
 
-def test_variables_are_texts() -> None:
-    """Config.Env is map[string]string."""
-    assert made(env={"A": "1"}, secret_env={"B": Sensitive("x")})["config"]["env"] == {
-        "AWS_DEFAULT_REGION": "us-west1", "A": "1", "B": "x",
-    }  # fmt: skip
+ARTIFACTS = ("workspace", "modeldir", "retval", "output", "tb", "_metrics", "_metadata")
+FACTS: dict[str, tuple[t.Callable[[], t.Any], t.Any]] = {
+    "Config.Env is map[string]string": (
+        lambda: made(env={"A": "1"}, secret_env={"B": Sensitive("x")})["config"]["env"], {"AWS_DEFAULT_REGION": "us-west1", "A": "1",
+                 "B": "x"},
+    ),
+    "cmd/runner/resource.go, allocResource: humanize.ParseBytes of an empty text is an error; gpuMem may be missing": (
+        lambda: (experiment()["resources_needed"], experiment(resources=Resources(2, 1, "1 GiB", "1gb",
+                 "4gb"))["resources_needed"]["gpuMem"],
+                 {name: spec.get("default") for name, spec in studioml_experiment.RESOURCES.items()}),
+        ({"cpus": 1, "gpus": 0, "ram": "2gb", "hdd": "3gb"}, "4gb", {"cpus": 1, "gpus": 0, "ram": "2gb", "hdd": "3gb", "gpu_mem": None}),
+    ),
+    "cmd/runner/processor.go, newProcessor: without a workspace the execution class cannot be determined; studio/runner.py, main, and "
+    "studio/db_providers/keyvalue_provider.py, _get_mutable_artifact_key: the client's artifacts at its keys; "
+    "internal/runner/artifacts.go, "
+    "Fetch: archive.IsTar(art.Key), or it is an error": (
+        lambda: {name: (row["mutable"], row["unpack"], row["key"]) for name, row in experiment()["artifacts"].items()},
+        {name: (True, True, f"experiments/1606243639_de40/{name}.tar") for name in ARTIFACTS} | {"workspace": (False, True,
+                 "blobstore/00.tar")},
+    ),
+    "internal/runner/storage.go, NewStorage: scheme s3, the host, then bucket and key where the fields are empty": (
+        lambda: [experiment()["artifacts"]["output"][name] for name in ("qualified", "bucket")],
+        ["s3://storage.googleapis.com/leaf-store/experiments/1606243639_de40/output.tar", "leaf-store"],
+    ),
+    "internal/request/request.go, AWSCredential: access_key, secret_access_key; interface.md: secret_key; storage.go refuses none": (
+        lambda: [row["credentials"]["aws"] for row in experiment()["artifacts"].values()],
+        [{"access_key": "GOOG1E", "secret_access_key": "canary-hmac", "secret_key": "canary-hmac", "region": "us-west1"}] * len(ARTIFACTS),
+    ),
+    "cmd/runner/handle.go takes credentials from config.env, which the program gets, only where an artifact has none": (
+        lambda: [name for name in made()["config"]["env"] if "KEY" in name], [],
+    ),
+    "cmd/runner/processor.go: Config.Database.ProjectId is the project of metrics and logs": (
+        lambda: made(project="leaf")["config"]["database"]["projectId"], "leaf",
+    ),
+    "s3://HOST does not say whether there is TLS; for the stand-in (the client sends its whole configuration, "
+    "unencrypted_payload_builder.py)": (
+        lambda: made()["config"]["storage"], {"type": "s3", "endpoint": "https://storage.googleapis.com", "bucket": "leaf-store"},
+    ),
+    "pythonenv.go: pip install {{range Pips}}; prefixes such as tensorflow== are compared before, so plain ones stay plain": (
+        lambda: experiment(pythonenv=("tensorflow==2.4.1", "torch>=1.0", "-e git+https://h/r@c#egg=x"))["pythonenv"],
+        ["tensorflow==2.4.1", "'torch>=1.0'", "-e 'git+https://h/r@c#egg=x'"],
+    ),
+    "processor.go, calcTimeLimit: a time_added of 10 or less leaves the life time out": (lambda: experiment()["time_added"], 1606243639.5),
+}  # fmt: skip
+"""What upstream has, with where it was read -> what is built for it."""
 
 
-def test_memory_and_disk_are_always_there() -> None:
-    """cmd/runner/resource.go, allocResource: humanize.ParseBytes of an empty text is an error; gpuMem may be missing."""
-    assert experiment()["resources_needed"] == {"cpus": 1, "gpus": 0, "ram": "2gb", "hdd": "3gb"}
-    assert experiment(resources=Resources(2, 1, "1 GiB", "1gb", "4gb"))["resources_needed"]["gpuMem"] == "4gb"
-    defaults = {name: spec.get("default") for name, spec in studioml_experiment.RESOURCES.items()}
-    assert defaults == {"cpus": 1, "gpus": 0, "ram": "2gb", "hdd": "3gb", "gpu_mem": None}
-
-
-def test_there_is_an_artifact_workspace() -> None:
-    """cmd/runner/processor.go, newProcessor: without it the execution class cannot be determined."""
-    workspace = experiment()["artifacts"]["workspace"]
-    assert (workspace["mutable"], workspace["unpack"], workspace["key"]) == (False, True, "blobstore/00.tar")
-
-
-def test_artifacts_are_those_of_the_client_at_its_keys() -> None:
-    """studio/runner.py, main; studio/db_providers/keyvalue_provider.py, _get_mutable_artifact_key."""
-    artifacts = experiment()["artifacts"]
-    assert set(artifacts) == {"workspace", "modeldir", "retval", "output", "tb", "_metrics", "_metadata"}
-    for name in set(artifacts) - {"workspace"}:
-        assert artifacts[name]["key"] == f"experiments/1606243639_de40/{name}.tar"
-        assert (artifacts[name]["mutable"], artifacts[name]["unpack"]) == (True, True)
-
-
-def test_an_artifact_names_host_bucket_and_key() -> None:
-    """internal/runner/storage.go, NewStorage: scheme s3, the host, then bucket and key where the fields are empty."""
-    output = experiment()["artifacts"]["output"]
-    key = "experiments/1606243639_de40/output.tar"
-    assert output["qualified"] == f"s3://storage.googleapis.com/leaf-store/{key}"
-    assert (output["bucket"], output["key"]) == ("leaf-store", key)
-
-
-def test_what_is_unpacked_ends_as_a_tar_file_does() -> None:
-    """internal/runner/artifacts.go, Fetch: archive.IsTar(art.Key), or it is an error."""
-    assert {row["key"].rpartition(".")[2] for row in experiment()["artifacts"].values()} == {"tar"}
-
-
-def test_every_artifact_has_credentials() -> None:
-    """internal/request/request.go, AWSCredential: access_key, secret_access_key and interface.md: secret_key. storage.go refuses none."""
-    for artifact in experiment()["artifacts"].values():
-        assert artifact["credentials"] == {
-            "aws": {"access_key": "GOOG1E", "secret_access_key": "canary-hmac", "secret_key": "canary-hmac", "region": "us-west1"}
-        }
-
-
-def test_the_program_does_not_get_the_credentials_in_its_environment() -> None:
-    """cmd/runner/handle.go takes them from config.env only where an artifact has none."""
-    assert [name for name in made()["config"]["env"] if "KEY" in name] == []
-
-
-def test_the_project_of_metrics_and_logs_is_in_the_database() -> None:
-    """cmd/runner/processor.go: Config.Database.ProjectId."""
-    assert made(project="leaf")["config"]["database"]["projectId"] == "leaf"
-
-
-def test_the_storage_says_whether_there_is_tls() -> None:
-    """s3://HOST does not. Ours, for the stand-in; the client sends its whole configuration (unencrypted_payload_builder.py)."""
-    assert made()["config"]["storage"] == {"type": "s3", "endpoint": "https://storage.googleapis.com", "bucket": "leaf-store"}
+@pytest.mark.parametrize("fact", FACTS)
+def test_a_fact_of_upstream(fact: str) -> None:
+    built, expected = FACTS[fact]
+    assert built() == expected
 
 
 @given(st.lists(st.text(st.characters(codec="ascii", exclude_characters="\0")), max_size=4))
@@ -135,12 +122,6 @@ def test_a_shell_reads_the_arguments_as_they_were_given(args: list[str]) -> None
     """internal/runner/pythonenv.go: python {{Filename}} {{range Args}}; studio/experiments/experiment.py quotes them."""
     found = experiment(args=tuple(args), filename="my train.py")
     assert shlex.split(" ".join([found["filename"], *found["args"]])) == ["my train.py", *args]
-
-
-def test_packages_are_words_of_the_script() -> None:
-    """pythonenv.go: pip install {{range Pips}}. Prefixes such as tensorflow== are compared before, so plain ones stay plain."""
-    lines = ("tensorflow==2.4.1", "torch>=1.0", "-e git+https://h/r@c#egg=x")
-    assert experiment(pythonenv=lines)["pythonenv"] == ["tensorflow==2.4.1", "'torch>=1.0'", "-e 'git+https://h/r@c#egg=x'"]
 
 
 @pytest.mark.parametrize("name", ["a b", "a/b", 'a"b', "$(x)", "", "-a", "é"])
@@ -172,11 +153,6 @@ def test_durations_that_go_cannot_read_are_refused(text: str) -> None:
         made(max_duration=text)
     with pytest.raises(InvalidInput):
         made(lifetime=text)
-
-
-def test_life_begins_with_the_submission() -> None:
-    """processor.go, calcTimeLimit: a time_added of 10 or less leaves the life time out."""
-    assert experiment()["time_added"] == 1606243639.5
 
 
 def test_nothing_in_the_note_is_secret() -> None:

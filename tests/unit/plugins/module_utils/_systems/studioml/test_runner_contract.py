@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import typing as t
 from pathlib import Path
@@ -21,9 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, revealed
-from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.amqp_url import check_amqp_url
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import DRAINED, Runner, manifests
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
@@ -89,49 +87,12 @@ def test_module_training_secret_makes_the_secrets_that_are_mounted() -> None:
     assert {secret for secret, _items in MOUNTS.values()} <= made_by_default
 
 
-def test_the_working_folder_is_a_volume_of_200_gi() -> None:
-    """deployment.yaml: tmp-volume at /tmp, emptyDir with sizeLimit 200Gi."""
-    (volume,) = [one for one in pod()["volumes"] if "emptyDir" in one]
-    assert volume["emptyDir"] == {"sizeLimit": "200Gi"}
-    assert next(one["mountPath"] for one in container()["volumeMounts"] if one["name"] == volume["name"]) == "/tmp"
-
-
-def test_the_folder_of_the_cache_exists() -> None:
-    """internal/runner/objectstore.go, InitObjStore: a folder that is not there is an error, which cmd/runner/cache.go drops."""
-    found = variables()
-    assert re.fullmatch(r"/tmp/\w+", found["CACHE_DIR"])
-    assert found["CACHE_DIR"] in [one["mountPath"] for one in container()["volumeMounts"] if one.get("subPath")]
-
-
-def test_the_cache_is_larger_than_a_gibibyte() -> None:
-    """cmd/runner/cache.go, getCacheOptions: less than 1Gb is refused, and size and folder are only read together."""
-    assert variables()["CACHE_SIZE"] == "10Gib"
-
-
 # Shows row 002.17.
 def test_gpu_limit_and_toleration() -> None:
     """deployment.yaml: limits nvidia.com/gpu 1, memory 11Gi, cpu 2; a toleration of the taint that GKE sets, Equal present NoSchedule."""
     assert container()["resources"]["limits"] == {"nvidia.com/gpu": "1", "memory": "11Gi", "cpu": "2"}
     assert pod()["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}]
     assert variables()["CPU_ONLY"] == "false"
-
-
-def test_without_a_gpu_it_is_told_so() -> None:
-    """cmd/runner/main.go, validateGPUOpts: without cpu-only a missing GPU is an error at the start."""
-    assert variables(gpus=0)["CPU_ONLY"] == "true"
-    assert "tolerations" not in pod(gpus=0)
-    assert "nvidia.com/gpu" not in container(gpus=0)["resources"]["limits"]
-
-
-def test_the_program_itself_is_started() -> None:
-    """cmd/runner/run.sh, the command of the image, prints every variable, and starts one of two programs."""
-    assert container()["command"] == ["/runner/runner-linux-amd64"]
-    assert container(gpus=0)["command"] == ["/runner/runner-linux-amd64-cpu"]
-
-
-def test_the_node_is_chosen_by_the_label_of_today() -> None:
-    """deployment.yaml says beta.kubernetes.io/os, deprecated since Kubernetes 1.14."""
-    assert pod()["nodeSelector"] == {"kubernetes.io/os": "linux"}
 
 
 def test_it_may_read_configmaps_of_its_namespace_and_nothing_else() -> None:
@@ -141,15 +102,6 @@ def test_it_may_read_configmaps_of_its_namespace_and_nothing_else() -> None:
     assert subject["name"] == made("ServiceAccount")["metadata"]["name"] == pod()["serviceAccountName"]
     assert pod().get("automountServiceAccountToken") is None
     assert [m["kind"] for m in manifests(runner()) if m["kind"].startswith("Cluster")] == []
-
-
-def test_metrics_are_served_at_9090() -> None:
-    """cmd/runner/prometheus.go: prom-address :9090, path /metrics. The example has neither port nor Service."""
-    assert variables()["PROM_ADDRESS"] == ":9090"
-    assert container()["ports"] == [{"name": "metrics", "containerPort": 9090, "protocol": "TCP"}]
-    assert container()["readinessProbe"]["httpGet"] == {"path": "/metrics", "port": 9090}
-    (port,) = made("Service")["spec"]["ports"]
-    assert (port["port"], made("Service")["spec"]["selector"]) == (9090, runner().labels)
 
 
 @pytest.mark.parametrize("kind", ["PodMonitoring", "ServiceMonitor"])
@@ -172,22 +124,6 @@ def test_the_state_is_in_the_configmap_that_it_watches() -> None:
     assert found["data"] == {"STATE": "Running"}
     (drained,) = [m for m in manifests(runner(), DRAINED) if m["kind"] == "ConfigMap"]
     assert drained["data"] == {"STATE": "DrainAndSuspend"}
-
-
-def test_every_runner_watches_a_configmap_of_its_own() -> None:
-    one, other = (variables(name=name)["K8S_CONFIGMAP"] for name in ("one", "other"))
-    assert (one, other) == ("one", "other")
-
-
-def test_termination_does_not_wait_for_a_runner_that_ignores_it() -> None:
-    """cmd/runner/main.go, watchReportingChannels: its goroutine ends with the first message, after which SIGTERM has no reader."""
-    assert studioml_runner.ARGUMENT_SPEC["termination_grace_period_seconds"]["default"] == 10
-    assert "livenessProbe" not in container()
-
-
-def test_old_pods_are_gone_before_new_ones_start() -> None:
-    """The example rolls, for which a cluster needs a free GPU more than it has runners."""
-    assert made("Deployment")["spec"]["strategy"] == {"type": "Recreate"}
 
 
 # Variables: cmd/runner/main.go (envflag.Parse): flags in upper case, - as _
@@ -213,16 +149,75 @@ def test_every_variable_is_a_flag(more: Manifest) -> None:
     assert "MESSAGE_CRYPT" not in names
 
 
-def test_keys_are_found_where_they_are_mounted() -> None:
-    """internal/runner/secret_store.go, KubernetesWrapper: encryption and passphrase below encrypt-dir; the stores of keys at theirs."""
-    found = variables()
-    below = [f"{found['ENCRYPT_DIR']}/{name}" for name in ("encryption", "passphrase")]
-    assert [*below, found["REQUEST_SIGNATURES_DIR"], found["RESPONSE_SIGNATURES_DIR"]] == list(MOUNTS)
+FACTS: dict[str, tuple[t.Callable[[], t.Any], t.Any]] = {
+    "deployment.yaml: tmp-volume at /tmp, emptyDir with sizeLimit 200Gi": (
+        lambda: [(one["emptyDir"], at(one["name"])[0]) for one in pod()["volumes"] if "emptyDir" in one],
+        [({"sizeLimit": "200Gi"}, "/tmp")],
+    ),
+    "internal/runner/objectstore.go, InitObjStore: a folder of the cache that is not there is an error, which cmd/runner/cache.go drops": (
+        lambda: [one["mountPath"] for one in container()["volumeMounts"] if one.get("subPath")], [variables()["CACHE_DIR"]],
+    ),
+    "cmd/runner/cache.go, getCacheOptions: less than 1Gb is refused, and size and folder are only read together": (
+        lambda: variables()["CACHE_SIZE"], "10Gib",
+    ),
+    "cmd/runner/main.go, validateGPUOpts: without cpu-only a missing GPU is an error at the start": (
+        lambda: (variables(gpus=0)["CPU_ONLY"], pod(gpus=0).get("tolerations"), container(gpus=0)["resources"]["limits"]),
+        ("true", None, {"memory": "11Gi", "cpu": "2"}),
+    ),
+    "cmd/runner/run.sh, the command of the image, prints every variable, and starts one of two programs": (
+        lambda: [container(gpus=gpus)["command"] for gpus in (1, 0)],
+        [["/runner/runner-linux-amd64"], ["/runner/runner-linux-amd64-cpu"]],
+    ),
+    "deployment.yaml: beta.kubernetes.io/os, deprecated since Kubernetes 1.14": (
+        lambda: pod()["nodeSelector"], {"kubernetes.io/os": "linux"},
+    ),
+    "cmd/runner/prometheus.go: prom-address :9090, path /metrics; the example has neither port nor Service": (
+        lambda: (variables()["PROM_ADDRESS"], container()["ports"], container()["readinessProbe"]["httpGet"],
+                 made("Service")["spec"]["ports"][0]["port"]),
+        (":9090", [{"name": "metrics", "containerPort": 9090, "protocol": "TCP"}], {"path": "/metrics", "port": 9090}, 9090),
+    ),
+    "every runner watches a ConfigMap of its own": (
+        lambda: [variables(name=name)["K8S_CONFIGMAP"] for name in ("one", "other")], ["one", "other"],
+    ),
+    "cmd/runner/main.go, watchReportingChannels: its goroutine ends with the first message, after which SIGTERM has no reader": (
+        lambda: (studioml_runner.ARGUMENT_SPEC["termination_grace_period_seconds"]["default"], "livenessProbe" in container()), (10, False),
+    ),
+    "the example rolls, for which a cluster needs a free GPU more than it has runners": (
+        lambda: made("Deployment")["spec"]["strategy"], {"type": "Recreate"},
+    ),
+    "internal/runner/secret_store.go, KubernetesWrapper: encryption and passphrase below encrypt-dir; the stores of keys at theirs": (
+        lambda: [f"{variables()['ENCRYPT_DIR']}/encryption", f"{variables()['ENCRYPT_DIR']}/passphrase",
+                 variables()["REQUEST_SIGNATURES_DIR"], variables()["RESPONSE_SIGNATURES_DIR"]],
+        list(MOUNTS),
+    ),
+    "the example sets CLEAR_TEXT_MESSAGES to true, which takes unencrypted messages in spite of the keys": (
+        lambda: variables()["CLEAR_TEXT_MESSAGES"], "false",
+    ),
+    "deployment.yaml: ^rmq_.*$; Kubernetes would replace $(NAME), and nothing else": (lambda: variables()["QUEUE_MATCH"], "^rmq_.*$"),
+    "cmd/runner/rabbit.go: the port of AMQP plus 10000, http for amqp and https for amqps, unless amqp-mgt-url says another": (
+        lambda: [check_amqp_url(Sensitive(url)).management_url for url in (URL, URL.replace("amqp:", "amqps:").replace("5672", "5671"))],
+        ["http://broker:15672", "https://broker:15671"],
+    ),
+    "cmd/runner/handle.go: credentials of the storage come with the request only with allow-env-secrets, off by default; older clients "
+    "send them in config.env and nowhere else, 0.0.49 with each artifact (studio/credentials/credentials.py)": (
+        lambda: [variables(**more)["ALLOW_ENV_SECRETS"] for more in ({}, {"allow_env_secrets": False})], ["true", "false"],
+    ),
+    "1bbc93f8 removed cmd/runner/rabbit.go: 0.14 is the last series with RabbitMQ": (
+        lambda: re.sub(r"\d+$", "", IMAGE), "quay.io/leafai/studio-go-runner:0.14.",
+    ),
+}  # fmt: skip
+"""What upstream has, with where it was read -> what is made for it."""
 
 
-def test_clear_text_is_off() -> None:
-    """The example sets CLEAR_TEXT_MESSAGES to true, which takes unencrypted messages in spite of the keys."""
-    assert variables()["CLEAR_TEXT_MESSAGES"] == "false"
+def at(volume: str) -> list[str]:
+    """Where a volume is mounted."""
+    return [one["mountPath"] for one in container()["volumeMounts"] if one["name"] == volume]
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_a_fact_of_upstream(fact: str) -> None:
+    made_for_it, expected = FACTS[fact]
+    assert made_for_it() == expected
 
 
 def test_the_address_of_the_broker_is_in_a_secret_only() -> None:
@@ -234,17 +229,6 @@ def test_the_address_of_the_broker_is_in_a_secret_only() -> None:
     text = yaml.safe_dump([m for m in manifests(runner()) if m["kind"] != "Secret"])
     assert PASSWORD not in text
     assert base64.b64encode(PASSWORD.encode()).decode()[:12] not in text
-
-
-def test_queue_names_match_as_in_the_example() -> None:
-    """deployment.yaml: ^rmq_.*$. Kubernetes would replace $(NAME), and nothing else."""
-    assert variables()["QUEUE_MATCH"] == "^rmq_.*$"
-
-
-def test_the_management_api_is_where_the_runner_derives_it() -> None:
-    """cmd/runner/rabbit.go: the port of AMQP plus 10000, http for amqp and https for amqps, unless amqp-mgt-url says another."""
-    assert check_amqp_url(Sensitive(URL)).management_url == "http://broker:15672"
-    assert check_amqp_url(Sensitive(URL.replace("amqp:", "amqps:").replace("5672", "5671"))).management_url == "https://broker:15671"
 
 
 def test_another_management_api_is_asked_with_the_credentials_of_the_broker() -> None:
@@ -307,58 +291,13 @@ def test_an_authority_of_the_broker_is_read_by_go() -> None:
     assert config_map["data"] == {"ca.crt": "-----BEGIN CERTIFICATE-----"}
 
 
-def test_the_credentials_of_the_storage_may_come_with_the_request() -> None:
-    """cmd/runner/handle.go: only with allow-env-secrets, off by default. Older clients send them in config.env
-    and nowhere else; 0.0.49 with each artifact (studio/credentials/credentials.py)."""
-    assert variables()["ALLOW_ENV_SECRETS"] == "true"
-    assert variables(allow_env_secrets=False)["ALLOW_ENV_SECRETS"] == "false"
-
-
-def test_the_image_is_of_the_last_series_with_rabbitmq() -> None:
-    """1bbc93f8 removed cmd/runner/rabbit.go."""
-    assert re.fullmatch(r"quay\.io/leafai/studio-go-runner:0\.14\.\d+", IMAGE)
-
-
 # Messages: internal/defense/envelope.go, internal/runner/secret_store.go, cmd/runner/processor.go
 
 
-@pytest.fixture(scope="module")
-def request_key() -> keys.Pair:
-    key = rsa.generate_private_key(65537, keys.BITS)
-    return keys.rsa_pair(key, Sensitive("phrase"))
-
-
-REQUEST = {
-    "config": {"experimentLifetime": "30m", "env": {}},
-    "experiment": {"key": "1", "status": "waiting", "pythonver": "3", "time_added": 1.5, "resources_needed": {"cpus": 1, "ram": "1gb"}},
-}
-
-
-def test_the_wire_format(request_key: keys.Pair) -> None:
-    signer = keys.new_signing_pair(to_be_dropped())
-    wire = json.loads(message.build(REQUEST, request_key.public, signer.private))
-    assert list(wire) == ["message"]
-    clear = wire["message"]
-    assert set(clear) == {
-        "experiment", "time_added", "experiment_lifetime", "resources_needed", "payload", "fingerprint", "signature",
-    }  # fmt: skip
-    assert set(clear["experiment"]) == {"status", "pthonver"}
-    sealed, box = (base64.b64decode(part) for part in clear["payload"].split(","))
-    assert len(sealed) == keys.BITS // 8
-    assert len(box) == 24 + 16 + len(json.dumps(REQUEST))
-    assert clear["fingerprint"] == signer.fingerprint
-
-
-def test_the_private_key_is_in_the_one_format_that_is_read(request_key: keys.Pair) -> None:
+def test_the_private_key_is_in_the_one_format_that_is_read() -> None:
     """secret_store.go, NewWrapper: pem type RSA PRIVATE KEY, decrypted by x509.DecryptPEMBlock."""
+    request_key = keys.rsa_pair(rsa.generate_private_key(65537, keys.BITS), Sensitive("phrase"))
     text = request_key.private.reveal()
     assert text.startswith("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,")
     assert s.load_pem_private_key(text.encode(), b"phrase").key_size == 4096  # type: ignore[union-attr]
     assert request_key.public.startswith("-----BEGIN RSA PUBLIC KEY-----")
-
-
-def test_the_longest_prefix_of_four_characters_or_more_signs() -> None:
-    """internal/runner/dynamic_store.go: prefixes of at least four characters, the longest wins."""
-    assert message.longest_prefix("rmq_cpu_a", ["rmq_", "rmq_cpu_", "rmq_gpu_"]) == "rmq_cpu_"
-    assert message.longest_prefix("sqs_a", ["rmq_"]) is None
-    assert keys.PREFIX_LENGTH == 4
