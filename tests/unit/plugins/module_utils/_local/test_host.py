@@ -46,12 +46,6 @@ OPTIONS = {key: spec.get("default") for key, spec in CLUSTER_OPTION["options"].i
 CLUSTER = LocalCluster.of(OPTIONS)
 
 
-@pytest.mark.parametrize("option", ["api_qps", "concurrent_syncs"])
-def test_a_controller_that_would_do_nothing_is_refused(option: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"^local_cluster_{option} is 0\."):
-        LocalCluster.of({**OPTIONS, option: 0})
-
-
 @pytest.mark.parametrize("option", ["kubernetes_version", "etcd_version", "coredns_version", "pause_tag"])
 @pytest.mark.parametrize("tag", ["http://", "", "1 2", "-1"])
 def test_a_version_that_cannot_be_the_tag_of_an_image_is_refused(option: str, tag: str) -> None:
