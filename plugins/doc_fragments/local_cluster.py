@@ -73,16 +73,6 @@ options:
         description: Tag of the image that holds the namespaces of a pod.
         type: str
         default: '1'
-      api_qps:
-        description: Requests per second that the controller manager and the scheduler may send, twice as many in a burst.
-        type: int
-        default: 200
-      concurrent_syncs:
-        description:
-          - Number of objects of one kind that the controller manager works on at a time.
-          - Applies to Deployments, ReplicaSets, StatefulSets, Jobs, and the endpoints of Services.
-        type: int
-        default: 5
       simulated_nodes:
         description: Run kwok in the first node, for Node objects with the label C(type=kwok).
         type: bool

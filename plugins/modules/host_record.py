@@ -172,7 +172,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "keep": {"type": "list", "elements": "path", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
@@ -220,7 +219,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 def main() -> None:
     """Run as a module."""
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "timeout": {"type": "int", "default": 300},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def leave(cluster: LocalCluster, node: NodeSpec, *, check: bool) -> bool:
@@ -93,7 +92,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -208,7 +208,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "kustomize": {"type": "path"},
     "cache_dir": {"type": "path", "default": "~/.cache/muster"},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def build_of_program(program: gobuild.GoBuild, number: str) -> Build:
@@ -277,7 +276,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

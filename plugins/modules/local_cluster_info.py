@@ -252,7 +252,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "wait": {"type": "bool", "default": False},
     "wait_timeout": {"type": "int", "default": 180},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def api_gap(cluster: LocalCluster, kubeconfig: Path) -> str | None:
@@ -302,7 +301,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,6 @@ from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CL
 from ansible_collections.muster.ml.plugins.module_utils._local.leftovers import KINDS
 
 ARGUMENT_SPEC: dict[str, t.Any] = {"cluster": CLUSTER_OPTION, "delete_data": {"type": "bool", "default": False}}
-CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
@@ -102,7 +101,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

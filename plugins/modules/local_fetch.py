@@ -112,7 +112,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "registry": {"type": "str", "default": "https://registry.k8s.io"},
     "cache_dir": {"type": "path", "default": "~/.cache/muster"},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
 # Downloads at the same time.
 PARALLEL = 3
 
@@ -157,7 +156,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

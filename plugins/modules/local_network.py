@@ -55,7 +55,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def steps(cluster: LocalCluster, desired: bool) -> list[network.Command]:
@@ -82,7 +81,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "programs": {"type": "dict", "default": {}},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
 # supervisord reads these while it runs, and others when their program starts. Any other change needs a restart of the node.
 RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml", "kwok.yaml", f"own{AUDIT_POLICY}", VOLUMES}
 
@@ -131,7 +130,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

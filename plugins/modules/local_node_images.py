@@ -56,7 +56,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "index": {"type": "int", "required": True},
     "programs": {"type": "dict", "required": True},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
@@ -74,7 +73,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 Usage: python tests/studioml/record.py VERSION COMMIT PROGRAM [experiments]. PROGRAM is cmd/runner of leaf-ai/studio-go-runner at COMMIT,
 built with the tags NO_CUDA, osusergo and netgo. The log is recorded at the level DBG, which has the lines of every other level, too.
 
-What differs from one machine to the next is replaced: passwords, ports, paths and the name of the host. Metrics of Go itself are left out.
+What differs from one machine to the next is replaced: passwords, ports, paths and the name of the host. Metrics of Go itself are left out,
+and so is what a runner writes whenever it starts, except in the first scene.
 """
 
 from __future__ import annotations
@@ -120,8 +121,9 @@ class Recorder:
             runner.wait(lambda: re.search(until, runner.log + runner.metrics()) is not None)
             found = more(runner) if more else {}
             metrics = [line for line in runner.metrics().splitlines() if re.match(r"(# \w+ )?runner_", line)]
-            lines = [line for line in runner.log.splitlines() if re.match(r"\d{4}-", line)]
-            self.scenes[name] = {"log": [self._plain(line, runner) for line in lines],
+            lines = [self._plain(line, runner) for line in runner.log.splitlines() if re.match(r"\d{4}-", line)]
+            start = {line.partition(" ")[2] for line in self.scenes.get("idle", {"log": []})["log"]}
+            self.scenes[name] = {"log": [line for line in lines if line.partition(" ")[2] not in start],
                                  "metrics": [self._plain(line, runner) for line in metrics], **found}  # fmt: skip
         finally:
             runner.end()

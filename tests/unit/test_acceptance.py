@@ -118,7 +118,7 @@ def test_no_file_of_a_system_is_forgotten(path: Path) -> None:
     claims = {Path(c.get("tasks", c["name"])).name for c in load(path)["claims"]}
     pages = [page for page in path.parent.glob("*.yml") if page != path]
     included = "".join(page.read_text(encoding="utf-8") for page in pages)
-    assert [page.name for page in pages if page.stem not in claims and f"file: {page.name}" not in included] == []
+    assert [page.name for page in pages if page.stem not in claims and f"include_tasks: {page.name}\n" not in included] == []
 
 
 def test_events_are_found_among_other_lines() -> None:

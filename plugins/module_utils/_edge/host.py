@@ -4,8 +4,8 @@
 
 """The edge of the modules that work on the host itself (local cluster, local images) instead of a Kubernetes API.
 
-A module file has ARGUMENT_SPEC, CONSTRAINTS, ``execute(ctx) -> result`` and a ``main`` that calls ``host_main``. The action plugin of
-the same name runs the same ``execute`` on the controller, where it can show progress.
+A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that calls ``host_main`` and, if it has any, CONSTRAINTS. The action
+plugin of the same name runs the same ``execute`` on the controller, where it can show progress.
 
 Private to the collection.
 """

@@ -22,12 +22,7 @@ from .simulation import stages_id, stages_text
 from .spec import STATE_ROOT, VOLUMES, ClusterSpec, NodeSpec, record_file
 
 # Options of the control plane that cannot be changed in place, so a difference is refused.
-FIXED = (
-    "node_subnet", "pod_subnet", "service_subnet", "audit_log", "kubernetes_version", "etcd_version",
-    "coredns_version", "api_qps", "concurrent_syncs",
-)  # fmt: skip
-
-_RATES = ("api_qps", "concurrent_syncs")
+FIXED = ("node_subnet", "pod_subnet", "service_subnet", "audit_log", "kubernetes_version", "etcd_version", "coredns_version")
 _TAGS = ("kubernetes_version", "etcd_version", "coredns_version", "pause_tag")
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 """The grammar of the tag of an image (OCI distribution specification, "Pulling manifests")."""
@@ -51,8 +46,6 @@ CLUSTER_OPTION: dict[str, t.Any] = {
         "coredns_version": {"type": "str", "required": True},
         "image_repository": {"type": "str", "default": "muster.local/kubernetes"},
         "pause_tag": {"type": "str", "default": "1"},
-        "api_qps": {"type": "int", "default": 200},
-        "concurrent_syncs": {"type": "int", "default": 5},
         "simulated_nodes": {"type": "bool", "default": False},
         "kubeconfigs": {"type": "list", "elements": "path", "default": []},
     },
@@ -68,9 +61,6 @@ class LocalCluster:
 
     @classmethod
     def of(cls, options: dict[str, t.Any]) -> LocalCluster:
-        for key in _RATES:
-            if options[key] < 1:
-                raise InvalidInput(f"local_cluster_{key} is {options[key]}.", hint="Set it to 1 or more.")
         for key in _TAGS:
             if options[key] is not None and not _TAG.fullmatch(options[key]):
                 raise InvalidInput(

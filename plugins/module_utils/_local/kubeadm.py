@@ -21,8 +21,8 @@ AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
 # kubeadm's checks of the host do not fit namespaces, and it would pull images; Muster's preflight and image import replace both.
 SKIP_INIT = ["preflight", "show-join-command"]
 SKIP_JOIN = ["preflight"]
-# Kinds whose objects the controller manager works on concurrently, as its flags call them.
-SYNCED = ("deployment", "endpoint", "job", "replicaset", "service-endpoint", "statefulset")
+# Requests per second that the controller manager and the scheduler may send: with their default of 20, hundreds of pods start slowly.
+RATES = {"kube-api-qps": "200", "kube-api-burst": "400"}
 
 
 def init_documents(spec: ClusterSpec, host: HostTraits, options: Options) -> list[Document]:
@@ -65,11 +65,6 @@ def node_registration(node: NodeSpec) -> Document:
 
 
 def cluster_configuration(spec: ClusterSpec, options: Options) -> Document:
-    # The speed of controllers: requests per second of each program, and objects of one kind at a time.
-    rates = {"kube-api-qps": str(options["api_qps"]), "kube-api-burst": str(options["api_qps"] * 2)}
-    syncs = {f"concurrent-{kind}-syncs": str(options["concurrent_syncs"]) for kind in SYNCED}
-    # Node numbers determine the ranges of pod addresses, so no controller allocates them.
-    controllers = {"allocate-node-cidrs": "false", **rates, **syncs}
     return {
         "apiVersion": API,
         "kind": "ClusterConfiguration",
@@ -82,8 +77,9 @@ def cluster_configuration(spec: ClusterSpec, options: Options) -> Document:
         "etcd": {"local": {"imageTag": options["etcd_version"], "dataDir": "/var/lib/etcd"}},
         "dns": {"imageTag": options["coredns_version"]},
         "apiServer": audited_api_server(options["audit_log"]),
-        "controllerManager": {"extraArgs": _args(controllers)},
-        "scheduler": {"extraArgs": _args(rates)},
+        # Node numbers determine the ranges of pod addresses, so no controller allocates them.
+        "controllerManager": {"extraArgs": _args({"allocate-node-cidrs": "false", **RATES})},
+        "scheduler": {"extraArgs": _args(RATES)},
     }
 
 

@@ -50,7 +50,7 @@ def build_layers(image: OciImage, work: Path, progress: Progress) -> list[Path]:
     for row in image.recipe["files"]:
         write_text(work, row["dest"], row["content"], int(row["mode"], 8))
     for row in image.recipe["links"]:
-        write_link(work, row["dest"], row["target"])
+        path_in_image(work, row["dest"]).symlink_to(row["target"])
     layer = work.with_suffix(".layer.tar")
     write_layer(work, layer)
     return [*layers, layer]
@@ -136,9 +136,7 @@ def install_wheels(row: t.Mapping[str, t.Any], architecture: str, root: Path) ->
         for script in sorted(scripts.iterdir()) if scripts.is_dir() else ():
             write_text(root, f"/usr/local/bin/{script.name}", image_script(script.read_text(encoding="utf-8")), 0o755)
         shutil.rmtree(scripts, ignore_errors=True)
-        final = path_in_image(root, row["dest"])
-        final.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(target, final, dirs_exist_ok=True)
+        shutil.copytree(target, path_in_image(root, row["dest"]), dirs_exist_ok=True)
 
 
 def image_script(text: str) -> str:
@@ -153,7 +151,6 @@ def take_members(members: t.Mapping[str, str], folder: Path, root: Path) -> None
             with zipfile.ZipFile(wheel) as archive:
                 if member in archive.namelist():
                     path = path_in_image(root, dest)
-                    path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(archive.read(member))
                     path.chmod(0o644)
                     break
@@ -162,12 +159,14 @@ def take_members(members: t.Mapping[str, str], folder: Path, root: Path) -> None
 
 
 def path_in_image(root: Path, dest: str) -> Path:
-    return root / dest.lstrip("/")
+    """The path of a file of the image below ROOT, in a folder that exists."""
+    path = root / dest.lstrip("/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def copy_file(root: Path, dest: str, source: Path, mode: int) -> None:
     path = path_in_image(root, dest)
-    path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, path)
     path.chmod(mode)
 
@@ -175,18 +174,11 @@ def copy_file(root: Path, dest: str, source: Path, mode: int) -> None:
 def write_text(root: Path, dest: str, content: str, mode: int) -> None:
     """Write a file; a name that ends in a slash is a folder."""
     path = path_in_image(root, dest)
-    path.parent.mkdir(parents=True, exist_ok=True)
     if dest.endswith("/"):
         path.mkdir(exist_ok=True)
     else:
         path.write_text(content, encoding="utf-8")
     path.chmod(mode)
-
-
-def write_link(root: Path, dest: str, target: str) -> None:
-    path = path_in_image(root, dest)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.symlink_to(target)
 
 
 def write_layer(root: Path, layer: Path) -> None:

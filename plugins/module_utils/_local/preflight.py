@@ -24,7 +24,6 @@ from .cluster import LocalCluster, known_clusters
 from .gobuild import version_problem
 from .host import CNI_BIN_DIRS, SYSTEM_PATH, cgroup_mounts, run
 from .kubeconfigs import has_other_entries
-from .network import read_links
 from .spec import STATE_ROOT, overlaps
 
 GIB = 1 << 30
@@ -78,7 +77,6 @@ class HostFacts:
     cgroup_version: int
     # Address range that the host uses -> its interface.
     routes: dict[str, str]
-    interfaces: frozenset[str]
     packages_missing: tuple[str, ...]
     # Empty if everything could be tried and works.
     kernel_missing: tuple[str, ...] = ()
@@ -254,7 +252,6 @@ def gather_facts(
         controllers=_controllers(version, mounts),
         cgroup_version=version,
         routes=_routes() if has_ip else {},
-        interfaces=frozenset(read_links()) if has_ip else frozenset(),
         packages_missing=packages,
         kernel_missing=tuple(kernel_gaps(cluster.options["snapshotter"])) if ready else (),
         inotify_instances=inotify_instances(NEED_INOTIFY) if ready else NEED_INOTIFY,

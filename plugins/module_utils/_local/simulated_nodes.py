@@ -19,27 +19,14 @@ from .simulation import CAPACITY_ANNOTATION, TAINTS_ANNOTATION
 
 TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
 CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-ALLOWED = {"name_prefix", "count", "labels", "capacity", "taints"}
 
 
 def simulated_nodes(groups: Sequence[Mapping[str, t.Any]]) -> list[Manifest]:
-    """The nodes of all groups, each named by the prefix of its group and a number."""
-    prefixes = [group.get("name_prefix") for group in groups]
+    """The nodes of all groups, whose keys the role's argument spec validates, each named by the prefix of its group and a number."""
+    prefixes = [group["name_prefix"] for group in groups]
     if len(set(prefixes)) < len(prefixes):
         raise InvalidInput(f"Groups of simulated nodes need different name_prefix values; got {prefixes}.")
-    return [_node(group, number) for group in groups for number in range(_count(group))]
-
-
-def _count(group: Mapping[str, t.Any]) -> int:
-    unknown = sorted(set(group) - ALLOWED)
-    if unknown or not group.get("name_prefix"):
-        raise InvalidInput(
-            f"A group of simulated nodes needs name_prefix and count, and may have labels, capacity and taints; got {sorted(group)}."
-        )
-    count = int(group.get("count", -1))
-    if count < 0:
-        raise InvalidInput(f"Simulated nodes {group['name_prefix']!r} need a count of 0 or more, not {group.get('count')}.")
-    return count
+    return [_node(group, number) for group in groups for number in range(group["count"])]
 
 
 def _node(group: Mapping[str, t.Any], number: int) -> Manifest:

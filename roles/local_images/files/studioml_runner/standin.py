@@ -735,7 +735,7 @@ class Runner:
             except Refused as error:
                 say("no_keys_in_a_pod", "unable to load message encryption secrets", error=str(error))
                 return
-            say("working", "wrapper secrets loaded")
+            say("idle", "wrapper secrets loaded")
         random.shuffle(found)
         try:
             with connected(self.where) as (connection, channel):
@@ -889,7 +889,7 @@ def main() -> None:
     # A function, and not SIG_IGN, which experiments would inherit.
     signal.signal(signal.SIGTERM, lambda *_signal: log("SIGTERM is ignored"))
     log("for studio-go-runner 0.14, and none of its code")
-    say("working", "version")
+    say("idle", "version")
     Runner(settings()).forever()
 
 

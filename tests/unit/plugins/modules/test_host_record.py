@@ -40,7 +40,7 @@ class Machine:
         self.warnings: list[str] = []
 
     def run(self, module: t.Any, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
-        given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(params)
+        given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **getattr(module, "CONSTRAINTS", {})).validate(params)
         assert not given.error_messages
         ctx = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, diff=True)
         return t.cast("dict[str, t.Any]", module.execute(ctx))

@@ -150,7 +150,7 @@ def test_a_layer_is_the_same_bytes_whoever_packs_it_and_when(tmp_path: Path) -> 
         root = tmp_path / str(number)
         oci_layers.write_text(root, "/etc/app.conf", "x\n", 0o640)
         oci_layers.write_text(root, "/workspace/", "", 0o777)
-        oci_layers.write_link(root, "/usr/local/bin/app", "/app")
+        oci_layers.path_in_image(root, "/usr/local/bin/app").symlink_to("/app")
         os.utime(root / "etc/app.conf", (stamp, stamp))
         layers.append(tmp_path / f"{number}.tar")
         oci_layers.write_layer(root, layers[-1])
