@@ -15,29 +15,6 @@ from __future__ import annotations
 
 import typing as t
 
-__all__ = (
-    "ApplyFailed",
-    "CommandFailed",
-    "Conflict",
-    "Failed",
-    "Forbidden",
-    "Gone",
-    "Immutable",
-    "InvalidInput",
-    "KeepsFailing",
-    "MissingKind",
-    "MusterError",
-    "NoRoom",
-    "NotFound",
-    "Overtaken",
-    "Rejected",
-    "ServerError",
-    "Terminating",
-    "Unauthorized",
-    "Unreachable",
-    "WaitTimeout",
-)
-
 _ENDS_A_SENTENCE = (".", "!", "?", ":", "\n")
 
 Details = t.Mapping[str, t.Any]

@@ -113,9 +113,8 @@ def api_of(ctx: HostContext, *, lenient: bool) -> Api:
     return Api(HttpSession(ctx.params), project=ctx.params["project"], lenient=lenient)
 
 
-def on_controller(**context: t.Any) -> HostContext:
-    """The context of a task that runs in the process of its action plugin."""
-    return HostContext(**context)
+on_controller = HostContext
+"""The context of a task that runs in the process of its action plugin."""
 
 
 def converger(kind: type[Resource] | Make, key: str, *, check: Check | None = None, remains: Make | None = None) -> Execute:

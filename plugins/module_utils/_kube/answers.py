@@ -39,11 +39,6 @@ def is_retryable(status: int, payload: Manifest) -> bool:
     return status in RETRIED
 
 
-def is_taken(status: int, payload: Manifest) -> bool:
-    """Whether there is an object of that name already."""
-    return status == 409 and payload.get("reason") == "AlreadyExists"
-
-
 def is_startup_answer(status: int, payload: Manifest) -> bool:
     """Whether a restarted server may answer this for a moment, before it has read all roles and definitions."""
     unserved = payload.get("reason") == "NotFound" and not _names_an_object(payload)
@@ -74,7 +69,8 @@ def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what
     if status == 410:
         return Gone(f"{what}: {message}", ref=ref)
     if status in (400, 413, 422):
-        return _rejected(payload, message, ref, what)
+        fields = [str(cause.get("field")) for cause in _causes(payload) if cause.get("field")]
+        return Rejected(f"The API server refused {what}: {message}.", ref=ref, details={"fields": fields} if fields else {})
     if status == 500 and "failed to create typed patch object" in message:  # structured-merge-diff reads what is applied
         hint = "An element of a list with keys may be there once: a variable, a port, a volume." if "duplicate" in message else ""
         return Rejected(f"The API server refused {what}: {message}.", hint=hint, ref=ref)
@@ -142,8 +138,3 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
         managers=list(by_manager), fields=[field for _manager, field in conflicts], ref=ref,
         hint="Leave those fields out, or take them over with force_conflicts.",
     )  # fmt: skip
-
-
-def _rejected(payload: Manifest, message: str, ref: Ref | None, what: str) -> MusterError:
-    fields = [str(cause.get("field")) for cause in _causes(payload) if cause.get("field")]
-    return Rejected(f"The API server refused {what}: {message}.", ref=ref, details={"fields": fields} if fields else {})

@@ -108,7 +108,7 @@ class Exec:
         config.refuse_unknown("apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo")
         self._config = config
         self._cluster = cluster
-        self._now = now or _utc
+        self._now = now or (lambda: dt.datetime.now(dt.UTC))
         self._lock = threading.Lock()
         self._auth: RequestAuth | None = None
         self._expires: dt.datetime | None = None
@@ -214,10 +214,6 @@ class Exec:
             raise Unauthorized(f"{self._plugin} printed an expirationTimestamp that is no time: {text!r}.") from exc
         found = found if found.tzinfo else found.replace(tzinfo=dt.UTC)
         return found if found > self._now() else None
-
-
-def _utc() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
 
 
 def cluster_info(cluster: settings.Settings, ca: str | None) -> dict[str, t.Any]:

@@ -83,7 +83,8 @@ class Nodes:
         resource = self.query.resource
         if resource is None:
             return []
-        return sorted(node["metadata"]["name"] for node in self.found if not _amount(node, resource))
+        offered = {node["metadata"]["name"]: (node.get("status", {}).get("allocatable") or {}).get(resource) for node in self.found}
+        return sorted(name for name, amount in offered.items() if amount in (None, "0"))
 
     @property
     def pending_reason(self) -> str | None:
@@ -123,11 +124,6 @@ def _fits(labels: Mapping[str, str], term: str) -> bool:
         key, value = term.replace("==", "=", 1).split("=", 1)
         return labels.get(key) == value
     return term[1:] not in labels if term.startswith("!") else term in labels
-
-
-def _amount(node: Manifest, resource: str) -> str | None:
-    amount = (node.get("status", {}).get("allocatable") or {}).get(resource)
-    return None if amount in (None, "0") else str(amount)
 
 
 def describe(node: Manifest) -> dict[str, t.Any]:

@@ -107,12 +107,10 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
 def digest(desired: Manifest) -> str:
     """A digest of a desired object. It leaves out secret values, because annotations are readable without the right to read Secrets."""
     public = with_canonical_quantities(desired)
-    text = json.dumps(public, sort_keys=True, separators=(",", ":"), default=_public)
+    text = json.dumps(
+        public, sort_keys=True, separators=(",", ":"), default=lambda value: None if isinstance(value, Sensitive) else str(value)
+    )
     return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
-
-
-def _public(value: t.Any) -> t.Any:
-    return None if isinstance(value, Sensitive) else str(value)
 
 
 def _canonical_base64(value: t.Any) -> t.Any:

@@ -113,11 +113,6 @@ def why_no_pods(cluster: Cluster, manifest: Manifest) -> str:
     return said if said.startswith("FailedCreate") else ""
 
 
-def waits_for_consumer(cluster: Cluster, claim: Manifest) -> bool:
-    """Whether a claim is said to wait for its first pod, for who may not read its StorageClass."""
-    return newest_event(cluster, claim).get("reason") == "WaitForFirstConsumer"
-
-
 def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
     """The pods of a workload that are not ready, equal reasons once."""
     desired = _selector(manifest)

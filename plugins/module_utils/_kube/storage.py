@@ -89,11 +89,8 @@ def _volumes(cluster: Cluster, name: str) -> bool:
         volumes = cluster.list("v1", "PersistentVolume")
     except Forbidden:
         return True
-    return any((row["spec"].get("storageClassName") or "") == name and _is_available(row) for row in volumes)
-
-
-def _is_available(volume: Manifest) -> bool:
-    return bool((volume.get("status") or {}).get("phase") == "Available")
+    free = (row for row in volumes if (row.get("status") or {}).get("phase") == "Available")
+    return any((row["spec"].get("storageClassName") or "") == name for row in free)
 
 
 def why_unbound(cluster: Cluster, claim: Ref) -> str:

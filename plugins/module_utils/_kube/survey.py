@@ -13,7 +13,7 @@ import collections
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from .._core.errors import Forbidden, MusterError
+from .._core.errors import Forbidden
 from .._core.pool import PARALLEL, run_all
 from . import nodes, storage
 from .objects import Manifest, Ref, group_of
@@ -124,8 +124,4 @@ def lacking_rights(cluster: Cluster, namespace: str, rules: Sequence[Mapping[str
         return "" if allowed else f"{verb} {plain}{f'.{group}' if group else ''}"
 
     answers, failures = run_all(ask, asked, parallel=PARALLEL)
-    return [*dict.fromkeys(filter(None, answers)), *dict.fromkeys(_why(error) for error in failures)]
-
-
-def _why(error: MusterError) -> str:
-    return f"(could not be asked: {error.message})"
+    return [*dict.fromkeys(filter(None, answers)), *dict.fromkeys(f"(could not be asked: {error.message})" for error in failures)]
