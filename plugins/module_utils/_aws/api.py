@@ -5,8 +5,6 @@
 """Calls to AWS: repeated where AWS asks for it, with errors that name the object.
 
 Gets its boto3 clients from the caller and imports no AWS library, so that the code above can be tested without one.
-
-Private to the collection.
 """
 
 from __future__ import annotations

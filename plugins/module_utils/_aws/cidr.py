@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Address ranges as AWS keeps them. Pure.
-
-Private to the collection.
-"""
+"""Address ranges as AWS keeps them. Pure."""
 
 from __future__ import annotations
 

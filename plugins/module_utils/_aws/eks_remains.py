@@ -5,8 +5,6 @@
 """Resources of an EKS cluster that an account still has: those with our tag, and those that AWS or its add-ons created for it.
 
 They are listed by APIs that no other module here uses, so that mistakes of a removal are found.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Messages of AWS, without the secrets that they may contain.
-
-Private to the collection.
-"""
+"""Messages of AWS, without the secrets that they may contain."""
 
 from __future__ import annotations
 

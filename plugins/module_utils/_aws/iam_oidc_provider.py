@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""OpenID Connect providers of IAM as values: how IAM knows the service accounts of a cluster (IRSA).
-
-Private to the collection.
-"""
+"""OpenID Connect providers of IAM as values: how IAM knows the service accounts of a cluster (IRSA)."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Launch templates of EKS node groups as values: disk, tags and metadata service of the instances.
-
-Private to the collection.
-"""
+"""Launch templates of EKS node groups as values: disk, tags and metadata service of the instances."""
 
 from __future__ import annotations
 

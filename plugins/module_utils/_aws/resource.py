@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The base of all AWS resources: marked by tags, in the account that their ARN names, with updates that EKS records.
-
-Private to the collection.
-"""
+"""The base of all AWS resources: marked by tags, in the account that their ARN names, with updates that EKS records."""
 
 from __future__ import annotations
 

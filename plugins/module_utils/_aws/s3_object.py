@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files in a bucket of S3 as values: the desired content, and the request that puts it there.
-
-Private to the collection.
-"""
+"""Files in a bucket of S3 as values: the desired content, and the request that puts it there."""
 
 from __future__ import annotations
 

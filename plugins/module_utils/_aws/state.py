@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""States as EKS and EFS tell them.
-
-Private to the collection.
-"""
+"""States as EKS and EFS tell them."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The error for requests that a cloud refused.
-
-Private to the collection.
-"""
+"""The error for requests that a cloud refused."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Mappings whose keys are the user's own: tags, labels, metadata. Pure.
-
-Private to the collection.
-"""
+"""Mappings whose keys are the user's own: tags, labels, metadata. Pure."""
 
 from __future__ import annotations
 

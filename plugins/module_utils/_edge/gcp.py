@@ -6,8 +6,6 @@
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that calls ``gcp_main``; the action plugin of the same name runs
 the same ``execute`` on the controller. Project, credentials and scopes are those of google.cloud.
-
-Private to the collection.
 """
 
 from __future__ import annotations

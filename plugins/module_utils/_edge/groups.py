@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options and steps that modules share whose objects have pods.
-
-Private to the collection.
-"""
+"""Options and steps that modules share whose objects have pods."""
 
 from __future__ import annotations
 

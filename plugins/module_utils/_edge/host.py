@@ -6,8 +6,6 @@
 
 A module file has ARGUMENT_SPEC, CONSTRAINTS, ``execute(ctx) -> result`` and a ``main`` that calls ``host_main``. The action plugin of
 the same name runs the same ``execute`` on the controller, where it can show progress.
-
-Private to the collection.
 """
 
 from __future__ import annotations

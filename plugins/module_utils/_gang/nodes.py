@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes of a cluster: what is free on each, and why the pods of a group cannot be there. No I/O.
-
-Private to the collection.
-"""
+"""The nodes of a cluster: what is free on each, and why the pods of a group cannot be there. No I/O."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@
 """Calls to Google's REST APIs: repeated where Google asks for it, with errors that name the object.
 
 Gets its session from the caller and imports no library of Google, so that the code above can be tested without one.
-
-Private to the collection.
 """
 
 from __future__ import annotations

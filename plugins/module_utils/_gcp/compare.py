@@ -7,8 +7,6 @@
 Google adds fields and defaults, omits false and empty values, writes names as links and numbers as strings. None of that is a
 difference: of an object with fields of Google's, only the desired fields are compared. In a map, whose keys are the user's own, an
 additional key is a difference, because it was removed from the option.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refusals of Google, in whichever of its shapes they come, as one error; and messages without secrets.
-
-Private to the collection.
-"""
+"""Refusals of Google, in whichever of its shapes they come, as one error; and messages without secrets."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Firewall rules as values.
-
-Private to the collection.
-"""
+"""Firewall rules as values."""
 
 from __future__ import annotations
 

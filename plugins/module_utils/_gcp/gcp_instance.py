@@ -5,8 +5,6 @@
 """Virtual machines and their boot disks as values.
 
 The boot disk is made with the machine and outlives it: it holds the data. A machine that is made again gets the disk that is there.
-
-Private to the collection.
 """
 
 from __future__ import annotations

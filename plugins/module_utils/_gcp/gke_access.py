@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Access to the control plane of a GKE cluster: whether it has a public address, and which networks may reach it.
-
-Private to the collection.
-"""
+"""Access to the control plane of a GKE cluster: whether it has a public address, and which networks may reach it."""
 
 from __future__ import annotations
 

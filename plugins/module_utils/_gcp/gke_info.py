@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A GKE cluster with its node pools, as it is, and what its workloads made in the project.
-
-Private to the collection.
-"""
+"""A GKE cluster with its node pools, as it is, and what its workloads made in the project."""
 
 from __future__ import annotations
 

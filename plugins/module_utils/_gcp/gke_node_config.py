@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The config of a node pool: options in snake case as Google's NodeConfig.
-
-Private to the collection.
-"""
+"""The config of a node pool: options in snake case as Google's NodeConfig."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Node pools of GKE as values: the desired state, and the requests that lead to it.
-
-Private to the collection.
-"""
+"""Node pools of GKE as values: the desired state, and the requests that lead to it."""
 
 from __future__ import annotations
 

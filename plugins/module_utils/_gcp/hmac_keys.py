@@ -8,8 +8,6 @@ Google chooses the ID of a key and shows its secret once, both only in the answe
 document of storage v1, projects.hmacKeys.create). So a key is this module's only if its ID was written into the Secret; nothing else is
 ever deleted. Before a key is made, the keys that there are then are noted in the Secret. After a run that was killed, a later key may be
 the one that it made in vain, or one of another cluster with the same service account: it is kept, and named.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names of options and of resources as requests want them, and addresses as Google spells them.
-
-Private to the collection.
-"""
+"""Names of options and of resources as requests want them, and addresses as Google spells them."""
 
 from __future__ import annotations
 

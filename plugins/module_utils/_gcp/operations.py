@@ -5,8 +5,6 @@
 """Operations: what a request to Google started, its progress, and its result.
 
 Compute, container and the newer APIs (google.longrunning) each have their own.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Steps of Google, as parts of a plan.
-
-Private to the collection.
-"""
+"""Steps of Google, as parts of a plan."""
 
 from __future__ import annotations
 

@@ -34,8 +34,6 @@ kind may
   not the usual one), ``before_deletion``, ``data_at_risk`` with ``data_option`` and ``delete_data``, ``HINTS`` (a better hint for a word
   of Google's), and ``FREED``;
 * start from ``Resource`` alone when nothing of this fits.
-
-Private to the collection.
 """
 
 from __future__ import annotations

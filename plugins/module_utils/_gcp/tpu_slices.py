@@ -6,8 +6,6 @@
 
 Every figure is of Google's documentation; the page stands beside it. Pages of Cloud TPU ("TPU v5p") have shapes, chips and machines,
 pages of GKE ("Plan TPUs in GKE", "About TPUs in GKE") the labels of nodes and what a pod requests.
-
-Private to the collection.
 """
 
 from __future__ import annotations

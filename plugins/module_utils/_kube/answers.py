@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Map responses of the API server to errors: a status code and a Status object become one of the collection's error classes.
-
-Private to the collection.
-"""
+"""Map responses of the API server to errors: a status code and a Status object become one of the collection's error classes."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@
 
 Status code, reason and details are mapped to error classes in answers.py. The causes here share their class with others: admission plugins
 answer a plain Forbidden, and a webhook that cannot be called is a plain InternalError.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@
 
 An authority keeps its key for ever. Its certificate is renewed with the same key and name, so that who trusts the old certificate
 trusts what the new one signs, and vice versa. An authority is never replaced by another one: one that cannot be read is an error.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@
 
 Their labels are common to every installation of a program, also that of a Helm chart, and do not show whose data they hold. So they are
 marked as long as the StatefulSet exists.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
 """The one file that talks HTTP to Kubernetes: kept-alive connections, any number of threads, raw JSON.
 
 Why http.client and no Kubernetes library: docs/architecture.md, section "Kubernetes client".
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ The API server keeps the set of fields that each manager applied, and takes a fi
 value. So "we still own everything we asked for" means "nothing of it was changed", without knowing defaults, quantities or webhooks.
 (https://kubernetes.io/docs/reference/using-api/server-side-apply/ and structured-merge-diff's fieldpath.) Ownership does not see the
 order of a list whose elements have keys, which is compared, nor what admission made of our own write, which write.py records.
-
-Private to the collection.
 """
 
 from __future__ import annotations

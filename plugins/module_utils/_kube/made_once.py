@@ -11,8 +11,6 @@ order in which it is made, so that a run that follows a killed one finds what th
 
 No other file generates a value that is to be kept, but new_keys.py (tests/unit/test_architecture.py). What does takes a ``Fresh``, and
 ``apply_made_once`` and ``beside_an_opened_record`` give one out for what is stored.
-
-Private to the collection.
 """
 
 from __future__ import annotations

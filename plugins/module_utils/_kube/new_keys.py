@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""New keys, beside made_once.py because they need the library cryptography. Each takes what only that file gives out.
-
-Private to the collection.
-"""
+"""New keys, beside made_once.py because they need the library cryptography. Each takes what only that file gives out."""
 
 from __future__ import annotations
 

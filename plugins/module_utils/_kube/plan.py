@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare the desired objects with the live ones, and decide what to do about each. Only reads.
-
-Private to the collection.
-"""
+"""Compare the desired objects with the live ones, and decide what to do about each. Only reads."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rewrite the user's manifests to those that are sent. Pure functions.
-
-Private to the collection.
-"""
+"""Rewrite the user's manifests to those that are sent. Pure functions."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@
 """Find the reason why an object is not ready if its own status has none: from events, and from objects that it depends on.
 
 These functions only add to a known reason, so objects that cannot be read (no right, no response) are left out.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A survey of a cluster for trainings: its capabilities, and the user's permissions. Only reads; what may not be read is noted.
-
-Private to the collection.
-"""
+"""A survey of a cluster for trainings: its capabilities, and the user's permissions. Only reads; what may not be read is noted."""
 
 from __future__ import annotations
 

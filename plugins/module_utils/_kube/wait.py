@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Wait for many objects at once, by watching them.
-
-Private to the collection.
-"""
+"""Wait for many objects at once, by watching them."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carry out one step of a plan: apply (or ask what an apply would do), recreate if allowed, and report what changed.
-
-Private to the collection.
-"""
+"""Carry out one step of a plan: apply (or ask what an apply would do), recreate if allowed, and report what changed."""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ PyYAML makes nodes of the text; the values of plain words, keys, merge keys and 
 
 Stricter where kubectl silently drops something: a duplicate key, text after a document's end, an unknown tag, half a surrogate pair.
 And nothing is read without bounds.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@
 kubectl reads with sigs.k8s.io/yaml over go.yaml.in/yaml/v2 (its resolve.go), which is neither YAML 1.1 nor 1.2: ``y`` and ``off`` are
 booleans, 017 and 0o17 are 15, 08 is 8, 12:30:45 and dates are text, and ``=`` is nothing special. tests/differential holds both side by
 side.
-
-Private to the collection.
 """
 
 from __future__ import annotations

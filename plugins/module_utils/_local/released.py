@@ -5,8 +5,6 @@
 """Manifests that a project releases, made from the Go module with their sources, byte by byte as the project's own release does.
 
 The module is pinned by go.mod and go.sum, and the result by the digest of the released file.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -14,8 +14,6 @@ What the runner (leaf-ai/studio-go-runner, 0.14) accepts, read in its code:
 The client reads its signing key from an OpenSSH private key without passphrase (studioml, ed25519_key_util.py).
 
 An error names what is wrong, never a part of a key. Errors of ``cryptography`` are not chained, because they may quote what they read.
-
-Private to the collection.
 """
 
 from __future__ import annotations

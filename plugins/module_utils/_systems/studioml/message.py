@@ -23,8 +23,6 @@ Read in the code of leaf-ai/studio-go-runner and studioml/studio (a file named h
 
 In the same file the runner sets for each refusal whether a retry may help; the result key ``hard`` has that value. Not established are
 which of its versions then drop a message, and which requeue it in any case; and whether a runner limits the size of a message.
-
-Private to the collection.
 """
 
 from __future__ import annotations
