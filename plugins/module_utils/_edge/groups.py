@@ -23,7 +23,7 @@ from .._manifests.storage import Storage
 from .options import APPLY, WAIT, with_defaults
 
 if t.TYPE_CHECKING:
-    from .._kube.claims import Claims
+    from .._kube.servers import Claims
     from .options import Spec
     from .run import Context
 

@@ -32,7 +32,7 @@ from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import InvalidInput, MissingKind, MusterError, NotFound, Unreachable
 from .._core.pace import Backoff, Limits, TokenBucket
 from .._core.sensitive import Sensitive
-from . import answers, headers, kinds, redact, tls, tunnel
+from . import headers, kinds, redact, responses, tls, tunnel
 from .credentials import RequestAuth
 from .kubeconfig import Connection, Params, load
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind, ref_of
@@ -184,7 +184,7 @@ class Transport:
             payload, restarted = answer.json(), self.now - self._broken_at < _SETTLING
             taken = method == "POST" and payload.get("reason") == "AlreadyExists"
             final = answer.status < 300 or (answer.status == 409 and (pinned or taken))
-            again = answers.is_retryable(answer.status, payload) or (restarted and answers.is_startup_answer(answer.status, payload))
+            again = responses.is_retryable(answer.status, payload) or (restarted and responses.is_startup_answer(answer.status, payload))
             if final or not again or not backoff().wait_for_retry(limit=limit, retry_after=answer.retry_after, until=deadline):
                 return answer
 
@@ -425,7 +425,7 @@ class HttpCluster:
         if refresh or api_version not in self._resources:
             answer = self._call("GET", _group_path(api_version), {})
             if answer.status not in (200, 404):
-                raise answers.to_error(answer.status, answer.json(), verb="discover", ref=None, what=api_version)
+                raise responses.to_error(answer.status, answer.json(), verb="discover", ref=None, what=api_version)
             self._resources[api_version] = kinds.resources_of(answer.json())
         return self._resources[api_version].get(kind)
 
@@ -522,7 +522,7 @@ class HttpCluster:
             for line in self._http.stream(_path(api_version, resource, namespace), query, timeout=seconds + _GRACE):
                 yield _event(line, what)
         except StreamRefused as exc:
-            raise answers.to_error(exc.answer.status, exc.answer.json(), verb="watch", ref=None, what=what) from exc
+            raise responses.to_error(exc.answer.status, exc.answer.json(), verb="watch", ref=None, what=what) from exc
 
     def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, **flags: bool) -> str:
         query = {"container": container, "tailLines": tail_lines, **{name: "true" for name, on in flags.items() if on}}
@@ -531,7 +531,7 @@ class HttpCluster:
         path = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, pod, "log")
         answer = self._call("GET", path, given, accept=_ANYTHING)
         if answer.status >= 400:
-            raise answers.to_error(answer.status, answer.json(), verb="read the log of", ref=ref, what=str(ref))
+            raise responses.to_error(answer.status, answer.json(), verb="read the log of", ref=ref, what=str(ref))
         return answer.body.decode(errors="replace")
 
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
@@ -548,7 +548,7 @@ class HttpCluster:
         found = self._http.upgrade(path, {"ports": str(port)}, timeout=timeout)
         if isinstance(found, Answer):
             ref = Ref("v1", "Pod", pod, namespace)
-            raise answers.to_error(found.status, found.json(), verb="forward a port of", ref=ref, what=str(ref))
+            raise responses.to_error(found.status, found.json(), verb="forward a port of", ref=ref, what=str(ref))
         return tunnel.Tunnel(found)
 
     def version(self) -> str:
@@ -619,7 +619,7 @@ class HttpCluster:
     @staticmethod
     def _checked(answer: Answer, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None) -> Manifest:
         if answer.status >= 400:
-            raise answers.to_error(answer.status, answer.json(), verb=verb, ref=ref, what=what, sent=sent)
+            raise responses.to_error(answer.status, answer.json(), verb=verb, ref=ref, what=what, sent=sent)
         return redact.seal_secrets(answer.json())
 
 
@@ -672,7 +672,7 @@ def _event(line: bytes, what: str) -> Event:
         raise Unreachable(f"The watch of {what} broke off in the middle of an event.") from exc
     if parsed["type"] == "ERROR":
         status = parsed["object"]
-        raise answers.to_error(int(status.get("code") or 500), status, verb="watch", ref=None, what=what)
+        raise responses.to_error(int(status.get("code") or 500), status, verb="watch", ref=None, what=what)
     return Event(parsed["type"], redact.seal_secrets(parsed["object"]))
 
 

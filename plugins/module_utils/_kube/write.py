@@ -16,7 +16,6 @@ from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, Muste
 from .._core.pace import Backoff
 from .._core.sensitive import printable
 from . import fields, redact
-from .causes import cause_of
 from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership
 from .objects import (
@@ -32,6 +31,7 @@ from .objects import (
 from .plan import CHANGED, ApplyOptions, PlannedObject, overtaken, without_bookkeeping
 from .ready import deletion_state
 from .report import Change
+from .responses import cause_of
 from .wait import wait_until
 
 _GONE_TIMEOUT = 120.0

@@ -17,7 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Rejected,
     ServerError,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube import answers
+from ansible_collections.muster.ml.plugins.module_utils._kube import responses
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered_kinds, unavailable_groups
@@ -416,7 +416,7 @@ def test_an_object_that_was_made_again_meanwhile_is_not_deleted_and_not_called_d
 def refused(status: int, reason: str, *causes: tuple[str, str], message: str = "") -> Exception:
     details = {"causes": [{"field": field, "message": text} for field, text in causes]}
     payload = {"reason": reason, "message": message, "code": status, "details": details}
-    return answers.to_error(status, payload, verb="apply", ref=None, what="RoleBinding rb")
+    return responses.to_error(status, payload, verb="apply", ref=None, what="RoleBinding rb")
 
 
 ROLE_REF = ("roleRef", 'Invalid value: {"name":"r"}: cannot change roleRef')

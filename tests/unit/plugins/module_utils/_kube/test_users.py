@@ -13,11 +13,11 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
-from ansible_collections.muster.ml.plugins.module_utils._kube.claims import Claims
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._kube.servers import Claims
 from ansible_collections.muster.ml.plugins.module_utils._kube.uses import Name, named_by
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import ANNOTATION_SERVES, ANNOTATION_USES
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
