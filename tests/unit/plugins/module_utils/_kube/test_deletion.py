@@ -21,7 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import responses
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered_kinds, unavailable_groups
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, manager_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, manager_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.source import from_definition
@@ -453,11 +453,7 @@ def test_recreate_deletes_nothing_that_could_not_be_made_again(cluster: FakeClus
 def test_a_definition_with_instances_is_never_recreated(blind: Blind) -> None:
     apply(blind, DEFINITION)
     apply(blind, FOO, owner=OTHER)
-    blind.fail(
-        "apply",
-        "foos.x.io",
-        Rejected("spec.scope: field is immutable", ref=Ref("apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos.x.io")),
-    )
+    blind.fail("apply", "foos.x.io", Rejected("spec.scope: field is immutable", ref=ref_of(DEFINITION)))
     with pytest.raises(InvalidInput, match=r"is never recreated \(Foo default/f of its kind would be deleted with it\)"):
         apply(blind, {**DEFINITION, "spec": {**DEFINITION["spec"], "scope": "Cluster"}}, recreate=True)
 
