@@ -35,15 +35,11 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record impor
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
+from ansible_collections.muster.ml.tests.unit.fakes.applied import config, space, stateful
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
 
 OWNER = "apply.test"
 ANYBODYS = Ownership(OWNER, unowned=True)
-
-
-def config(name: str = "a", namespace: str | None = "default", **data: t.Any) -> Manifest:
-    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
 
 
 def secret(value: str) -> Manifest:
@@ -51,17 +47,8 @@ def secret(value: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"password": value}}
 
 
-def space(name: str, **labels: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-
-
 def widget(name: str = "f") -> Manifest:
     return {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": name, "namespace": "default"}, "spec": {"n": 1}}
-
-
-def stateful(**spec: t.Any) -> Manifest:
-    metadata = {"name": "w", "namespace": "default"}
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": 1, **spec}}
 
 
 def apply(cluster: FakeCluster, *objects: t.Any, check: bool = False, owner: str = OWNER, **options: t.Any) -> Report:
