@@ -1,9 +1,1 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-
-from ansible_collections.muster.ml.plugins.plugin_utils._cloud_action import GcpAction
-
-
-class ActionModule(GcpAction):
-    """Runs the module gcs_bucket on the controller."""
+gke_cluster.py

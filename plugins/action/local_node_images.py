@@ -1,9 +1,1 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-
-from ansible_collections.muster.ml.plugins.plugin_utils._host_action import HostAction
-
-
-class ActionModule(HostAction):
-    """Runs the module local_node_images on the controller."""
+local_node.py

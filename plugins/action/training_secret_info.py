@@ -8,14 +8,9 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
-from ansible_collections.muster.ml.plugins.plugin_utils._early import ENCRYPTION, import_early
-
-import_early(ENCRYPTION)
 
 
 class ActionModule(MusterAction):
-    """Runs the module's execute in this process."""
-
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         # What it reads is for other tasks, and never for the screen.
         return {**super()._run_here(params), "_ansible_no_log": True}

@@ -82,6 +82,8 @@ _TOLD = ("kind", "namespace", "name", "action")
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 DEFAULT_PATH = "build/run/summary.json"
 DEFAULT_AUDIT_LOG = "/var/log/muster/audit.log"
+_COARSE = 1.0
+"""Seconds by which the time that a file system notes may be behind the clock."""
 
 
 class AuditLog:
@@ -105,7 +107,7 @@ class AuditLog:
     def lines(self) -> t.Iterator[bytes]:
         """Return the complete lines written since the start. Raises OSError if a file cannot be read."""
         for file, stat in self._files():
-            if stat.st_mtime < self._started:
+            if stat.st_mtime < self._started - _COARSE:
                 continue
             with file.open("rb") as lines:
                 lines.seek(self._offsets.get(stat.st_ino, 0))

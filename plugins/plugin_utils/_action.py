@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import typing as t
 
 from ansible import constants as C  # noqa: N812  (as everywhere in Ansible)
+from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
@@ -19,7 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES, import_early, save_garbage_collection
 
-import_early(KUBERNETES)
+import_early(*KUBERNETES)
 
 display = Display()
 
@@ -35,9 +37,13 @@ class MusterAction(ControllerAction):
     def _argument_spec(self) -> dict[str, t.Any]:
         return full_spec(self.module.ARGUMENT_SPEC)
 
-    def prepare(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Resolve options that refer to the controller, such as paths of files in a role."""
-        return params
+    def _found(self, src: str) -> str:
+        """The path of an option src: a relative one may be that of a file or folder of the role or playbook."""
+        path = pathlib.Path(src).expanduser()
+        if not path.is_absolute() and not path.exists():
+            with contextlib.suppress(AnsibleError):  # a glob pattern, or a missing file, which the module reports better
+                return str(self._find_needle("files", src))
+        return src
 
     def _run_elsewhere(self, task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
         known = self._promises()
@@ -60,7 +66,8 @@ class MusterAction(ControllerAction):
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         save_garbage_collection()
-        params = self.prepare(params)
+        if params.get("src"):
+            params = {**params, "src": self._found(params["src"])}
         warnings: list[str] = []
         known = self._promises()
         context = Context(

@@ -22,6 +22,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.values import checked
+from ansible_collections.muster.ml.plugins.plugin_utils._early import import_for
 
 _UNKNOWN: t.Final = "Unsupported parameters: "
 PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
@@ -40,8 +41,10 @@ class ControllerAction(ActionBase, abc.ABC):
 
     def __init_subclass__(cls) -> None:
         """Import the module, with what it imports, in the process from which Ansible forks one for each task."""
-        if cls.__name__ == "ActionModule" and "module" not in cls.__dict__:
-            cls.module = importlib.import_module(f"{PLUGINS}.modules.{cls.__module__.rpartition('.')[2]}")
+        if cls.__name__ == "ActionModule":
+            name = cls.__module__.rpartition(".")[2]
+            cls.module = importlib.import_module(f"{PLUGINS}.modules.{name}")
+            import_for(name)
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)

@@ -20,8 +20,17 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 
 KUBERNETES: t.Final = ("ansible_collections.muster.ml.plugins.module_utils._kube.client",)
 """The client of Kubernetes: 35 ms."""
-ENCRYPTION: t.Final = ("cryptography.hazmat.primitives.serialization", "nacl.secret")
+_ENCRYPTION = ("cryptography.hazmat.primitives.serialization", "nacl.secret")
 """Keys and messages of StudioML: 80 ms."""
+_LIBRARIES = {
+    "rabbitmq_definitions": KUBERNETES,
+    "rabbitmq_info": KUBERNETES,
+    "studioml_experiment": (*KUBERNETES, *_ENCRYPTION),
+    "training_secret": _ENCRYPTION,
+    "training_secret_info": _ENCRYPTION,
+}
+_S3 = ("object_store", "studioml_experiment")
+"""Modules that use boto3, and its description of S3, which it keeps: 500 ms."""
 
 _GARBAGE = 100_000
 """New objects between two searches for garbage; Python's default of 700 costs a tenth of an apply of 2,000 manifests."""
@@ -33,14 +42,15 @@ def save_garbage_collection() -> None:
     gc.set_threshold(_GARBAGE)
 
 
-def import_early(*groups: tuple[str, ...]) -> None:
-    for group in groups:
-        with contextlib.suppress(ImportError):
-            for name in group:
-                importlib.import_module(name)
+def import_early(*names: str) -> None:
+    with contextlib.suppress(ImportError):
+        for name in names:
+            importlib.import_module(name)
 
 
-def read_s3_early() -> None:
-    """boto3, and its description of S3, which it keeps: 500 ms."""
-    with contextlib.suppress(Exception):
-        s3.client("http://127.0.0.1", Sensitive("-"), Sensitive("-"), region="us-east-1")
+def import_for(module: str) -> None:
+    """Import the libraries that a module of this collection imports only when it runs."""
+    import_early(*_LIBRARIES.get(module, ()))
+    if module in _S3:
+        with contextlib.suppress(Exception):
+            s3.client("http://127.0.0.1", Sensitive("-"), Sensitive("-"), region="us-east-1")

@@ -1,10 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables with the places where they were set.
-
-Private to the collection.
-"""
+"""Variables with the places where they were set."""
 
 from __future__ import annotations
 
@@ -24,12 +21,8 @@ def given(name: str, value: object, templar: t.Any, default: str = "set by -e") 
     """The variable as it was set, before templates are replaced. Its entries are judged one by one if it is a mapping."""
     place = shown(origin(value) or origin(name)) or default
     if isinstance(value, Mapping):
-        return Given(name, dict(value), place, keys=[given(str(k), v, templar, _of_key(k) or place) for k, v in value.items()])
+        return Given(name, dict(value), place, keys=[given(str(k), v, templar, shown(origin(k)) or place) for k, v in value.items()])
     return Given(name, value, place, not templar.is_template(value) and type(value).__name__ != "EncryptedString")
-
-
-def _of_key(key: object) -> str:
-    return shown(origin(key))
 
 
 def origin(value: object) -> t.Any:

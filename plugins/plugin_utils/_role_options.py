@@ -4,8 +4,6 @@
 """Variables such as ``elastic_options``, whose keys are options of a module, or of lookup ``manifests``, without a variable of the role.
 
 The description of such a variable in the role's argument spec names the module or the lookup.
-
-Private to the collection.
 """
 
 from __future__ import annotations

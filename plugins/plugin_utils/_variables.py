@@ -1,10 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges variables of an inventory or of ``-e`` by the argument specs of the roles: names that no role has, and values that none takes.
-
-Private to the collection.
-"""
+"""Judges variables of an inventory or of ``-e`` by the argument specs of the roles: names that no role has, and values that none takes."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ class Given(t.NamedTuple):
 def problems(given: Iterable[Given], ignored: Sequence[str] = ()) -> list[str]:
     """One sentence for each variable or option that is unknown or has a value that is refused, in the order of their names."""
     rows = sorted(row for row in given if not any(fnmatch.fnmatchcase(row.name, pattern) for pattern in ignored))
-    return [sentence for row in rows for sentence in (_unknown(row) or _wrong(row), *_wrong_options(row)) if sentence]
+    return [sentence for row in rows for sentence in (_unknown(row), *_wrong(row)) if sentence]
 
 
 def _unknown(given: Given) -> str:
@@ -59,15 +56,11 @@ def _unknown(given: Given) -> str:
     return f"{given.name} ({given.place}) is not a variable of Muster. {advice} If it is yours, name it in {IGNORED}."
 
 
-def _wrong(given: Given) -> str:
-    role = names().get(given.name)
-    return "" if role is None else _refused(given, given.name, options(role)[given.name])
-
-
-def _wrong_options(given: Given) -> list[str]:
-    """One sentence for each key that is refused, of a variable whose keys are options."""
-    found = target(given.name) if given.keys else None
-    return [_wrong_option(key, f"{given.name}.{key.name}", found) for key in given.keys] if found else []
+def _wrong(given: Given) -> list[str]:
+    """One sentence if the value is refused, and one for each key that is, of a variable whose keys are options."""
+    role, found = names().get(given.name), target(given.name) if given.keys else None
+    own = "" if role is None else _refused(given, given.name, options(role)[given.name])
+    return [own, *([_wrong_option(key, f"{given.name}.{key.name}", found) for key in given.keys] if found else [])]
 
 
 def _wrong_option(given: Given, shown: str, found: Target) -> str:

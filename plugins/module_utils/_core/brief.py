@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Messages about missing things: in full for the error that ends a wait, and in one short line for its progress. Counts with their noun.
-
-Private to the collection.
-"""
+"""Messages about missing things: in full for the error that ends a wait, and in one short line for its progress. Counts with their noun."""
 
 from __future__ import annotations
 

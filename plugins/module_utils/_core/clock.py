@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Time: the one clock of the collection, so that tests need not wait.
-
-Private to the collection.
-"""
+"""Time: the one clock of the collection, so that tests need not wait."""
 
 from __future__ import annotations
 

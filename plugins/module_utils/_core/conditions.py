@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Status conditions, in which Kubernetes' controllers report the state of an object.
-
-Private to the collection.
-"""
+"""Status conditions, in which Kubernetes' controllers report the state of an object."""
 
 from __future__ import annotations
 

@@ -7,8 +7,6 @@
 Each thing is recorded before it is created, so that a run that is killed in between leaves nothing unrecorded. What exists already and is
 not in the record belongs to others: it is not recorded, and so never deleted. A removal deletes files by name, follows no symbolic link,
 enters no mount point, and keeps and names what it cannot judge (_core/deletion.py).
-
-Private to the collection.
 """
 
 from __future__ import annotations

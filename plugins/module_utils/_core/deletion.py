@@ -5,8 +5,6 @@
 """The decision whether something may be deleted, in one place for Kubernetes, for AWS and for this machine.
 
 Code that deletes passes a Candidate, and gets the reason why it must stay. A candidate that cannot be judged stays.
-
-Private to the collection.
 """
 
 from __future__ import annotations

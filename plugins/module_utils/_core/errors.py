@@ -7,36 +7,11 @@
 Code that calls something raises the class that says what the failure means, independent of its source, so that the code above can decide by
 class (ask again, leave alone, give up) and never by the text of a message. Only the edge (_edge/failure.py) turns an error into a failed
 task. Any other exception is a bug, and is shown with its traceback.
-
-Private to the collection.
 """
 
 from __future__ import annotations
 
 import typing as t
-
-__all__ = (
-    "ApplyFailed",
-    "CommandFailed",
-    "Conflict",
-    "Failed",
-    "Forbidden",
-    "Gone",
-    "Immutable",
-    "InvalidInput",
-    "KeepsFailing",
-    "MissingKind",
-    "MusterError",
-    "NoRoom",
-    "NotFound",
-    "Overtaken",
-    "Rejected",
-    "ServerError",
-    "Terminating",
-    "Unauthorized",
-    "Unreachable",
-    "WaitTimeout",
-)
 
 _ENDS_A_SENTENCE = (".", "!", "?", ":", "\n")
 

@@ -5,8 +5,6 @@
 """The syntax of labels of Kubernetes, which taints of nodes share.
 
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/, "Syntax and character set".
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@
 
 The grammar is that of apimachinery's resource.Quantity: a decimal number with a binary suffix (Ki ... Ei), a decimal suffix
 (n u m k M ... E) or an exponent.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
 """The type of values that must not be printed. They are wrapped where they come in, and unwrapped when a request is sent.
 
 Nothing else can print one: ``str``, ``repr``, ``format`` and ``%`` give a fingerprint, ``json`` and ``pickle`` refuse it.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ Ansible checks an option only down to ``type: dict``, and manifests not at all. 
 a value. Fields without a shape are left to the API server, which knows all of them.
 
 Source: the API reference of Kubernetes 1.36, https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -13,8 +13,6 @@ and ``pause``. The rest is the same:
   before, because it has not read all roles yet; a long watch loses its history (410).
 * It reports what was seen last, and which errors came since.
 * It shows progress when something changed, but not more often than people can read.
-
-Private to the collection.
 """
 
 from __future__ import annotations

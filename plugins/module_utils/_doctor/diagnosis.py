@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Diagnose one namespace and the cluster around it. Nothing is written and nothing is repaired.
-
-Private to the collection.
-"""
+"""Diagnose one namespace and the cluster around it. Nothing is written and nothing is repaired."""
 
 from __future__ import annotations
 

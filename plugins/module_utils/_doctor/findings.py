@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A finding of the doctor: a fault of one object, or the same fault of several, with its cause, the evidence and the next step.
-
-Private to the collection.
-"""
+"""A finding of the doctor: a fault of one object, or the same fault of several, with its cause, the evidence and the next step."""
 
 from __future__ import annotations
 

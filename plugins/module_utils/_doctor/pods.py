@@ -5,8 +5,6 @@
 """Find pods that do not run, are not ready, have failed or stay in deletion, with the causes.
 
 The reasons are those of the scheduler, the kubelet and the controllers of Kubernetes 1.36; tests/faults/test_doctor.py makes each for real.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find faults of storage, quotas, nodes, webhooks, APIs, DNS and clocks.
-
-Private to the collection.
-"""
+"""Find faults of storage, quotas, nodes, webhooks, APIs, DNS and clocks."""
 
 from __future__ import annotations
 

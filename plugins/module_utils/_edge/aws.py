@@ -6,8 +6,6 @@
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that calls ``aws_main``; the action plugin of the same name runs
 the same ``execute`` on the controller. Authentication, region and endpoint are those of amazon.aws.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Functions that the edges of AWS and of Google Cloud share, for the options of a wait and the result that each module returns.
-
-Private to the collection.
-"""
+"""Functions that the edges of AWS and of Google Cloud share, for the options of a wait and the result that each module returns."""
 
 from __future__ import annotations
 

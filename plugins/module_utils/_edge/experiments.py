@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The edge of module studioml_experiment, where an experiment meets its broker and its bucket.
-
-Private to the collection.
-"""
+"""The edge of module studioml_experiment, where an experiment meets its broker and its bucket."""
 
 from __future__ import annotations
 

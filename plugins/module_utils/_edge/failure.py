@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The one place where an error becomes the result of a failed task, for all modules.
-
-Private to the collection.
-"""
+"""The one place where an error becomes the result of a failed task, for all modules."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that calls ``gcp_main``; the action plugin of the same name runs
 the same ``execute`` on the controller. Project, credentials and scopes are those of google.cloud.
-
-Private to the collection.
 """
 
 from __future__ import annotations
@@ -114,9 +112,8 @@ def api_of(ctx: HostContext, *, lenient: bool) -> Api:
     return Api(HttpSession(ctx.params), project=ctx.params["project"], lenient=lenient)
 
 
-def on_controller(**context: t.Any) -> HostContext:
-    """The context of a task that runs in the process of its action plugin."""
-    return HostContext(**context)
+on_controller = HostContext
+"""The context of a task that runs in the process of its action plugin."""
 
 
 def converger(kind: type[Resource] | Make, key: str, *, check: Check | None = None, remains: Make | None = None) -> Execute:

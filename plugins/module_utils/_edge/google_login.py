@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Credentials for Google Cloud of modules that are mainly about something else, and do not have google.cloud's options.
-
-Private to the collection.
-"""
+"""Credentials for Google Cloud of modules that are mainly about something else, and do not have google.cloud's options."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options and steps that modules share whose objects have pods.
-
-Private to the collection.
-"""
+"""Options and steps that modules share whose objects have pods."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from .._manifests.storage import Storage
 from .options import APPLY, WAIT, with_defaults
 
 if t.TYPE_CHECKING:
-    from .._kube.claims import Claims
+    from .._kube.servers import Claims
     from .options import Spec
     from .run import Context
 

@@ -5,8 +5,6 @@
 """HMAC keys of Google that are kept in Secrets of Kubernetes: the one place that knows both sides.
 
 The secret of a key goes from Google's answer into the Secret in this process, and nowhere else.
-
-Private to the collection.
 """
 
 from __future__ import annotations

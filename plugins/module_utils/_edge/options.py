@@ -5,8 +5,6 @@
 """Options that modules share. Twins of the doc fragments auth, wait, apply and removal; a test compares them.
 
 Connection and wait options are named as in kubernetes.core, so that users can keep their ``module_defaults`` and habits.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ applied, namespaces that would be created, and objects that pods name.
 
 Each task has a process of its own. The action plugin keeps the promises of a run in a file, which is deleted after the run; a module that
 runs elsewhere gets them by an environment variable, and returns its own in its result, from which the action plugin takes them.
-
-Private to the collection.
 """
 
 from __future__ import annotations

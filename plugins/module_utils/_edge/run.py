@@ -6,8 +6,6 @@
 
 A module file has ARGUMENT_SPEC, CONSTRAINTS, ``execute(ctx) -> result`` and a ``main`` that calls ``module_main``. The action plugin of
 the same name runs the same ``execute`` on the controller (plugins/action).
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The kinds of trainings, by name. Written by scripts/systems; do not edit.
-
-Private to the collection.
-"""
+"""The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
 from __future__ import annotations
 

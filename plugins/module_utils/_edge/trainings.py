@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Modules of trainings: the options that they share, and what they execute.
-
-Private to the collection.
-"""
+"""Modules of trainings: the options that they share, and what they execute."""
 
 from __future__ import annotations
 

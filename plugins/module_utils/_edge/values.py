@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The values of options, checked for all modules at once, after Ansible's own validation and before anything else reads them.
-
-Private to the collection.
-"""
+"""The values of options, checked for all modules at once, after Ansible's own validation and before anything else reads them."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The groups of pods that must run at once: listed, or those that objects make. No I/O.
-
-Private to the collection.
-"""
+"""The groups of pods that must run at once: listed, or those that objects make. No I/O."""
 
 from __future__ import annotations
 
@@ -109,14 +106,6 @@ def at_once(spec: Mapping[str, t.Any]) -> int:
     return parallelism if spec.get("completions") is None else min(parallelism, int(spec["completions"]))
 
 
-def _of_pod(item: Manifest) -> list[PodSet]:
-    return [PodSet(item["metadata"]["name"], 1, item)]
-
-
-def _of_job(item: Manifest) -> list[PodSet]:
-    return [PodSet(item["metadata"]["name"], at_once(item["spec"]), item["spec"]["template"])]
-
-
 def _of_replicas(item: Manifest) -> list[PodSet]:
     spec, template = item["spec"], item["spec"]["template"]
     replicas = 1 if spec.get("replicas") is None else int(spec["replicas"])
@@ -129,9 +118,9 @@ def _of_replicas(item: Manifest) -> list[PodSet]:
 
 
 _BUILT_IN: dict[GroupKind, PodSets] = {
-    ("", "Pod"): _of_pod,
+    ("", "Pod"): lambda item: [PodSet(item["metadata"]["name"], 1, item)],
     ("apps", "Deployment"): _of_replicas,
     ("apps", "ReplicaSet"): _of_replicas,
     ("apps", "StatefulSet"): _of_replicas,
-    ("batch", "Job"): _of_job,
+    ("batch", "Job"): lambda item: [PodSet(item["metadata"]["name"], at_once(item["spec"]), item["spec"]["template"])],
 }

@@ -6,8 +6,6 @@
 
 The answer is no only if the scheduler cannot place all pods, whatever ends or starts by itself, and yes only if it places them in any
 order. All other cases are not judged.
-
-Private to the collection.
 """
 
 from __future__ import annotations

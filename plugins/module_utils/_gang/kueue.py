@@ -5,8 +5,6 @@
 """Whether a queue of Kueue can ever admit a gang: the nominal quota of its ClusterQueue. No I/O.
 
 What others use of it does not count, because waiting is what a queue is for. A ClusterQueue in a cohort may borrow, and is not judged.
-
-Private to the collection.
 """
 
 from __future__ import annotations

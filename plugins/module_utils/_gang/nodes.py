@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes of a cluster: what is free on each, and why the pods of a group cannot be there. No I/O.
-
-Private to the collection.
-"""
+"""The nodes of a cluster: what is free on each, and why the pods of a group cannot be there. No I/O."""
 
 from __future__ import annotations
 
@@ -44,7 +41,8 @@ class Node:
         tolerations = group.spec.get("tolerations") or ()
         for taint in self.taints:
             if taint.get("effect") != "PreferNoSchedule" and not any(tolerates(row, taint) for row in tolerations):
-                text = f"with the taint {_text(taint)}, which they do not tolerate"
+                value = f"={taint['value']}" if taint.get("value") else ""
+                text = f"with the taint {taint['key']}{value}:{taint.get('effect')}, which they do not tolerate"
                 return "cordoned" if taint["key"] == _CORDONED["key"] else text
         return ""
 
@@ -104,9 +102,3 @@ def has_ended(pod: Manifest) -> bool:
 def node_of(pod: Manifest) -> str:
     """The node of a pod, or the one that the scheduler has nominated for it."""
     return pod["spec"].get("nodeName") or (pod.get("status") or {}).get("nominatedNodeName") or ""
-
-
-def _text(taint: Mapping[str, t.Any]) -> str:
-    """A taint as kubectl prints it: key=value:effect."""
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint['key']}{value}:{taint.get('effect')}"

@@ -5,8 +5,6 @@
 """Read of the cluster what decides whether a gang fits, and judge it. Nothing is written.
 
 What may not be read is not judged, and is no error: a preflight is advice.
-
-Private to the collection.
 """
 
 from __future__ import annotations

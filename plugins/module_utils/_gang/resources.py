@@ -6,8 +6,6 @@
 
 The rules are those of Kubernetes ("Resource Management for Pods and Containers", "Init containers", "Sidecar Containers", "Pod
 Overhead"): containers and sidecars add up, an init container runs beside the sidecars that began before it, and the larger of both counts.
-
-Private to the collection.
 """
 
 from __future__ import annotations

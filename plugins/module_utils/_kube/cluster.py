@@ -6,8 +6,6 @@
 
 ``client.HttpCluster`` is the real one; tests use ``FakeCluster`` of tests/unit/conftest.py. Every method may be called from several
 threads at once and raises only errors of ``errors``.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ways to authenticate. Each can be refreshed after the API server answered 401.
-
-Private to the collection.
-"""
+"""Ways to authenticate. Each can be refreshed after the API server answered 401."""
 
 from __future__ import annotations
 
@@ -108,7 +105,7 @@ class Exec:
         config.refuse_unknown("apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo")
         self._config = config
         self._cluster = cluster
-        self._now = now or _utc
+        self._now = now or (lambda: dt.datetime.now(dt.UTC))
         self._lock = threading.Lock()
         self._auth: RequestAuth | None = None
         self._expires: dt.datetime | None = None
@@ -214,10 +211,6 @@ class Exec:
             raise Unauthorized(f"{self._plugin} printed an expirationTimestamp that is no time: {text!r}.") from exc
         found = found if found.tzinfo else found.replace(tzinfo=dt.UTC)
         return found if found > self._now() else None
-
-
-def _utc() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
 
 
 def cluster_info(cluster: settings.Settings, ca: str | None) -> dict[str, t.Any]:

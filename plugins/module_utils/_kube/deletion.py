@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The facts about objects that are to be deleted. ``_core.deletion`` decides whether they may be.
-
-Private to the collection.
-"""
+"""The facts about objects that are to be deleted. ``_core.deletion`` decides whether they may be."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@
 """The apply engine: one path for every write to Kubernetes.
 
 Plan (only reads; all problems are reported together), write in waves, prune, wait. See docs/architecture.md.
-
-Private to the collection.
 """
 
 from __future__ import annotations

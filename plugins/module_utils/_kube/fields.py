@@ -8,8 +8,6 @@ The API server keeps the set of fields that each manager applied, and takes a fi
 value. So "we still own everything we asked for" means "nothing of it was changed", without knowing defaults, quantities or webhooks.
 (https://kubernetes.io/docs/reference/using-api/server-side-apply/ and structured-merge-diff's fieldpath.) Ownership does not see the
 order of a list whose elements have keys, which is compared, nor what admission made of our own write, which write.py records.
-
-Private to the collection.
 """
 
 from __future__ import annotations
@@ -38,8 +36,7 @@ _METADATA_OWNED = ("labels", "annotations", "finalizers", "ownerReferences")
 
 def owned_fields(live: Manifest, manager: str) -> Trie:
     """The fieldsV1 that a manager applied, or created the object with; empty where it has none."""
-    found = [entry.get("fieldsV1") or {} for entry in _entries(live) if entry.get("manager") == manager]
-    return functools.reduce(_united, found) if found else {}
+    return _union(entry for entry in _entries(live) if entry.get("manager") == manager)
 
 
 def is_created_by(live: Manifest, manager: str) -> bool:
@@ -91,17 +88,19 @@ def transferred_fields(live: Manifest, givers: t.Collection[str], taker: str, de
     givers = {*givers, taker}
     given = [entry for entry in _entries(live) if entry.get("manager") in givers and entry not in own]
     rest = [entry for entry in live["metadata"].get("managedFields") or [] if entry not in given and entry not in own]
-    union: Trie = {}
-    for entry in given:
-        union = _united(union, entry.get("fieldsV1") or {})
+    union = _united({}, _union(given))  # a copy
     # Whose tool manages the object is for its maker to say: plan.py.
     union.get("f:metadata", {}).get("f:labels", {}).pop(f"f:{LABEL_MANAGED_BY}", None)
-    for found in (*(entry.get("fieldsV1") or {} for entry in own), defaults or {}):
-        union = _united(union, found)
+    union = _united(_united(union, _union(own)), defaults or {})
     if not union:
         return rest
     known = (own or given or [{"apiVersion": live["apiVersion"], "fieldsType": "FieldsV1"}])[0]
     return [*rest, {**known, "manager": taker, "operation": "Apply", "fieldsV1": union}]
+
+
+def _union(entries: t.Iterable[Manifest]) -> Trie:
+    found = [entry.get("fieldsV1") or {} for entry in entries]
+    return functools.reduce(_united, found) if found else {}
 
 
 def _united(one: Trie, other: Trie) -> Trie:
@@ -232,10 +231,7 @@ def defaults_in_the_way(desired: Manifest, live: Manifest, refused: t.Iterable[s
 
     Another member of a union may have a default that no manager applied or owns, such as ``strategy.rollingUpdate`` of a Deployment.
     """
-    owned: Trie = {}
-    found: Trie = {}
-    for entry in live["metadata"].get("managedFields") or []:
-        owned = _united(owned, entry.get("fieldsV1") or {})
+    owned, found = _union(live["metadata"].get("managedFields") or []), Trie()
     for path in refused:
         here: _Place = (desired, live, owned, ())
         *above, last = re.findall(r"[^.\[\]]+", path) or [""]

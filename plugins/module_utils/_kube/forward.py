@@ -6,8 +6,6 @@
 
 Each connection is one tunnel through the API server, opened when a client connects. A client at the local port only sees that its
 connection ended, so the cause is kept for the error that the client then raises.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Build the headers of requests and read those of responses. Pure functions.
-
-Private to the collection.
-"""
+"""Build the headers of requests and read those of responses. Pure functions."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The stable built-in kinds and how they are served, so that the common case needs no discovery; and the reader of discovery documents.
-
-Private to the collection.
-"""
+"""The stable built-in kinds and how they are served, so that the common case needs no discovery; and the reader of discovery documents."""
 
 from __future__ import annotations
 

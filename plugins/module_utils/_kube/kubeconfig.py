@@ -5,8 +5,6 @@
 """The address of a cluster and the credentials for it: kubeconfig files, exec plugins, tokens, the service account of a pod.
 
 The behaviour for each setting, beside kubectl's, is in docs/architecture/clients.md.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ A run may be stopped, its machine suspended, or its network away, while another 
 under a Lease goes through ``Lease.cluster``, which lets nothing out once the last renewal is RENEW_DEADLINE old. It renews then, and ends
 the run if another one has taken the Lease. What was already on its way to the API server is stopped by the version that a deletion names:
 the run that takes over from one that did not end writes each desired object once (engine.py).
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The objects in a cluster that Muster manages, and those beside them.
-
-Private to the collection.
-"""
+"""The objects in a cluster that Muster manages, and those beside them."""
 
 from __future__ import annotations
 

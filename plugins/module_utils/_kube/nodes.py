@@ -1,10 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes: which ones a query selects, and whether they offer the resource.
-
-Private to the collection.
-"""
+"""Nodes: which ones a query selects, and whether they offer the resource."""
 
 from __future__ import annotations
 
@@ -83,7 +80,8 @@ class Nodes:
         resource = self.query.resource
         if resource is None:
             return []
-        return sorted(node["metadata"]["name"] for node in self.found if not _amount(node, resource))
+        offered = {node["metadata"]["name"]: (node.get("status", {}).get("allocatable") or {}).get(resource) for node in self.found}
+        return sorted(name for name, amount in offered.items() if amount in (None, "0"))
 
     @property
     def pending_reason(self) -> str | None:
@@ -123,11 +121,6 @@ def _fits(labels: Mapping[str, str], term: str) -> bool:
         key, value = term.replace("==", "=", 1).split("=", 1)
         return labels.get(key) == value
     return term[1:] not in labels if term.startswith("!") else term in labels
-
-
-def _amount(node: Manifest, resource: str) -> str | None:
-    amount = (node.get("status", {}).get("allocatable") or {}).get(resource)
-    return None if amount in (None, "0") else str(amount)
 
 
 def describe(node: Manifest) -> dict[str, t.Any]:

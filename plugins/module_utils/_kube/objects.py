@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Manifests, references to objects, labels and kinds: the values that all parts of the engine share.
-
-Private to the collection.
-"""
+"""Manifests, references to objects, labels and kinds: the values that all parts of the engine share."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import fnmatch
 import hashlib
 import typing as t
 
-from .yaml_scalars import key_text
+from .yaml_reader import key_text
 
 Manifest = dict[str, t.Any]
 

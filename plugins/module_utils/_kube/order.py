@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The order in which objects are sent: in waves, whose objects may all be sent at once.
-
-Private to the collection.
-"""
+"""The order in which objects are sent: in waves, whose objects may all be sent at once."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find everything that belongs to an owner, whatever its kind.
-
-Private to the collection.
-"""
+"""Find everything that belongs to an owner, whatever its kind."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare the desired objects with the live ones, and decide what to do about each. Only reads.
-
-Private to the collection.
-"""
+"""Compare the desired objects with the live ones, and decide what to do about each. Only reads."""
 
 from __future__ import annotations
 
@@ -362,7 +359,8 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Pla
     not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
     lost = [path for path in fields.unowned_paths(desired, live, options.manager) if path not in (not_kept or "").split("\n")]
     if lost:
-        return PlannedObject(ref, _with_not_kept_record(desired, not_kept), live, "update", _drift(live, lost, options))
+        desired = with_annotation(desired, ANNOTATION_NOT_KEPT, not_kept) if not_kept else desired
+        return PlannedObject(ref, desired, live, "update", _drift(live, lost, options))
     if not redact.same_secrets(desired, live):
         return PlannedObject(ref, desired, live, "update", "secret values changed")
     return PlannedObject(ref, desired, live, "unchanged")
@@ -424,10 +422,6 @@ def _asked_for(desired: Manifest) -> Manifest:
         if asked:
             metadata[part] = asked
     return {**desired, "metadata": metadata}
-
-
-def _with_not_kept_record(desired: Manifest, not_kept: str | None) -> Manifest:
-    return with_annotation(desired, ANNOTATION_NOT_KEPT, not_kept) if not_kept else desired
 
 
 def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> PlannedObject:

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rewrite the user's manifests to those that are sent. Pure functions.
-
-Private to the collection.
-"""
+"""Rewrite the user's manifests to those that are sent. Pure functions."""
 
 from __future__ import annotations
 
@@ -107,12 +104,10 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
 def digest(desired: Manifest) -> str:
     """A digest of a desired object. It leaves out secret values, because annotations are readable without the right to read Secrets."""
     public = with_canonical_quantities(desired)
-    text = json.dumps(public, sort_keys=True, separators=(",", ":"), default=_public)
+    text = json.dumps(
+        public, sort_keys=True, separators=(",", ":"), default=lambda value: None if isinstance(value, Sensitive) else str(value)
+    )
     return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
-
-
-def _public(value: t.Any) -> t.Any:
-    return None if isinstance(value, Sensitive) else str(value)
 
 
 def _canonical_base64(value: t.Any) -> t.Any:

@@ -6,8 +6,6 @@
 
 The rules are those of kubectl, which are Go's (https://pkg.go.dev/golang.org/x/net/http/httpproxy). Python's own differ: it sends
 loopback addresses through a proxy, and knows no networks in NO_PROXY.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@
 A ConfigMap holds the digest of the set. If it is missing, prune searches everywhere. It must never claim too much, so it is deleted
 before the owner gets an object that is not in the set, and written only after prune has searched everywhere and left nothing over. A
 run that only adds objects holds no Lease (lease.py), so it deletes the record once more at its end: a prune may have searched meanwhile.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The fields of Kubernetes objects that have quantities.
-
-Private to the collection.
-"""
+"""The fields of Kubernetes objects that have quantities."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether an object is ready, and if not, why: one pure predicate per kind. Each accepts None for a missing object.
-
-Private to the collection.
-"""
+"""Whether an object is ready, and if not, why: one pure predicate per kind. Each accepts None for a missing object."""
 
 from __future__ import annotations
 

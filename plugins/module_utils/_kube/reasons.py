@@ -5,8 +5,6 @@
 """Find the reason why an object is not ready if its own status has none: from events, and from objects that it depends on.
 
 These functions only add to a known reason, so objects that cannot be read (no right, no response) are left out.
-
-Private to the collection.
 """
 
 from __future__ import annotations
@@ -111,11 +109,6 @@ def why_no_pods(cluster: Cluster, manifest: Manifest) -> str:
     """Return why a workload's pods cannot be created (quota, Pod Security, a limit); empty if the last ones could."""
     said = event_of(cluster, manifest)
     return said if said.startswith("FailedCreate") else ""
-
-
-def waits_for_consumer(cluster: Cluster, claim: Manifest) -> bool:
-    """Whether a claim is said to wait for its first pod, for who may not read its StorageClass."""
-    return newest_event(cluster, claim).get("reason") == "WaitForFirstConsumer"
 
 
 def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:

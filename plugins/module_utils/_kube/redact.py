@@ -9,8 +9,6 @@
 called for objects that may be shown (prepare.py, plan.py, write.py).
 
 Objects that only look like a Secret are sealed as well: a misspelt kind is refused, but must not be shown before.
-
-Private to the collection.
 """
 
 from __future__ import annotations

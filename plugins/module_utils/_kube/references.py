@@ -5,8 +5,6 @@
 """The needs of pods before they can start: the objects that they name, storage for their claims, and images with valid names.
 
 The API server stores a workload whatever its pods name, and the pods then wait for ever. So it is refused before anything is written.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@
 
 Who stops to apply ``spec.replicas`` as its only owner removes it, and the API server then writes the default, 1. So another field manager
 first applies the same number. (https://kubernetes.io/docs/reference/using-api/server-side-apply/, "Transferring ownership".)
-
-Private to the collection.
 """
 
 from __future__ import annotations

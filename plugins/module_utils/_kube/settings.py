@@ -5,8 +5,6 @@
 """One entry of a kubeconfig, read by name and type.
 
 An error names file, entry and setting, but not the value, which may be a token.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the objects of an apply from options, files, a folder or a URL.
-
-Private to the collection.
-"""
+"""Read the objects of an apply from options, files, a folder or a URL."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find claims that can never be bound before anything waits for them; and why one is not bound yet.
-
-Private to the collection.
-"""
+"""Find claims that can never be bound before anything waits for them; and why one is not bound yet."""
 
 from __future__ import annotations
 
@@ -89,11 +86,8 @@ def _volumes(cluster: Cluster, name: str) -> bool:
         volumes = cluster.list("v1", "PersistentVolume")
     except Forbidden:
         return True
-    return any((row["spec"].get("storageClassName") or "") == name and _is_available(row) for row in volumes)
-
-
-def _is_available(volume: Manifest) -> bool:
-    return bool((volume.get("status") or {}).get("phase") == "Available")
+    free = (row for row in volumes if (row.get("status") or {}).get("phase") == "Available")
+    return any((row["spec"].get("storageClassName") or "") == name for row in free)
 
 
 def why_unbound(cluster: Cluster, claim: Ref) -> str:

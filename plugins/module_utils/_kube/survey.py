@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A survey of a cluster for trainings: its capabilities, and the user's permissions. Only reads; what may not be read is noted.
-
-Private to the collection.
-"""
+"""A survey of a cluster for trainings: its capabilities, and the user's permissions. Only reads; what may not be read is noted."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import collections
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from .._core.errors import Forbidden, MusterError
+from .._core.errors import Forbidden
 from .._core.pool import PARALLEL, run_all
 from . import nodes, storage
 from .objects import Manifest, Ref, group_of
@@ -124,8 +121,4 @@ def lacking_rights(cluster: Cluster, namespace: str, rules: Sequence[Mapping[str
         return "" if allowed else f"{verb} {plain}{f'.{group}' if group else ''}"
 
     answers, failures = run_all(ask, asked, parallel=PARALLEL)
-    return [*dict.fromkeys(filter(None, answers)), *dict.fromkeys(_why(error) for error in failures)]
-
-
-def _why(error: MusterError) -> str:
-    return f"(could not be asked: {error.message})"
+    return [*dict.fromkeys(filter(None, answers)), *dict.fromkeys(f"(could not be asked: {error.message})" for error in failures)]

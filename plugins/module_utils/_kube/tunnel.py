@@ -7,8 +7,6 @@
 The API server's HTTP proxy takes the header Authorization for itself and removes it, so a server with a login of its own cannot be asked
 through it. The messages are those of the subprotocol v4.channel.k8s.io: one byte for the channel (0 for data, 1 for the node's error
 text), each beginning with a message that has the port's number.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@
 
 ``uses`` finds the names in an object. This module decides which objects count: not those that are deleted as well, nor a training that has
 ended, nor objects that are being deleted already.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Validate a list of objects before anything is sent, and report all problems at once.
-
-Private to the collection.
-"""
+"""Validate a list of objects before anything is sent, and report all problems at once."""
 
 from __future__ import annotations
 

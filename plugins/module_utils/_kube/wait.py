@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Wait for many objects at once, by watching them.
-
-Private to the collection.
-"""
+"""Wait for many objects at once, by watching them."""
 
 from __future__ import annotations
 
@@ -128,7 +125,9 @@ class _Tracker:
                     return State(False, f"{state.reason}: there is no StorageClass {name}")
                 self._binding[name] = found.get("volumeBindingMode") == "WaitForFirstConsumer"
         late = self._binding[name]
-        if late is True or (isinstance(late, Forbidden) and reasons.waits_for_consumer(self._cluster, claim)):
+        if late is True or (
+            isinstance(late, Forbidden) and reasons.newest_event(self._cluster, claim).get("reason") == "WaitForFirstConsumer"
+        ):
             return State(True, "is bound with its first pod")
         if isinstance(late, Forbidden):
             return State(False, f"{state.reason} (when StorageClass {name} binds could not be read: {late.message})")
@@ -167,7 +166,8 @@ def wait_until(
     groups = list(grouped(tracker.pending()).values())
     run_all_or_raise(follow, groups, parallel=len(groups))
     if tracker.failed:
-        raise _failed(cluster, tracker)
+        seen_last = _reasons(cluster, tracker, tracker.failed)
+        raise Failed("Will not get ready: " + ". ".join(seen_last) + ".", ref=tracker.failed[0], details={"last_seen": seen_last})
     if tracker.pending():
         raise _timed_out(cluster, tracker, goal, timeout)
     return tracker.objects
@@ -266,11 +266,6 @@ def _reasons(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, ask:
 
     known = [f"{ref}: {tracker.states[ref].reason}" for ref in refs[most:]]
     return run_all_or_raise(explain, refs[:most], parallel=PARALLEL) + known
-
-
-def _failed(cluster: Cluster, tracker: _Tracker) -> Failed:
-    seen_last = _reasons(cluster, tracker, tracker.failed)
-    return Failed("Will not get ready: " + ". ".join(seen_last) + ".", ref=tracker.failed[0], details={"last_seen": seen_last})
 
 
 def _timed_out(cluster: Cluster, tracker: _Tracker, goal: str, timeout: float) -> WaitTimeout:

@@ -6,8 +6,6 @@
 
 For waits that ask more than the watched objects say (logs, the servers inside of pods, a count of nodes). What is waited for by its own
 status is in wait.py.
-
-Private to the collection.
 """
 
 from __future__ import annotations

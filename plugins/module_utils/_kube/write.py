@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carry out one step of a plan: apply (or ask what an apply would do), recreate if allowed, and report what changed.
-
-Private to the collection.
-"""
+"""Carry out one step of a plan: apply (or ask what an apply would do), recreate if allowed, and report what changed."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, Muste
 from .._core.pace import Backoff
 from .._core.sensitive import printable
 from . import fields, redact
-from .causes import cause_of
 from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership
 from .objects import (
@@ -35,6 +31,7 @@ from .objects import (
 from .plan import CHANGED, ApplyOptions, PlannedObject, overtaken, without_bookkeeping
 from .ready import deletion_state
 from .report import Change
+from .responses import cause_of
 from .wait import wait_until
 
 _GONE_TIMEOUT = 120.0

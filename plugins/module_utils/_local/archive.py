@@ -6,8 +6,6 @@
 
 For Kubernetes' own images, which contain little more than one program each and must exist before the cluster. The same
 input gives the same bytes: no times, no owners, sorted.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A local cluster as its modules get it: the option ``cluster``, and values derived from it.
-
-Private to the collection.
-"""
+"""A local cluster as its modules get it: the option ``cluster``, and values derived from it."""
 
 from __future__ import annotations
 

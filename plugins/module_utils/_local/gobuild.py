@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Build programs from pinned Go modules, cached by content: the same pins and flags are built once per machine.
-
-Private to the collection.
-"""
+"""Build programs from pinned Go modules, cached by content: the same pins and flags are built once per machine."""
 
 from __future__ import annotations
 

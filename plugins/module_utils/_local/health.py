@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the API server counts a cluster as ready. Pure.
-
-Private to the collection.
-"""
+"""Whether the API server counts a cluster as ready. Pure."""
 
 from __future__ import annotations
 

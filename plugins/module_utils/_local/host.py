@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host: programs, processes, cgroups, capabilities. The only file here that starts programs.
-
-Private to the collection.
-"""
+"""The host: programs, processes, cgroups, capabilities. The only file here that starts programs."""
 
 from __future__ import annotations
 

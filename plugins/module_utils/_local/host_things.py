@@ -5,8 +5,6 @@
 """Resources of a host that roles create, other than files: packages of Debian, tables of nftables, enabled units.
 
 They are recorded and removed as files are.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The configuration for kubeadm. Pure: dataclasses in, Kubernetes API objects out.
-
-Private to the collection.
-"""
+"""The configuration for kubeadm. Pure: dataclasses in, Kubernetes API objects out."""
 
 from __future__ import annotations
 

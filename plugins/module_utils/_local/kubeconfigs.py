@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find out which cluster a kubeconfig is for, so that none of another cluster is replaced or removed, and how long it is valid.
-
-Private to the collection.
-"""
+"""Find out which cluster a kubeconfig is for, so that none of another cluster is replaced or removed, and how long it is valid."""
 
 from __future__ import annotations
 

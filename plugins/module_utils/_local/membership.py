@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run kubeadm inside running nodes.
-
-Private to the collection.
-"""
+"""Run kubeadm inside running nodes."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One node on this host: create, check and remove its files, folders, cgroups and processes.
-
-Private to the collection.
-"""
+"""One node on this host: create, check and remove its files, folders, cgroups and processes."""
 
 from __future__ import annotations
 

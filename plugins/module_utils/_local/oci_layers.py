@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Layers of an image: a Debian root file system, and one with everything else.
-
-Private to the collection.
-"""
+"""Layers of an image: a Debian root file system, and one with everything else."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An image archive in the cache, assembled by umoci; and its import into the containerd of each node.
-
-Private to the collection.
-"""
+"""An image archive in the cache, assembled by umoci; and its import into the containerd of each node."""
 
 from __future__ import annotations
 

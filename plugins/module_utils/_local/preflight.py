@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find what a host lacks for a local cluster: first gather all facts, then judge them with pure functions, so that one message has all.
-
-Private to the collection.
-"""
+"""Find what a host lacks for a local cluster: first gather all facts, then judge them with pure functions, so that one message has all."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The programs that a local cluster needs, and their sources: released files by URL and checksum, or Go modules.
-
-Private to the collection.
-"""
+"""The programs that a local cluster needs, and their sources: released files by URL and checksum, or Go modules."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@
 
 The requests are those of the OCI distribution specification v1.1 (section Pull), the tokens those of the Docker registry v2
 (Token Authentication Specification), the archives those of the OCI image layout v1.1.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
 """The record of a cluster's options: written before anything else is created, and removed after everything else.
 
 So what exists on the host under a cluster's name was created by us if, and only if, there is a record.
-
-Private to the collection.
 """
 
 from __future__ import annotations

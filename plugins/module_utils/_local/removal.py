@@ -6,8 +6,6 @@
 
 First everything is judged (_core/deletion.py), then removed. The record of the cluster decides, whatever the options say now. It is
 removed last, so that an interrupted removal can be repeated.
-
-Private to the collection.
 """
 
 from __future__ import annotations

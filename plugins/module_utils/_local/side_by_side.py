@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Builds of several kinds at the same time, so that where one has work for a single core, another one uses the rest.
-
-Private to the collection.
-"""
+"""Builds of several kinds at the same time, so that where one has work for a single core, another one uses the rest."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@
 
 kwok works in stages; each selects objects and gives them a status. The capacity of a Node is in an annotation, because the API
 server drops the status of a new Node. So are its taints: the node controller writes that list, too, so we cannot own the field.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Choose the source of each program and image of Kubernetes: released files and images, or Go modules.
-
-Private to the collection.
-"""
+"""Choose the source of each program and image of Kubernetes: released files and images, or Go modules."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The specification of a local cluster: its names, addresses and folders, all computed from a few options. No I/O.
-
-Private to the collection.
-"""
+"""The specification of a local cluster: its names, addresses and folders, all computed from a few options. No I/O."""
 
 from __future__ import annotations
 

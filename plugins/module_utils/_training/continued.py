@@ -5,8 +5,6 @@
 """Keep the programs in the ConfigMap of a running training, even if a new version of Muster has others.
 
 Their hash is in the pod template, which is immutable in a Job, and whose change would restart the pods of a StatefulSet.
-
-Private to the collection.
 """
 
 from __future__ import annotations

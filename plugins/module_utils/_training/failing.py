@@ -16,8 +16,6 @@ killed and makes others fail. The bound is therefore several runs in a row, all 
 An image is refused if the registry responds that it does not exist, or that this pod has no access. The image may still be uploaded, so
 the kubelet's first attempts (after 10 and 20 seconds) are waited for. A registry that cannot be reached, or whose name does not resolve,
 is waited for as long as option image_timeout says.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@
 A system describes its trainings with one Kind, which has a Backend for each way to run them. Steps that are the same
 for all trainings are in lifecycle.py; the differences of a system are functions here. The defaults are for trainings of ordinary Kubernetes
 workloads.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@
 
 Each format was recorded from its program, see tests/unit/plugins/module_utils/_training/test_progress.py. Other lines are skipped. A rate
 that the program does not print is computed from the times of its lines, the time left from the rate and the totals.
-
-Private to the collection.
 """
 
 from __future__ import annotations

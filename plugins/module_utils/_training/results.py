@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The results of a training: as values, and as lines of text.
-
-Private to the collection.
-"""
+"""The results of a training: as values, and as lines of text."""
 
 from __future__ import annotations
 

@@ -16,10 +16,7 @@ UTILS = "plugins/module_utils"
 HEADER = "".join((ROOT / UTILS / "_edge" / "run.py").read_text(encoding="utf-8").splitlines(keepends=True)[:3])
 
 INDEX = '''
-"""The kinds of trainings, by name. Written by scripts/systems; do not edit.
-
-Private to the collection.
-"""
+"""The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
 from __future__ import annotations
 

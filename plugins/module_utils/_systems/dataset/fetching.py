@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Follow the Job that fetches a data set, by its log.
-
-Private to the collection.
-"""
+"""Follow the Job that fetches a data set, by its log."""
 
 from __future__ import annotations
 

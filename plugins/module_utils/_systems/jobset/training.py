@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The specifics of a training as a JobSet: its groups are its slices, and its conditions have the outcome.
-
-Private to the collection.
-"""
+"""The specifics of a training as a JobSet: its groups are its slices, and its conditions have the outcome."""
 
 from __future__ import annotations
 

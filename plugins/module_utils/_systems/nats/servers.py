@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Query the NATS servers through the API server's pod proxy.
-
-Private to the collection.
-"""
+"""Query the NATS servers through the API server's pod proxy."""
 
 from __future__ import annotations
 

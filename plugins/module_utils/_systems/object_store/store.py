@@ -6,8 +6,6 @@
 
 Connections use a forwarded port: a store has no port outside of the cluster, and the API server's HTTP proxy would change requests, so that
 their signatures would be invalid.
-
-Private to the collection.
 """
 
 from __future__ import annotations

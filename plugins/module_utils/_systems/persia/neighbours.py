@@ -6,8 +6,6 @@
 
 The subjects of PERSIA's messages name a service and the index of a pod, and not the training (persia 0.1.dev251, seen: two trainings at
 the same servers get each other's batches, and load and clear each other's embeddings). So only one at a time can use them.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
 """The HTTP client of RabbitMQ's management API, with login, TLS, timeouts, and errors of the collection's classes.
 
 http.client, as for Kubernetes: no redirect, proxy variable or .netrc can carry the password to another host.
-
-Private to the collection.
 """
 
 from __future__ import annotations

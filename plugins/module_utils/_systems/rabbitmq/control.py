@@ -6,8 +6,6 @@
 
 The login is tried first, because each rabbitmqctl starts an Erlang system of its own. Passwords are passed by standard input, never as
 arguments, which every user of the host could read.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@
 Objects are read and written one by one, and not by ``GET`` and ``POST /api/definitions``. Seen at 3.10.8 and 4.0.5: these need the tag
 administrator; the import skips a queue that exists with other arguments, removes the password of a user that comes without one, and
 writes what precedes an object that it refuses; it deletes nothing; and the export of 3.10 has no descriptions of vhosts.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
 """RabbitMQ's format of definitions: the kinds of objects, their fields, and rows as the broker exports them.
 
 Seen in the answers of ``GET /api/definitions`` of 3.10.8 and 4.0.5. Everything here is pure.
-
-Private to the collection.
 """
 
 from __future__ import annotations

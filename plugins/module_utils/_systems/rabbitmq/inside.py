@@ -5,8 +5,6 @@
 """The connection to the management API of a broker in a cluster, with the login from its Secret.
 
 It uses a forwarded port: the API server's HTTP proxy removes the header Authorization, and a broker has no port outside of the cluster.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Nodes of RabbitMQ in the cluster: their Secrets, their health, their claims.
-
-Private to the collection.
-"""
+"""Nodes of RabbitMQ in the cluster: their Secrets, their health, their claims."""
 
 from __future__ import annotations
 

@@ -7,8 +7,6 @@
 The management API returns a password as a salted hash only. Whether the desired one is set is computed from that hash, and not tried by
 a login: a login tells right from wrong only for users with a management tag, counts as a failed login where it is wrong, fails for other
 reasons (guest from another host, a limit, a backend such as LDAP), and sends the password once more.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@
 
 The management API publishes as mandatory and waits for the broker's confirmation (rabbit_mgmt_wm_exchange_publish of 3.10 and 4.0), so
 ``routed`` means that a queue has the message.
-
-Private to the collection.
 """
 
 from __future__ import annotations

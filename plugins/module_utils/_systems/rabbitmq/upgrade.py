@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The upgrade paths between releases of RabbitMQ, and the feature flags that an upgrade needs.
-
-Private to the collection.
-"""
+"""The upgrade paths between releases of RabbitMQ, and the feature flags that an upgrade needs."""
 
 from __future__ import annotations
 

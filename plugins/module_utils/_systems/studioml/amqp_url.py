@@ -10,8 +10,6 @@ Read in the code of leaf-ai/studio-go-runner (0.14, cmd/runner/rabbit.go and int
 - user and password are escaped again (``@`` as ``%40``) and the result is split at colons; it must have two parts. They are used escaped,
   so a password with a character that is escaped never equals that of the broker;
 - queues are found by the management API, at the port plus 10000 (or AMQP_MGT_URL). Without a port, the runner would connect to 10000.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A bucket of an S3-compatible store, with errors by meaning. Google Cloud Storage is one with HMAC keys.
-
-Private to the collection.
-"""
+"""A bucket of an S3-compatible store, with errors by meaning. Google Cloud Storage is one with HMAC keys."""
 
 from __future__ import annotations
 

@@ -14,8 +14,6 @@ Read in the wheel studioml 0.0.49:
 - A queue is declared as durable only with ``cloud.queue.persistent`` (queues/rabbit_queue.py); a broker refuses that for one that differs.
 
 A value is ours if its digest is in the record beside the file. All other values belong to the user, and are kept.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files of StudioML's client: its configuration, two keys, and a record of our values in them.
-
-Private to the collection.
-"""
+"""The files of StudioML's client: its configuration, two keys, and a record of our values in them."""
 
 from __future__ import annotations
 

@@ -19,8 +19,6 @@ Read in the code of leaf-ai/studio-go-runner (files without another name) and in
 - While it runs, everything mutable is stored in intervals of ``config.saveWorkspaceFrequency``, if that is more than 2 minutes, and else
   every 10 hours (processor.go, checkpointStart).
 - The region is AWS_DEFAULT_REGION of ``config.env``, if the credentials have none (internal/s3/s3.go).
-
-Private to the collection.
 """
 
 from __future__ import annotations

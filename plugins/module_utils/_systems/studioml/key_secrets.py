@@ -10,8 +10,6 @@ one key, and killed in between, the next run finishes:
 - A new passphrase is stored before the key that it encrypts. A key without its passphrase is therefore never the trace of a killed run.
 - Another passphrase for a stored key is written after the key, because the option still has it when the task runs again.
 - A new generation has the same passphrase, so it is one write, so key and passphrase always match.
-
-Private to the collection.
 """
 
 from __future__ import annotations

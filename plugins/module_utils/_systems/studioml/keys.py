@@ -14,8 +14,6 @@ What the runner (leaf-ai/studio-go-runner, 0.14) accepts, read in its code:
 The client reads its signing key from an OpenSSH private key without passphrase (studioml, ed25519_key_util.py).
 
 An error names what is wrong, never a part of a key. Errors of ``cryptography`` are not chained, because they may quote what they read.
-
-Private to the collection.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ import typing as t
 
 from ..._core.errors import InvalidInput
 from ..._core.sensitive import Sensitive
-from ..._kube.new_keys import ed25519_key, rsa_key
 
 if t.TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
@@ -94,7 +91,7 @@ def check_passphrase(passphrase: Sensitive, what: str) -> Sensitive:
 
 def new_rsa_key(fresh: Fresh) -> rsa.RSAPrivateKey:
     """A new key; takes a second or more of processor time."""
-    return rsa_key(fresh, BITS)
+    return fresh.rsa_key(BITS)
 
 
 def rsa_pair(key: rsa.RSAPrivateKey, passphrase: Sensitive, text: Sensitive | None = None) -> Pair:
@@ -205,7 +202,7 @@ def _check_bits(bits: int, least: int, what: str) -> None:
 
 def new_signing_pair(fresh: Fresh) -> Pair:
     """A new Ed25519 key as the client reads it: OpenSSH's format, without passphrase."""
-    return _signing_pair(ed25519_key(fresh), None)
+    return _signing_pair(fresh.ed25519_key(), None)
 
 
 def read_signing_pair(text: Sensitive, what: str) -> Pair:

@@ -13,8 +13,6 @@ Read in the code of leaf-ai/studio-go-runner (internal/runner/pythonenv.go, cmd/
 - Lines that are JSON are results: objects are merged in their order (copyToMetaData). Lists are patches there, and left out here.
 
 The script lists its environment, so the output may have secrets.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -20,8 +20,6 @@ The requirements come from the manifests and the code of leaf-ai/studio-go-runne
 - The command of its image, cmd/runner/run.sh, prints every variable, the broker's address with its password too, and then starts one of
   two programs (0.14.2). So the program itself is the command here.
 - Private key and passphrase are read once (``initWrapperOnce`` in cmd/runner/project.go), the keys of queues again and again.
-
-Private to the collection.
 """
 
 from __future__ import annotations

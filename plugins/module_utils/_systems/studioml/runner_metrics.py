@@ -12,8 +12,6 @@ matter:
 - ``runner_queue_ignored`` with the queue name ``*``: counts polls that were skipped because of the state. It rises while it is drained.
 
 The lines with an error quote the address of the management API with user and password. They are never shown, only their causes.
-
-Private to the collection.
 """
 
 from __future__ import annotations

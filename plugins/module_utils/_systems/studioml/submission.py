@@ -13,8 +13,6 @@ published (``submitting``) and again after the broker has confirmed it (``submit
 - ended: its output has an end. Whether it runs now is not known: the queue's numbers only show that some experiment runs.
 
 Two controllers that submit the same experiment within the same second may both do so.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@
 
 Unlike the client's, the file is the same for the same content: names are sorted, and times and owners left out. So a second run finds it in
 the bucket.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The HorizontalPodAutoscaler of a Triton server, on the time that requests wait in the queue.
-
-Private to the collection.
-"""
+"""The HorizontalPodAutoscaler of a Triton server, on the time that requests wait in the queue."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@
 
 If its store does not respond, 2.51.0 retries for about a minute without logging, and then ends with the error of its S3 client, which names
 neither store nor bucket.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
 """A client of Triton's gRPC API, which keeps its connection. Messages and methods are those of Triton's own package, tritonclient.
 
 gRPC is loaded when a client is made, because few runs need it.
-
-Private to the collection.
 """
 
 from __future__ import annotations

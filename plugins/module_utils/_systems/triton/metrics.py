@@ -6,8 +6,6 @@
 
 Seen with 2.51.0: each loaded version of a model has its counters, which go when it is unloaded. So a model that one replica has and
 another lacks is a difference of counts. The queue's time is a sum of microseconds over all requests that succeeded.
-
-Private to the collection.
 """
 
 from __future__ import annotations

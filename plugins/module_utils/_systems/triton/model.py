@@ -5,8 +5,6 @@
 """Carry out a plan for a model: its files first, then the replicas, and its configuration in the store last.
 
 Until then a replica that starts serves what was served before; from then on, the new versions.
-
-Private to the collection.
 """
 
 from __future__ import annotations

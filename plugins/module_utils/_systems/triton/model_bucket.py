@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A model in an S3-compatible bucket.
-
-Private to the collection.
-"""
+"""A model in an S3-compatible bucket."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@
 
 The definition is the generated file of the package tritonclient. That file alone is loaded: the package around it imports gRPC and NumPy,
 of which nothing is used here.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A model's folder in a bucket of any store. The SHA-256 of each file is stored as metadata of its object.
-
-Private to the collection.
-"""
+"""A model's folder in a bucket of any store. The SHA-256 of each file is stored as metadata of its object."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@
 
 Seen with 2.51.0: a load is all or nothing. If one version fails, the served versions stay as they were; otherwise the old
 versions are unloaded only when the new ones are ready. The same holds where the server polls, for each new configuration.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Upload and serve a model, or remove it.
-
-Private to the collection.
-"""
+"""Upload and serve a model, or remove it."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@
 """A model's folder on a volume, written by a temporary pod.
 
 The written files are recorded in a ConfigMap, so that a run without changes needs no pod.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@
 Triton's API can also load and unload models, and map the memory of the server, and it does not authenticate clients. So only the
 paths that clients of a model need are routed. The prefix of the models includes their trace settings
 (docs/systems/inference-gateway.md).
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@
 Read in istio.io/api 1.32.0 (networking/v1alpha3/virtual_service.proto): weights are relative to each other, 0 gets nothing, and with one
 destination the weight does not count. A prefix matches text, so that paths end in a slash here, where those of the Gateway API match
 path elements.
-
-Private to the collection.
 """
 
 from __future__ import annotations

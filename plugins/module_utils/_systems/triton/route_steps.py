@@ -6,8 +6,6 @@
 
 The servers are judged by their own statistics, which count each request of each replica. Requests that failed before they reached a model
 are missing there, so a replica that is not ready is a failure, too.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
 """Values of tensors as bytes, as gRPC carries them: little-endian, one after the other; BYTES each with its length in front.
 
 Source: Triton's protocol extension "Binary Tensor Data", and the comment of raw_input_contents in its grpc_service.proto.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -17,17 +17,16 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Rejected,
     ServerError,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube import answers
+from ansible_collections.muster.ml.plugins.module_utils._kube import responses
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered_kinds, unavailable_groups
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, manager_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, manager_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.source import from_definition
+from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, OWNER, actions, apply, config
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
 
-OWNER, OTHER = "o.ours", "o.theirs"
 SPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
 BINDING: Manifest = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -38,22 +37,8 @@ BINDING: Manifest = {
 FOO: Manifest = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "f", "namespace": "default"}}
 
 
-def config(name: str = "a", namespace: str = "default", **data: str) -> Manifest:
-    metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
-
-
-def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, check: bool = False, **options: t.Any) -> Report:
-    desired = copy.deepcopy(list(objects))
-    return apply_objects(cluster, desired, owner=owner, check=check, clock=cluster.clock, parallel=1, **options)
-
-
 def delete(cluster: FakeCluster, what: list[Manifest] | None = None, mark: Ownership | str = OWNER, **options: t.Any) -> Report:
     return delete_objects(cluster, what, mark, check=False, clock=cluster.clock, parallel=1, **options)
-
-
-def actions(report: Report) -> dict[str, str]:
-    return {f"{change.ref.kind} {change.ref.name}": change.action for change in report.changes}
 
 
 @pytest.fixture
@@ -416,7 +401,7 @@ def test_an_object_that_was_made_again_meanwhile_is_not_deleted_and_not_called_d
 def refused(status: int, reason: str, *causes: tuple[str, str], message: str = "") -> Exception:
     details = {"causes": [{"field": field, "message": text} for field, text in causes]}
     payload = {"reason": reason, "message": message, "code": status, "details": details}
-    return answers.to_error(status, payload, verb="apply", ref=None, what="RoleBinding rb")
+    return responses.to_error(status, payload, verb="apply", ref=None, what="RoleBinding rb")
 
 
 ROLE_REF = ("roleRef", 'Invalid value: {"name":"r"}: cannot change roleRef')
@@ -453,11 +438,7 @@ def test_recreate_deletes_nothing_that_could_not_be_made_again(cluster: FakeClus
 def test_a_definition_with_instances_is_never_recreated(blind: Blind) -> None:
     apply(blind, DEFINITION)
     apply(blind, FOO, owner=OTHER)
-    blind.fail(
-        "apply",
-        "foos.x.io",
-        Rejected("spec.scope: field is immutable", ref=Ref("apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos.x.io")),
-    )
+    blind.fail("apply", "foos.x.io", Rejected("spec.scope: field is immutable", ref=ref_of(DEFINITION)))
     with pytest.raises(InvalidInput, match=r"is never recreated \(Foo default/f of its kind would be deleted with it\)"):
         apply(blind, {**DEFINITION, "spec": {**DEFINITION["spec"], "scope": "Cluster"}}, recreate=True)
 

@@ -5,33 +5,15 @@
 from __future__ import annotations
 
 import copy
-import typing as t
 
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, ServerError
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.fields import managers
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import FIELD_MANAGER, LABEL_OWNER, Manifest, labels_of, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.plan import ApplyOptions, PlannedObject, make_plan
-from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, OWNER, apply, config, space
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-
-OWNER, OTHER = "o.ours", "o.theirs"
-
-
-def config(name: str = "a", namespace: str = "default", **data: str) -> Manifest:
-    metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
-
-
-def space(**labels: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": labels}}
-
-
-def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, **options: t.Any) -> Report:
-    given = {"check": False, "clock": cluster.clock, "parallel": 1, **options}
-    return apply_objects(cluster, copy.deepcopy(objects), owner=owner, **given)
 
 
 def planned(cluster: FakeCluster, desired: Manifest) -> PlannedObject:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, printable
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import failure
-from ansible_collections.muster.ml.plugins.module_utils._kube import answers, redact
+from ansible_collections.muster.ml.plugins.module_utils._kube import redact, responses
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest
@@ -132,7 +132,7 @@ def test_what_looks_like_a_secret_is_sealed_in_what_a_server_says_about_it(name:
     sent = redact.seal_everything(copy.deepcopy(LOOK_ALIKES[name]))
     told = f"spec.x: the password {HIDDEN} ({DATA['password']}) is known"
     for status, reason in ((422, "Invalid"), (400, "BadRequest"), (403, "Forbidden"), (500, "InternalError")):
-        text = str(answers.to_error(status, {"reason": reason, "message": told}, verb="apply", ref=None, what="x", sent=sent))
+        text = str(responses.to_error(status, {"reason": reason, "message": told}, verb="apply", ref=None, what="x", sent=sent))
         assert HIDDEN not in text
         assert DATA["password"] not in text
 
@@ -185,7 +185,7 @@ def test_what_the_server_refuses_is_told_without_the_value(told: str) -> None:
     sent = redact.seal_secrets(marked("spec", spec={"password": HIDDEN, "pin": "ab"}))
     details = {"causes": [{"reason": "FieldValueInvalid", "field": "spec.password", "message": told}]}
     for payload in ({"reason": "Invalid", "message": told, "details": details}, {"reason": "Invalid", "details": details}):
-        text = str(answers.to_error(422, payload, verb="apply", ref=None, what="ConfigMap a", sent=sent))
+        text = str(responses.to_error(422, payload, verb="apply", ref=None, what="ConfigMap a", sent=sent))
         assert HIDDEN not in text
         assert '"ab"' not in text
         assert base64.b64encode(HIDDEN.encode()).decode() not in text

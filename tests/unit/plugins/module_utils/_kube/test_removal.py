@@ -4,41 +4,21 @@
 
 from __future__ import annotations
 
-import copy
 import typing as t
 
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import holder
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import Deletion, delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, OWNER, actions, apply, config, space
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-
-OWNER, OTHER = "o.ours", "o.theirs"
-
-
-def config(name: str = "a", namespace: str = "default") -> Manifest:
-    metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x": "1"}}
-
-
-def space(name: str = "ml", **labels: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-
-
-def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER) -> None:
-    apply_objects(cluster, copy.deepcopy(objects), owner=owner, check=False, clock=cluster.clock, parallel=1)
 
 
 def delete(cluster: FakeCluster, what: list[Manifest] | None = None, *, check: bool = False, **more: t.Any) -> Report:
     return delete_objects(cluster, what, OWNER, check=check, clock=cluster.clock, parallel=1, **more)
-
-
-def actions(report: Report) -> dict[str, str]:
-    return {f"{change.ref.kind} {change.ref.name}": change.action for change in report.changes}
 
 
 def labels(cluster: FakeCluster, name: str = "ml") -> dict[str, str]:

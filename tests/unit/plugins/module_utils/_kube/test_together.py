@@ -4,45 +4,18 @@
 
 from __future__ import annotations
 
-import copy
 import typing as t
 
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, LeaseLost, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube import deletion
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import Lease, holder
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, OWNER, actions, apply, config, space, stateful
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-
-OWNER, OTHER = "o.ours", "o.theirs"
-
-
-def config(name: str = "a", **data: str) -> Manifest:
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
-
-
-def space(**labels: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": labels}}
-
-
-def stateful(name: str) -> Manifest:
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": 1}}
-
-
-def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, **options: t.Any) -> Report:
-    given = {"check": False, "clock": cluster.clock, "parallel": 1, **options}
-    return apply_objects(cluster, copy.deepcopy(objects), owner=owner, **given)
-
-
-def actions(report: Report) -> dict[str, str]:
-    return {f"{change.ref.kind} {change.ref.name}": change.action for change in report.changes}
 
 
 def claims(cluster: FakeCluster) -> list[str]:

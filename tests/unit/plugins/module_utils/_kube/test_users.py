@@ -13,11 +13,11 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
-from ansible_collections.muster.ml.plugins.module_utils._kube.claims import Claims
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._kube.servers import Claims
 from ansible_collections.muster.ml.plugins.module_utils._kube.uses import Name, named_by
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import ANNOTATION_SERVES, ANNOTATION_USES
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
@@ -67,6 +67,11 @@ def apply(cluster: FakeCluster, owner: str, *objects: Manifest) -> None:
 
 def remove(cluster: FakeCluster, owner: str, *, check: bool = False, **more: t.Any) -> Report:
     return delete_objects(cluster, None, owner, check=check, clock=cluster.clock, parallel=1, **more)
+
+
+def removed(cluster: FakeCluster, owner: str = NATS) -> set[str]:
+    """What becomes of the objects of an owner when it is removed."""
+    return {change.action for change in remove(cluster, owner).changes}
 
 
 def thing(api_version: str, kind: str, name: str, namespace: str | None = "default", **more: t.Any) -> Manifest:
@@ -145,18 +150,17 @@ def test_what_another_one_uses_is_kept_as_a_whole_and_named(shared: FakeCluster,
     assert "secret" not in warning
     # Nobody uses it any more.
     shared.remove(Ref(user["apiVersion"], user["kind"], user["metadata"]["name"], user["metadata"].get("namespace")))
-    assert {change.action for change in remove(shared, NATS).changes} == {"deleted"}
+    assert removed(shared) == {"deleted"}
 
 
 NO_USERS: dict[str, Manifest] = {
     "an ended pod": {**thing("v1", "Pod", "p", **pods(env=says(URL))), "status": {"phase": "Succeeded"}},
-    "a complete Job": {
-        **thing("batch/v1", "Job", "j", spec={"template": pods(env=says(URL))}),
-        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
-    },
-    "a failed Job": {
-        **thing("batch/v1", "Job", "j", spec={"template": pods(env=says(URL))}),
-        "status": {"conditions": [{"type": "Failed", "status": "True"}]},
+    **{
+        f"a Job that is {end}": {
+            **thing("batch/v1", "Job", "j", spec={"template": pods(env=says(URL))}),
+            "status": {"conditions": [{"type": end, "status": "True"}]},
+        }
+        for end in ("Complete", "Failed")
     },
     "what is being deleted": thing(
         "apps/v1", "Deployment", "d", metadata={"deletionTimestamp": "now"}, spec={"template": pods(env=says(URL))}
@@ -174,7 +178,7 @@ NO_USERS: dict[str, Manifest] = {
 @pytest.mark.parametrize("who", NO_USERS)
 def test_what_has_ended_or_means_something_else_is_no_user(shared: FakeCluster, who: str) -> None:
     shared.add(NO_USERS[who])
-    assert {change.action for change in remove(shared, NATS).changes} == {"deleted"}
+    assert removed(shared) == {"deleted"}
 
 
 def test_the_servers_of_an_operator_are_used_by_the_name_of_their_resource(shared: FakeCluster) -> None:
@@ -182,7 +186,7 @@ def test_the_servers_of_an_operator_are_used_by_the_name_of_their_resource(share
     servers = nats.NatsCluster(name="persia-nats-service", namespace="default", pod=PodSettings(image="nats:2.14.2"), backend="operator")
     apply(shared, NATS, *nats.manifests(servers))
     apply(shared, LIVE, *persia("live"))
-    assert {change.action for change in remove(shared, NATS).changes} == {"kept"}
+    assert removed(shared) == {"kept"}
 
 
 @pytest.mark.parametrize("backend", ["native", "operator"])
@@ -194,27 +198,27 @@ def test_of_two_trainings_at_one_nats_the_last_one_takes_it_along(shared: FakeCl
     assert {change.action for change in report.changes} == {"kept"}
     assert LIVE in report.warnings[0]
     remove(shared, LIVE)
-    assert {change.action for change in remove(shared, NATS).changes} == {"deleted"}
+    assert removed(shared) == {"deleted"}
 
 
 @pytest.mark.parametrize("end", ["Complete", "Failed"])
 def test_servers_of_a_training_that_has_ended_are_no_users(shared: FakeCluster, end: str) -> None:
     apply(shared, LIVE, *persia("live"))
     finish(shared, "live", end)  # its embedding servers still run
-    assert {change.action for change in remove(shared, NATS).changes} == {"deleted"}
+    assert removed(shared) == {"deleted"}
 
 
 def test_pods_of_a_persia_job_count_until_its_trainers_have_ended(shared: FakeCluster) -> None:
     apply(shared, LIVE, *persia("live", "operator"))
     shared.add(bare("live", "nn-worker", "Running"), bare("live", "embedding-ps", "Running"))
-    assert {change.action for change in remove(shared, NATS).changes} == {"kept"}
+    assert removed(shared) == {"kept"}
     shared.set_status(Ref("v1", "Pod", "live-nn-worker-0", "default"), {"phase": "Succeeded"})
-    assert {change.action for change in remove(shared, NATS).changes} == {"deleted"}
+    assert removed(shared) == {"deleted"}
 
 
 def test_pods_of_a_persia_job_that_is_gone_count_by_themselves(shared: FakeCluster) -> None:
     shared.add(bare("live", "embedding-ps", "Running"))
-    assert {change.action for change in remove(shared, NATS).changes} == {"kept"}
+    assert removed(shared) == {"kept"}
 
 
 def test_in_check_mode_what_goes_in_the_same_play_is_no_user(shared: FakeCluster) -> None:
@@ -424,9 +428,9 @@ def test_the_driver_of_volumes_stays_while_pods_mount_them(shared: FakeCluster) 
     claim = {"namespace": "default", "name": "data"}
     shared.add(thing("v1", "PersistentVolume", "pv", None, spec={"csi": {"driver": "efs.csi.aws.com"}, "claimRef": claim}))
     shared.add(volume_user("data"))
-    assert {change.action for change in remove(shared, "o.ours").changes} == {"kept"}
+    assert removed(shared, "o.ours") == {"kept"}
     shared.remove(Ref("v1", "Pod", "reader", "default"))
-    assert {change.action for change in remove(shared, "o.ours").changes} == {"deleted"}
+    assert removed(shared, "o.ours") == {"deleted"}
 
 
 def test_pods_are_named_by_what_made_them_and_count_as_it_does(shared: FakeCluster) -> None:
@@ -438,7 +442,7 @@ def test_pods_are_named_by_what_made_them_and_count_as_it_does(shared: FakeClust
     assert "Pod " not in warning
     assert f"(owner {LIVE}; variable PERSIA_NATS_URL)" in warning
     finish(shared, "live", "Complete")
-    assert {change.action for change in remove(shared, NATS).changes} == {"deleted"}
+    assert removed(shared) == {"deleted"}
 
 
 def test_nothing_is_read_where_nothing_deleted_has_a_name_for_others(shared: FakeCluster) -> None:

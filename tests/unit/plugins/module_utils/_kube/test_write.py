@@ -4,23 +4,15 @@
 
 from __future__ import annotations
 
-import copy
 import typing as t
 
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, Rejected
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ANNOTATION_NOT_KEPT, Manifest, Ref, annotations_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, apply, config, space
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-
-OWNER, OTHER = "o.ours", "o.theirs"
-
-
-def config(name: str = "a", **data: str) -> Manifest:
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
 
 
 def service(port: int) -> Manifest:
@@ -30,15 +22,6 @@ def service(port: int) -> Manifest:
 def stateful(x: int) -> Manifest:
     metadata = {"name": "w", "namespace": "default"}
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"x": x}}
-
-
-def space(**labels: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": labels}}
-
-
-def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, **options: t.Any) -> Report:
-    given = {"check": False, "clock": cluster.clock, "parallel": 1, **options}
-    return apply_objects(cluster, copy.deepcopy(objects), owner=owner, **given)
 
 
 def actions(report: Report) -> list[str]:

@@ -10,14 +10,14 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core import errors
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
-from ansible_collections.muster.ml.plugins.module_utils._kube import answers
+from ansible_collections.muster.ml.plugins.module_utils._kube import responses
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 
 REF = Ref("apps/v1", "StatefulSet", "w", "ml")
 
 
 def error(status: int, verb: str = "apply", **payload: t.Any) -> errors.MusterError:
-    return answers.to_error(status, payload, verb=verb, ref=REF, what=str(REF))
+    return responses.to_error(status, payload, verb=verb, ref=REF, what=str(REF))
 
 
 def causes(*pairs: tuple[str, str], kind: str = "StatefulSet", reason: str = "FieldValueInvalid") -> dict[str, t.Any]:
@@ -41,7 +41,7 @@ def test_a_conflict_shows_no_secret_that_is_the_key_of_an_element() -> None:
     sent = {"spec": {"users": [{"name": Sensitive(secret)}]}}
     details = causes((f'.spec.users[name="{secret}"].age', 'conflict with "kubectl"'), reason="FieldManagerConflict")
     payload = {"reason": "Conflict", "message": "Apply failed with 1 conflict", "details": details}
-    found = answers.to_error(409, payload, verb="apply", ref=REF, what=str(REF), sent=sent)
+    found = responses.to_error(409, payload, verb="apply", ref=REF, what=str(REF), sent=sent)
     assert "spec.users" in str(found)
     assert secret not in str(found) + str(found.details)
 
@@ -115,4 +115,4 @@ def test_long_and_secret_values_are_left_out() -> None:
     ],
 )  # fmt: skip
 def test_what_is_worth_another_try(status: int, payload: dict[str, t.Any], again: bool) -> None:
-    assert answers.is_retryable(status, payload) is again
+    assert responses.is_retryable(status, payload) is again

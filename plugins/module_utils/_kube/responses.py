@@ -4,7 +4,8 @@
 
 """Map responses of the API server to errors: a status code and a Status object become one of the collection's error classes.
 
-Private to the collection.
+``cause_of`` finds the cause of a refusal that only its message text tells. This is the one module that decides by message texts: admission
+plugins answer a plain Forbidden, and a webhook that cannot be called is a plain InternalError.
 """
 
 from __future__ import annotations
@@ -39,11 +40,6 @@ def is_retryable(status: int, payload: Manifest) -> bool:
     return status in RETRIED
 
 
-def is_taken(status: int, payload: Manifest) -> bool:
-    """Whether there is an object of that name already."""
-    return status == 409 and payload.get("reason") == "AlreadyExists"
-
-
 def is_startup_answer(status: int, payload: Manifest) -> bool:
     """Whether a restarted server may answer this for a moment, before it has read all roles and definitions."""
     unserved = payload.get("reason") == "NotFound" and not _names_an_object(payload)
@@ -74,7 +70,8 @@ def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what
     if status == 410:
         return Gone(f"{what}: {message}", ref=ref)
     if status in (400, 413, 422):
-        return _rejected(payload, message, ref, what)
+        fields = [str(cause.get("field")) for cause in _causes(payload) if cause.get("field")]
+        return Rejected(f"The API server refused {what}: {message}.", ref=ref, details={"fields": fields} if fields else {})
     if status == 500 and "failed to create typed patch object" in message:  # structured-merge-diff reads what is applied
         hint = "An element of a list with keys may be there once: a variable, a port, a volume." if "duplicate" in message else ""
         return Rejected(f"The API server refused {what}: {message}.", hint=hint, ref=ref)
@@ -144,6 +141,33 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
     )  # fmt: skip
 
 
-def _rejected(payload: Manifest, message: str, ref: Ref | None, what: str) -> MusterError:
-    fields = [str(cause.get("field")) for cause in _causes(payload) if cause.get("field")]
-    return Rejected(f"The API server refused {what}: {message}.", ref=ref, details={"fields": fields} if fields else {})
+# Causes
+
+Cause = t.Literal[
+    "webhook unavailable", "webhook without dry run", "webhook refusal", "missing reference", "uncounted quota", "allocated", "other"
+]
+
+_TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
+    # 500 InternalError: nothing answers at the webhook's address, or its certificate is not accepted.
+    ("webhook unavailable", re.compile(r"failed calling webhook")),
+    # 400 BadRequest: the webhook has side effects, so the API server does not ask it in a dry run.
+    ("webhook without dry run", re.compile(r"does not support dry run")),
+    # The webhook of Kubeflow Trainer 2.3.0 (pkg/runtime/core/trainingruntime.go), whose cache may not have a new runtime yet.
+    ("missing reference", re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob")),
+    # The webhook chooses code and reason; only these words in front come from the API server.
+    ("webhook refusal", re.compile(r"admission webhook")),
+    # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).
+    ("missing reference", re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")),
+    # 403 Forbidden, from the plugin ResourceQuota: the controller of quotas has not counted yet what is used of a new one (CheckRequest of
+    # k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
+    ("uncounted quota", re.compile(r"status unknown for quota")),
+    # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
+    ("allocated", re.compile(r"already allocated")),
+    # 403 Forbidden, from the plugin ResourceQuota: the one object more than the quota has (its "object count quota").
+    ("allocated", re.compile(r"exceeded quota: \S+, requested: (count/[\w.-]+|configmaps|pods|secrets|services[\w.]*)=1, used")),
+)
+
+
+def cause_of(refusal: MusterError) -> Cause:
+    """The first cause whose pattern matches."""
+    return next((cause for cause, text in _TEXTS if text.search(refusal.message)), "other")
