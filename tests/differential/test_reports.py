@@ -13,7 +13,6 @@ import pytest
 import yaml
 from faults.conftest import KUBECONFIG, run_apply
 
-from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
@@ -37,7 +36,7 @@ def space(cluster: HttpCluster) -> Iterator[None]:
     for kind, group in WIDE_KINDS:
         cluster.delete(Ref(group, kind, WIDE), dry_run=False)
     cluster.delete(Ref("v1", "Namespace", SPACE), dry_run=False)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while cluster.get(Ref("v1", "Namespace", SPACE)):
         assert time.monotonic() < deadline, "the namespace does not go"
         time.sleep(0.2)
@@ -54,7 +53,7 @@ def made(api_version: str, kind: str, name: str = "x", /, **content: t.Any) -> M
 
 
 def apply(*objects: Manifest, kubeconfig: Path = KUBECONFIG, **options: t.Any) -> dict[str, t.Any]:
-    return run_apply(kubeconfig, list(objects), owner=OWNER, limits=Limits(), namespace=SPACE, **options)
+    return run_apply(kubeconfig, list(objects), owner=OWNER, namespace=SPACE, **options)
 
 
 def applied(*objects: Manifest, **options: t.Any) -> list[str]:
@@ -205,7 +204,7 @@ def test_a_mutation_is_undone_once_its_policy_is_gone(cluster: HttpCluster) -> N
 
 
 def await_true(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -354,7 +353,7 @@ def test_without_the_right_to_list_each_object_is_read(without_list: Path, kind:
         one = config(a=extra) if kind == "ConfigMap" else workload("Deployment", {"image": f"registry.invalid/{extra}"})
         return [{**one, "metadata": {"name": f"x{index}", "namespace": SPACE}} for index in range(6)]
 
-    given: dict[str, t.Any] = {"kubeconfig": without_list, "wait": True, "wait_timeout": 30}
+    given: dict[str, t.Any] = {"kubeconfig": without_list, "wait": True, "wait_timeout": 180}
     assert applied(*numbered("1"), **given) == ["created"] * 6
     assert applied(*numbered("1"), **given) == ["unchanged"] * 6
     assert applied(*numbered("2"), **given) == ["updated"] * 6
@@ -405,7 +404,7 @@ def test_what_cannot_be_applied_is_said_at_once() -> None:
             began = time.monotonic()
             said = apply(item, check=check)["msg"]
             assert "cannot be applied" in said
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 25  # it was 30 s, then "not found"
 
 
 def test_an_element_that_is_there_twice_is_named() -> None:
