@@ -284,6 +284,13 @@ DISK = Row(
     "The client key in ~/.kube/config cannot be read by OpenSSL without a temporary file: No space left on device. Free space there, or "
     "set the environment variable TMPDIR to a folder of a disk with room.",
 )
+FULL = Row(
+    "claim",
+    "claim of a pod full",
+    "a Job that writes a checkpoint",
+    "names the pod at wait_timeout, and `doctor.yml` the end of its log; the Job goes on from the last checkpoint once there is room",
+    "No space left on device",
+)
 RENEWED = Row("renewed", "token of a ServiceAccount ended", "a wait", "takes the new token of `tokenFile` or plugin, and succeeds")
 FLEET = Row(
     "fleet", "one of five hosts has an invalid object", "one task for all of them",
@@ -295,5 +302,5 @@ FLEET = Row(
 ROWS = (
     *(Row(case.name, case.fault, case.where, case.does, case.message) for case in CASES),
     TOKEN, PLUGIN, PLUGIN_WATCH, STRANGER, RESTART, RESTART_WAIT,
-    CUT_WRITES, CUT_PRUNE, CUT_WAIT, CUT_LOG, CUT_TUNNEL, AHEAD, BEHIND, DISK, RENEWED, FLEET,
+    CUT_WRITES, CUT_PRUNE, CUT_WAIT, CUT_LOG, CUT_TUNNEL, AHEAD, BEHIND, DISK, FULL, RENEWED, FLEET,
 )  # fmt: skip

@@ -48,7 +48,8 @@ def direct() -> HttpCluster:
 def run_apply(kubeconfig: Path, objects: list[Manifest], *, limits: Limits = USERS, check: bool = False,
               **options: t.Any) -> dict[str, t.Any]:  # fmt: skip
     """muster.ml.apply with its own checks of options; what a task would show as its result."""
-    args = {"definition": objects, "owner": OWNER, "kubeconfig": str(kubeconfig), **options}
+    given = {} if "src" in options else {"definition": objects}
+    args = {**given, "owner": OWNER, "kubeconfig": str(kubeconfig), **options}
     checked = ArgumentSpecValidator(full_spec(apply.ARGUMENT_SPEC), **apply.CONSTRAINTS).validate(args)
     assert not checked.error_messages
     params = to_plain_values(dict(checked.validated_parameters))

@@ -23,17 +23,19 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.places import BIN, ROOT
+from support.places import BIN, ROOT, local_kubectl
 
 from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
+from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._kube import credentials
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import load
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from faults.cases import AHEAD, BEHIND, CUT_LOG, CUT_PRUNE, CUT_TUNNEL, CUT_WAIT, CUT_WRITES, DISK, FLEET, RENEWED, WATCH, WRITES, Row
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
+from faults.cases import AHEAD, BEHIND, CUT_LOG, CUT_PRUNE, CUT_TUNNEL, CUT_WAIT, CUT_WRITES, DISK, FLEET, FULL, RENEWED, WATCH, WRITES, Row
 from faults.conftest import AT_ONCE_S, KUBECONFIG, SHORT, Ground, run_apply
 from faults.proxy import Exchange, Rule
 from faults.test_faults import Rows, address_when, assert_rerun, assert_stored, config, give_address, note, past, wish
+from faults.test_waits import applied
 
 CUT_S = float(os.environ.get("MUSTER_CUT_S", "3"))
 LIMITS = dataclasses.replace(SHORT, outage=Limits().outage) if Limits().answer > CUT_S else Limits()
@@ -228,6 +230,61 @@ def test_full_disk(ground: Ground, full_disk: Path, results: Rows, monkeypatch: 
     note(results, DISK, DISK.message, took)
 
 
+class FullClaim:
+    """A claim of a test whose volume is a file system of 256 KiB on the node, full but for what a checkpoint of 4 bytes needs."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.folder = f"/run/{ground.namespace}"
+        self._kubelet = next(
+            path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline")
+            if path.read_bytes().split(b"\0")[0] == str(Path(local_kubectl(KUBECONFIG)).with_name("kubelet")).encode()
+        )  # fmt: skip
+        self.on_node(f"mkdir -p {self.folder}; mount -t tmpfs -o size=256k,mode=0777 tmpfs {self.folder}; cd {self.folder}")
+        self.on_node(f"cd {self.folder}; echo 100 >checkpoint; dd if=/dev/zero of=others bs=4k count=50 2>/dev/null")
+        size: Manifest = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": ground.namespace, "name": "data"}
+        volume = {**size, "capacity": {"storage": "256Ki"}, "claimRef": claim, "hostPath": {"path": self.folder}}
+        self.volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": ground.namespace}, "spec": volume}
+        self.claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+                      "spec": {**size, "volumeName": ground.namespace, "resources": {"requests": {"storage": "256Ki"}}}}  # fmt: skip
+
+    def on_node(self, script: str) -> str:
+        """What a command prints where the kubelet mounts volumes."""
+        return as_root("nsenter", "--target", self._kubelet, "--mount", "--pid", "sh", "-c", script)
+
+
+@pytest.fixture
+def full_claim(ground: Ground) -> Iterator[FullClaim]:
+    found = FullClaim(ground)
+    ground.cluster.apply(found.volume, dry_run=False)
+    yield found
+    ground.cluster.delete(ref_of(found.volume), dry_run=False)
+    found.on_node(f"umount --lazy {found.folder}; rmdir {found.folder}")
+
+
+def test_full_claim(ground: Ground, full_claim: FullClaim, results: Rows) -> None:
+    """A program that writes its checkpoint beside the old one, as trainings do, and takes its place when it is whole."""
+    script = "cd /data; echo begin at $(cat checkpoint); dd if=/dev/zero of=new bs=64k count=1 && echo 200 >new && mv new checkpoint"
+    container = {"name": "main", "image": "muster.local/tools:1.35.0", "command": ["sh", "-c", script],
+                 "terminationMessagePolicy": "FallbackToLogsOnError", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}  # fmt: skip
+    pod = {"restartPolicy": "OnFailure", "containers": [container],
+           "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}  # fmt: skip
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"},
+           "spec": {"backoffLimit": 100, "template": {"spec": pod}}}  # fmt: skip
+    began = time.monotonic()
+    assert "exit status 1" in applied(ground, full_claim.claim, job, reported="exit status 1", wait=True, wait_timeout=5)
+    (found,) = diagnose(ground.cluster, ground.namespace, [])[0]
+    assert FULL.message in found.evidence
+    assert full_claim.on_node(f"cat {full_claim.folder}/checkpoint") == "100\n"
+    full_claim.on_node(f"rm {full_claim.folder}/others")
+    finished = run_apply(KUBECONFIG, [full_claim.claim, job], namespace=ground.namespace, wait=True, wait_timeout=600)
+    assert (finished.get("msg"), finished["changed"]) == (None, False)
+    assert full_claim.on_node(f"cat {full_claim.folder}/checkpoint") == "200\n"
+    (done,) = ground.cluster.list("v1", "Pod", ground.namespace)
+    assert ground.cluster.logs(ground.namespace, done["metadata"]["name"]).startswith("begin at 100\n")
+    note(results, FULL, FULL.message, time.monotonic() - began)
+
+
 def service(name: str) -> Manifest:
     spec = {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False, "selector": {"app": "x"}, "ports": [{"port": 80}]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
@@ -296,7 +353,7 @@ def test_token_of_the_api_server_ends_in_a_wait(ground: Ground, results: Rows, m
     ground.cluster.delete(ends, dry_run=False)
     assert all(event.wait(300) for event in refreshed.values())
     threads["plain"].join()  # before its Service is ready: this run asks again when its watch ends, which may be after both others
-    for name in refreshed:
+    for name in users:
         give_address(ground, name)
     for name in refreshed:
         threads[name].join()

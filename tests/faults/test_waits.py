@@ -10,6 +10,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, wait_for
 from ansible_collections.muster.ml.plugins.module_utils._kube import write
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
@@ -131,7 +132,15 @@ def test_a_webhook_whose_service_is_missing(ground: Ground, monkeypatch: pytest.
     kind = "ValidatingWebhookConfiguration"
     with there(ground, thing("admissionregistration.k8s.io/v1", kind, ground.namespace, webhooks=[hook])):
         called, item = f'failed calling webhook "{name}"', thing("v1", "ConfigMap", "c", data={"a": "1"})
-        applied(ground, item, reported=called, check=True)  # until the API server knows of it
+
+        def observe() -> tuple[None, str | None]:
+            try:
+                ground.cluster.apply({**item, "metadata": {"name": "c", "namespace": ground.namespace}}, dry_run=True)
+            except MusterError:
+                return None, None
+            return None, "the API server does not know of the webhook yet"
+
+        wait_for(observe, goal="webhook known", deadline=Deadline(REPORTED_S), pause=fixed_interval(0.2, SYSTEM_CLOCK))
         message = applied(ground, item)
     assert called in message
     assert message.endswith(
