@@ -29,7 +29,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.client import Http
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, labels_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.watching import Changes, watch_until
 from ansible_collections.muster.ml.plugins.modules import elastic_job
-from scheduler.cases import CASE, Case, Manifest, cases, common, made
+from scheduler.cases import CASE, LATE, Case, Manifest, cases, common, made
 
 SEED, NUMBER, BATCH = 2, 112, 28
 ENOUGH, ENOUGH_NEAREST = 35, 6
@@ -210,8 +210,7 @@ class Stage:
 
         def beat() -> None:
             while not done.wait(HEARTBEAT_S):
-                for node in nodes:
-                    self.report(node)
+                self.each(self.report, nodes)
 
         thread = threading.Thread(target=beat)
         thread.start()
@@ -326,6 +325,7 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
         "min_replicas": 4,
         "max_replicas": 9,
         "node_selector": {CASE: name},
+        "tolerations": [LATE],
         "resources": {"requests": {"cpu": "2"}},
         "termination_grace_period_seconds": 0,
     }
