@@ -15,7 +15,6 @@ import pytest
 from faults.conftest import AUDIT_LOG, KUBECONFIG, run_apply
 from support import audit
 
-from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, manager_of, owner_at
@@ -48,11 +47,11 @@ def applied(kubectl: str, cluster: HttpCluster, tmp_path_factory: pytest.TempPat
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects(THEIRS)}))
     with contextlib.ExitStack() as stack:
         stack.callback(clean, cluster, ground, objects(OURS) + objects(THEIRS))
-        prepared = run_apply(KUBECONFIG, ground, owner=f"{OWNER}.ground", limits=Limits(), wait=True)
+        prepared = run_apply(KUBECONFIG, ground, owner=f"{OWNER}.ground", wait=True)
         assert not prepared.get("failed"), prepared["msg"]
         await_meddler(cluster)
         ask(kubectl, "apply", "--server-side", "-n", namespace_of(THEIRS), "-f", str(file))
-        options: dict[str, t.Any] = {"owner": OWNER, "limits": Limits(), "namespace": namespace_of(OURS)}
+        options: dict[str, t.Any] = {"owner": OWNER, "namespace": namespace_of(OURS)}
         first = run_apply(KUBECONFIG, objects(OURS), **options)
         assert not first.get("failed"), first["msg"]
         settle(cluster)
@@ -66,7 +65,7 @@ def applied(kubectl: str, cluster: HttpCluster, tmp_path_factory: pytest.TempPat
 def await_meddler(cluster: HttpCluster) -> None:
     """A policy works some moments after it was stored; a dry run tells when."""
     probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe", "namespace": namespace_of(OURS), "labels": {"a": "b"}}}
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while "meddler" not in cluster.apply(probe, dry_run=True)["metadata"]["labels"]:
         assert time.monotonic() < deadline, "the admission policy does not work"
         time.sleep(0.2)
@@ -74,7 +73,7 @@ def await_meddler(cluster: HttpCluster) -> None:
 
 def settle(cluster: HttpCluster) -> None:
     """Until the controllers have seen every workload, so that what they add is there on both sides."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         late = [
             item for mark in (OURS, THEIRS) for api_version, kind in NAMESPACED if api_version == "apps/v1"

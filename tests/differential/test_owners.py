@@ -14,13 +14,12 @@ import typing as t
 from collections.abc import Iterator
 
 import pytest
-from faults.conftest import KUBECONFIG, run_apply
+from faults.conftest import AT_ONCE_S, KUBECONFIG, run_apply
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
-from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube import removal
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
-from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, RENEW_DEADLINE, name_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, name_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of, owner_at
 from differential.conftest import ask
 
@@ -37,7 +36,7 @@ def config(name: str, **data: str) -> Manifest:
 
 
 def apply(owner: str, *objects: Manifest, **options: t.Any) -> dict[str, t.Any]:
-    return run_apply(KUBECONFIG, list(objects), owner=owner, limits=Limits(), **options)
+    return run_apply(KUBECONFIG, list(objects), owner=owner, **options)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -124,14 +123,14 @@ def apply_stopping(owner: str, *objects: Manifest, **options: t.Any) -> tuple[in
 def test_a_run_that_slept_is_followed_after_its_time_and_deletes_nothing_when_it_wakes(cluster: HttpCluster) -> None:
     mine = {"namespace": SPACE, "prune": True}
     apply(TWO, config("kept", x="1"), config("wanted", x="1"), **mine)
+    began = time.monotonic()
     process, answer = apply_stopping(TWO, config("kept", x="2"), **mine)
     _process, status = os.waitpid(process, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
     try:
-        began = time.monotonic()
         result = apply(TWO, config("kept", x="3"), config("wanted", x="1"), **mine)
         assert not result.get("failed"), result["msg"]
-        assert DURATION - RENEW_DEADLINE <= time.monotonic() - began < DURATION + 10
+        assert time.monotonic() - began >= DURATION - 1
     finally:
         os.kill(process, signal.SIGCONT)
         told = json.loads(os.read(answer, 1 << 20))
@@ -191,4 +190,4 @@ def test_a_patch_that_names_the_version_it_is_about_is_not_sent_again(cluster: H
     began = time.monotonic()
     with pytest.raises(Conflict):
         cluster.patch(ref, {"metadata": {"resourceVersion": "1"}, "data": {"x": "2"}}, dry_run=False)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < AT_ONCE_S

@@ -15,7 +15,6 @@ import pytest
 from faults.conftest import AUDIT_LOG, KUBECONFIG, run_apply
 from support import audit
 
-from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
@@ -99,7 +98,7 @@ def outcome(
         await_served(cluster, desired.values())
         ask(kubectl, *remove)
         await_none(cluster, desired)
-        options: dict[str, t.Any] = {"owner": OWNER, "limits": Limits(), "namespace": "default"}
+        options: dict[str, t.Any] = {"owner": OWNER, "namespace": "default"}
         first = run_apply(KUBECONFIG, texts, **options)  # type: ignore[arg-type]
         assert not first.get("failed"), first["msg"]
         ours = stored(cluster, desired)

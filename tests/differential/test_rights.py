@@ -10,7 +10,6 @@ import pytest
 from faults.conftest import KUBECONFIG, run_apply
 from support.docs import rights
 
-from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from differential.conftest import ask
@@ -45,7 +44,7 @@ def objects(golden: str, cluster: HttpCluster) -> t.Iterator[list[rights.Object]
     ground = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}
     # Roles of several namespaces of a golden become one.
     found = list({(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]): item for item in here(found)}.values())
-    options: dict[str, t.Any] = {"owner": OWNER, "namespace": SPACE, "limits": Limits()}
+    options: dict[str, t.Any] = {"owner": OWNER, "namespace": SPACE}
     result = run_apply(KUBECONFIG, [ground, *found], **options)
     assert not result.get("failed"), result["msg"]
     yield found

@@ -4,14 +4,20 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
+from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, wait_for
 from ansible_collections.muster.ml.plugins.module_utils._kube import write
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
 from faults.conftest import KUBECONFIG, Ground, run_apply
 
+REPORTED_S = 180.0
+"""Within which controllers report, on a machine that is busy."""
 STRICT = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -36,9 +42,13 @@ def workload(kind: str, name: str, **metadata: t.Any) -> Manifest:
     return thing("apps/v1", kind, name, spec={"selector": {"matchLabels": {"app": name}}, "template": template, **more})
 
 
-def applied(ground: Ground, *objects: Manifest, **options: t.Any) -> str:
-    """The message of the failed task."""
-    return str(run_apply(KUBECONFIG, list(objects), namespace=ground.namespace, **options).get("msg"))
+def applied(ground: Ground, *objects: Manifest, reported: str = "", **options: t.Any) -> str:
+    """The message of the failed task, which is run again until controllers have reported what the pattern says."""
+    deadline = Deadline(REPORTED_S)
+    while True:
+        message = str(run_apply(KUBECONFIG, list(objects), namespace=ground.namespace, **options).get("msg"))
+        if re.search(reported, message, re.DOTALL) or deadline.passed:
+            return message
 
 
 @contextlib.contextmanager
@@ -68,6 +78,7 @@ def test_what_a_namespace_refuses(ground: Ground) -> None:
         thing("v1", "PersistentVolumeClaim", "data", spec=claim),
         thing("batch/v1", "Job", "train", spec={"template": {"spec": pod(restartPolicy="Never")}}),
         *(workload(kind, kind.lower()) for kind in ("StatefulSet", "Deployment", "DaemonSet", "ReplicaSet")),
+        reported="(?=.*ProvisioningFailed: )(?=.*violates PodSecurity)(.*exceeded quota){4}",
         wait=True,
         wait_timeout=5,
     )
@@ -88,11 +99,18 @@ def test_an_api_service_without_endpoints_keeps_a_namespace(ground: Ground) -> N
     place = thing("v1", "Namespace", f"{ground.namespace[:50]}-stays")
     assert run_apply(KUBECONFIG, [place], namespace=ground.namespace)["changed"]
     with there(ground, thing("apiregistration.k8s.io/v1", "APIService", "v1.waits.muster.example", spec=spec)):
+
+        def observe() -> tuple[None, str | None]:
+            planned = run_apply(KUBECONFIG, [place], check=True, namespace=ground.namespace, state="absent", delete_data=True)
+            return None, "the API server does not know of the API yet" if planned["changed"] else None
+
+        wait_for(observe, goal="API known", deadline=Deadline(REPORTED_S), pause=fixed_interval(0.5, SYSTEM_CLOCK))
         kept = run_apply(KUBECONFIG, [place], namespace=ground.namespace, state="absent", delete_data=True)
         assert not kept["changed"]  # what that API has in it nobody can tell
         ground.cluster.delete(ref_of(place), dry_run=False)  # somebody deletes it all the same
-        message = applied(ground, place, state="absent", delete_data=True, wait=True, wait_timeout=9)
-    assert "NamespaceDeletionDiscoveryFailure: Discovery failed for some groups" in message
+        told = "NamespaceDeletionDiscoveryFailure: Discovery failed for some groups"
+        message = applied(ground, place, reported=told, state="absent", delete_data=True, wait=True, wait_timeout=9)
+    assert told in message
     assert (
         f"APIService v1.waits.muster.example (Service {ground.namespace}/nobody) does not answer (ServiceNotFound: "
         f'service/nobody in "{ground.namespace}" is not present): repair what serves it'
@@ -113,8 +131,18 @@ def test_a_webhook_whose_service_is_missing(ground: Ground, monkeypatch: pytest.
     }
     kind = "ValidatingWebhookConfiguration"
     with there(ground, thing("admissionregistration.k8s.io/v1", kind, ground.namespace, webhooks=[hook])):
-        message = applied(ground, thing("v1", "ConfigMap", "c", data={"a": "1"}))
-    assert f'failed calling webhook "{name}"' in message
+        called, item = f'failed calling webhook "{name}"', thing("v1", "ConfigMap", "c", data={"a": "1"})
+
+        def observe() -> tuple[None, str | None]:
+            try:
+                ground.cluster.apply({**item, "metadata": {"name": "c", "namespace": ground.namespace}}, dry_run=True)
+            except MusterError:
+                return None, None
+            return None, "the API server does not know of the webhook yet"
+
+        wait_for(observe, goal="webhook known", deadline=Deadline(REPORTED_S), pause=fixed_interval(0.2, SYSTEM_CLOCK))
+        message = applied(ground, item)
+    assert called in message
     assert message.endswith(
         f"Webhook {name} of {kind} {ground.namespace} is served by Service {ground.namespace}/nobody, which does not exist: install what "
         f"brings the Service, or delete {kind} {ground.namespace} where what it belonged to was removed."
@@ -124,9 +152,14 @@ def test_a_webhook_whose_service_is_missing(ground: Ground, monkeypatch: pytest.
 def test_a_pod_that_stays_keeps_its_deployment(ground: Ground) -> None:
     wish = workload("Deployment", "held", finalizers=["example.com/hold"])
     assert applied(ground, wish, wait=True, wait_timeout=3).startswith("1 of 1 objects not ready")
-    (found,) = ground.cluster.list("v1", "Pod", ground.namespace)
+
+    def observe() -> tuple[list[Manifest], str | None]:
+        pods = ground.cluster.list("v1", "Pod", ground.namespace)
+        return pods, None if pods else "there is no pod"
+
+    (found,) = wait_for(observe, goal="pod", deadline=Deadline(REPORTED_S), pause=fixed_interval(0.2, SYSTEM_CLOCK))
     try:
-        message = applied(ground, wish, state="absent", wait=True, wait_timeout=4)
+        message = applied(ground, wish, reported="Pod held-.* is being deleted since", state="absent", wait=True, wait_timeout=4)
     finally:
         ref = Ref("v1", "Pod", found["metadata"]["name"], ground.namespace)
         ground.cluster.patch(ref, {"metadata": {"finalizers": None}}, dry_run=False)

@@ -33,7 +33,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api im
 SUITES = {"bookworm": "3.10", "trixie": "4.0"}
 HOST = "127.0.0.1"
 FIRST_USER, FIRST_PASSWORD = "guest", "guest"
-STARTS_S = 60
+STARTS_S = 240
 _LINKS = ("bin", "sbin", "lib", "lib64")
 _ENTER = 'mount --rbind /dev "$0/dev" && mount --rbind /proc "$0/proc" && mount --bind "$1" "$0/data" && shift && exec chroot "$0" "$@"'
 _ACCESS = re.compile(r'"(?P<method>[A-Z]+) (?P<path>\S+) HTTP')

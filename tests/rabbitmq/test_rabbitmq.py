@@ -35,9 +35,10 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._kube.certificates import Leaf, files
+from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_definitions, rabbitmq_info
-from rabbitmq.server import FIRST_PASSWORD, FIRST_USER, SUITES, Broker, running
+from rabbitmq.server import FIRST_PASSWORD, FIRST_USER, STARTS_S, SUITES, Broker, running
 
 ADMIN = "admin"
 VHOST = "team/experiments"
@@ -506,9 +507,11 @@ def test_a_broker_that_stops_starts_again_with_other_settings(team: Team) -> Non
     team.broker.configure({"vm_memory_high_watermark.absolute": "10MB", **asking_for_certificates(team)})
     team.broker.start(wait=False)
     # Nobody waits for it but the module.
-    assert team.run(users=[{"name": "patient", "password": "x"}], startup_timeout=60)["changed"]
+    assert team.run(users=[{"name": "patient", "password": "x"}], startup_timeout=STARTS_S)["changed"]
     nobody = {"client_cert": None, "client_key": None, "startup_timeout": 60}
     assert "check client_cert" in team.fails(Unreachable, rabbitmq_info, **nobody)
+    alarmed = lambda: None if team.run(rabbitmq_info)["alarms"] else "the broker has no alarm yet"  # noqa: E731
+    wait_until(alarmed, timeout=STARTS_S, what="the alarm", interval=0.5)
     with pytest.raises(WaitTimeout, match="has a memory alarm") as caught:
         team.run(rabbitmq_info, wait=True, wait_timeout=1)
     assert "is not healthy" in str(caught.value)

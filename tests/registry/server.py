@@ -48,7 +48,7 @@ class Registry:
         keys.add_password(None, f"https://{self.address}", USER, PASSWORD)
         trust = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.authority))
         opener = urllib.request.build_opener(trust, urllib.request.HTTPBasicAuthHandler(keys))
-        with opener.open(request, timeout=10) as answer:
+        with opener.open(request, timeout=60) as answer:
             found: bytes = answer.read()
         return found
 
@@ -90,7 +90,7 @@ def running(folder: Path, host: str) -> Iterator[Registry]:
     with log.open("wb") as out:
         process = subprocess.Popen([program(), "serve", folder / "config.yml"], stdout=out, stderr=out, env={**os.environ, **quiet})
     try:
-        wait_until(lambda: unanswered(process, log, host, port), timeout=30, what="the registry", interval=0.1)
+        wait_until(lambda: unanswered(process, log, host, port), timeout=180, what="the registry", interval=0.1)
         yield Registry(f"{host}:{port}", folder / "ca.crt", log)
     finally:
         process.terminate()
@@ -101,7 +101,7 @@ def unanswered(process: subprocess.Popen[bytes], log: Path, host: str, port: int
     """Why it cannot be used yet; None when it can."""
     assert process.poll() is None, log.read_text(encoding="utf-8")
     try:
-        socket.create_connection((host, port), timeout=1).close()
+        socket.create_connection((host, port), timeout=10).close()
     except OSError as error:
         return str(error)
     return None

@@ -15,6 +15,8 @@ CASE = "muster.ml/gang-case"
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 GPU = "nvidia.com/gpu"
 HIGH, OVERHEAD = "gang-high", "gang-overhead"
+LATE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
+"""Nodes have this taint where the machine is so busy that their heartbeats come late."""
 HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -131,6 +133,7 @@ class Maker:
             "containers": [self.container(), *([self.container("beside")] if self.often(0.15) else [])],
             **self.more(name),
         }
+        spec["tolerations"] = [*spec.get("tolerations", ()), LATE]
         template = {"metadata": {"labels": {CASE: self.name, "app": name}}, "spec": spec}
         return {"name": name, "replicas": self.chance.choice((1, 1, 2, 2, 3, 5)), "template": template}
 

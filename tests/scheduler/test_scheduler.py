@@ -29,7 +29,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.client import Http
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, labels_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.watching import Changes, watch_until
 from ansible_collections.muster.ml.plugins.modules import elastic_job
-from scheduler.cases import CASE, Case, Manifest, cases, common, made
+from scheduler.cases import CASE, LATE, Case, Manifest, cases, common, made
 
 SEED, NUMBER, BATCH = 2, 112, 28
 ENOUGH, ENOUGH_NEAREST = 35, 6
@@ -86,11 +86,18 @@ class Stage:
         patch = {"status": {**status, "conditions": [{**ready, "lastTransitionTime": now}]}}
         self.cluster.patch(Ref("v1", "Node", node["metadata"]["name"]), patch, subresource="status", dry_run=False)
 
-    def build(self, batch: list[Case]) -> None:
+    @contextmanager
+    def built(self, batch: list[Case]) -> Iterator[None]:
+        """The objects of cases, on nodes that report until the block ends."""
         nodes = [node for case in batch for node in case.nodes]
         self.apply(made("v1", "Namespace", case.name) for case in batch)
         self.apply(map(_bare, nodes))
         self.each(self.report, nodes)
+        with self.heartbeats(nodes):
+            self._fill(batch, nodes)
+            yield
+
+    def _fill(self, batch: list[Case], nodes: list[Manifest]) -> None:
         # A new node has a taint until its controller has seen that it is ready, which takes that a while for so many.
         ready = [node for node in nodes if node["status"]["ready"]]
         self.each(lambda node: self.cluster.apply(_bare(node), dry_run=False, force_conflicts=True), ready)
@@ -105,7 +112,7 @@ class Stage:
 
     def until(self, kind: str, missing: Callable[[], str | None], goal: str) -> None:
         changes = Changes("v1", kind, longest=0.5)
-        watch_until(self.cluster, changes, lambda _cluster: (None, missing()), goal=goal, timeout=60, progress=lambda _text: None)
+        watch_until(self.cluster, changes, lambda _cluster: (None, missing()), goal=goal, timeout=300, progress=lambda _text: None)
 
     def _nodes_seen(self, nodes: list[Manifest]) -> Callable[[], str | None]:
         """Whether the taint that a new node has is gone from those that are ready."""
@@ -203,8 +210,7 @@ class Stage:
 
         def beat() -> None:
             while not done.wait(HEARTBEAT_S):
-                for node in nodes:
-                    self.report(node)
+                self.each(self.report, nodes)
 
         thread = threading.Thread(target=beat)
         thread.start()
@@ -245,8 +251,7 @@ def outcomes(stage: Stage) -> list[Outcome]:
     for at in range(0, NUMBER, BATCH):
         batch = every[at : at + BATCH]
         try:
-            stage.build(batch)
-            with stage.heartbeats([node for case in batch for node in case.nodes]):
+            with stage.built(batch):
                 said = stage.each(stage.judge, batch)
                 stage.each(lambda outcome: stage.ask(outcome, outcome.case.groups), said)
                 stage.settled(said)
@@ -320,6 +325,7 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
         "min_replicas": 4,
         "max_replicas": 9,
         "node_selector": {CASE: name},
+        "tolerations": [LATE],
         "resources": {"requests": {"cpu": "2"}},
         "termination_grace_period_seconds": 0,
     }
@@ -330,22 +336,22 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
         return elastic_job.execute(Context(checked.validated_parameters, False, connect=lambda: stage.cluster))
 
     try:
-        stage.build([case])
-        began = dt.datetime.now(dt.UTC)
-        with pytest.raises(NoRoom, match=r"4 of 5 pods of group job fit.*This fits: job with 4"):
-            run(replicas=5, min_replicas=5, wait=True, wait_for="running")
-        assert writes_since(began, name) == []
-        assert run(replicas=4)["changed"]
-        placed = Changes.of_pods(name, "muster.ml/elastic-job=job")
+        with stage.built([case]):
+            began = dt.datetime.now(dt.UTC)
+            with pytest.raises(NoRoom, match=r"4 of 5 pods of group job fit.*This fits: job with 4"):
+                run(replicas=5, min_replicas=5, wait=True, wait_for="running")
+            assert writes_since(began, name) == []
+            assert run(replicas=4)["changed"]
+            placed = Changes.of_pods(name, "muster.ml/elastic-job=job")
 
-        def missing() -> str | None:
-            pods = stage.cluster.list("v1", "Pod", name, placed.selector)
-            there = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
-            return f"{there} of 4 are placed" if there < 4 else None
+            def missing() -> str | None:
+                pods = stage.cluster.list("v1", "Pod", name, placed.selector)
+                there = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
+                return f"{there} of 4 are placed" if there < 4 else None
 
-        stage.until("Pod", missing, "Not all pods are placed")
-        with pytest.raises(NoRoom, match=r"stays at 4 pods\..* 0 of 1 more pod of group job fit"):
-            run(replicas=5, wait=True, wait_for="running")
+            stage.until("Pod", missing, "Not all pods are placed")
+            with pytest.raises(NoRoom, match=r"stays at 4 pods\..* 0 of 1 more pod of group job fit"):
+                run(replicas=5, wait=True, wait_for="running")
     finally:
         stage._delete([Ref("batch/v1", "Job", "job", name)])
         left = stage.cluster.list("v1", "Pod", name)

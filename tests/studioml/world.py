@@ -55,7 +55,7 @@ mount --bind "$1/account" "$0/var/run/secrets/kubernetes.io/serviceaccount"
 shift
 exec chroot "$0" "$@"
 """
-WITHIN_S = 120.0
+WITHIN_S = 300.0
 PASSWORD, PHRASE = (f"canary-{secrets.token_hex(12)}" for _name in range(2))
 SECRETS = {"password": PASSWORD, "passphrase": PHRASE}
 EXCHANGE = "StudioML.topic"
@@ -102,7 +102,7 @@ class Standin:
         return view("pod", self.metrics(), self.log)
 
     def metrics(self) -> str:
-        with urllib.request.urlopen(f"http://{HOST}:{self.port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{HOST}:{self.port}/metrics", timeout=60) as answer:
             return str(answer.read().decode())
 
     def start(self) -> None:

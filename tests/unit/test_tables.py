@@ -21,6 +21,7 @@ DOCUMENT, STEPS, CLIENTS = (
     "| row | the document has | Muster | seen | shown by |",
     "| feature | kubectl | Muster | test |",
 )
+REPORTS = "| row | kind of fault | test | red |"
 LEAST = {DOCUMENT: 20, STEPS: 20, CLIENTS: 40}
 # What a level needs at least: a cluster that ran it, simulated nodes or a simulated account, or code that was checked.
 BY = {"runs": {"claim", "scenario"}, "simulator": {"claim", "test"}, "rendered": {"test"}}
@@ -99,6 +100,18 @@ def test_a_row_that_shows_nothing_is_found(head: str, cells: str, problem: str) 
 
 def test_the_fault_matrix_is_the_one_that_runs() -> None:
     assert in_page() == table(map(dataclasses.asdict, ROWS)), "run the check faults, then python tests/faults/table.py"
+
+
+def test_the_tests_of_reports_exist() -> None:
+    """Each row of the page names files, and tests of each of them."""
+    found = rows((ROOT / "docs" / "architecture" / "reports.md").read_text(encoding="utf-8"), REPORTS)
+    assert len(found) > 60
+    for row in found:
+        for part in row.split(" | ")[2].split("; "):
+            file, *tests = re.findall(r"`([^`]+)`", part)
+            text = (ROOT / file).read_text(encoding="utf-8")
+            assert tests, row
+            assert [name for name in tests if f"def {name}(" not in text] == [], row
 
 
 def test_no_two_rows_have_one_number() -> None:
