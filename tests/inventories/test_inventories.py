@@ -276,7 +276,6 @@ def test_extra_variables_cannot_name_one_cluster_for_all(theirs: Theirs, servers
 
 
 OF_THE_CLUSTER = ("kube-system", "coredns", "local_cluster.nowhere", "kube-system")
-DIARY = ("somebodys", "diary")
 OF_ANOTHER = ("other", "theirs", "persia_job.other.fair", "")
 
 
@@ -301,8 +300,11 @@ def local(theirs: Theirs, servers: tuple[Server, Server]) -> Server:
     ("more", "word", "stays"),
     [
         ([("mine", "ours", "elastic_job.mine.digits")], {}, ""),
-        ([OF_ANOTHER, DIARY, ("mine", "diary")], {}, "persia_job.other.fair, ConfigMap mine/diary, ConfigMap somebodys/diary."),
-        ([OF_ANOTHER, DIARY], {"muster_remove_cluster": True}, ""),
+        (
+            [OF_ANOTHER, ("somebodys", "diary"), ("mine", "diary")],
+            {},
+            "persia_job.other.fair, ConfigMap mine/diary, ConfigMap somebodys/diary.",
+        ),
         ([], {"muster_remove_cluster": False}, "muster_remove_cluster is false"),
     ],
 )
