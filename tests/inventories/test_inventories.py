@@ -303,7 +303,7 @@ def local(theirs: Theirs, servers: tuple[Server, Server]) -> Server:
         (
             [OF_ANOTHER, ("somebodys", "diary"), ("mine", "diary")],
             {},
-            "persia_job.other.fair, ConfigMap mine/diary, ConfigMap somebodys/diary.",
+            "fair, ConfigMap mine/diary, ConfigMap somebodys/diary.",
         ),
         ([], {"muster_remove_cluster": False}, "muster_remove_cluster is false"),
     ],

@@ -140,7 +140,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, given: tuple[Path, Path
 
 
 def test_from_nothing_to_a_trained_model(root: Root, request: pytest.FixtureRequest) -> None:
-    """Debian 12 takes the clone, the others the file that README names beside it. Debian 13 ends with the plan, as Ubuntu's layout trains."""
+    """Debian 12 takes the clone, the others the file that README names beside it. Debian 13 ends with the plan: Ubuntu's layout trains."""
     debian = {name: name in request.node.name for name in ("bookworm", "trixie")}
     assert list(root.folder.glob("usr/lib/python3*/EXTERNALLY-MANAGED"))
     began, told = time.monotonic(), ""
