@@ -23,7 +23,7 @@ DOCUMENT, STEPS, CLIENTS = (
     "| row | the document has | Muster | seen | shown by |",
     "| feature | kubectl | Muster | test |",
 )
-NEWCOMERS = "| row | somebody | is told, or gets | shown by |"
+NEWCOMERS = "| row | a newcomer | is told, or gets | shown by |"
 LEAST = {DOCUMENT: 20, STEPS: 20, CLIENTS: 40}
 # What a level needs at least: a cluster that ran it, simulated nodes or a simulated account, or code that was checked.
 BY = {"runs": {"claim", "scenario"}, "simulator": {"claim", "test"}, "rendered": {"test"}}
