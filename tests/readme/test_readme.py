@@ -158,11 +158,11 @@ def test_from_nothing_to_a_trained_model(root: Root, request: pytest.FixtureRequ
             settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
     whole = time.monotonic() - began
     sys.stdout.write(f"{whole:5.0f} s  in all\n")
-    assert whole < LIMIT_SECONDS
     if debian["trixie"]:
         to_a_cloud(root)
     else:
         assert re.search(r"accuracy\D{1,9}0\.[89]", told), told[-4000:]
+    assert whole < LIMIT_SECONDS
 
 
 def to_a_cloud(root: Root) -> None:
