@@ -56,5 +56,5 @@ histories: ## 20,000 random histories of owners, strangers and killed runs, and 
 	@MUSTER_HISTORIES=20000 MUSTER_HOSTILE=20000 .venv/bin/pytest -n 2 tests/histories tests/unit/plugins/modules/test_hostile_values.py
 
 clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
-	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_remove_data=true $(ARGS)
+	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_remove_data=true -e muster_remove_cluster=true $(ARGS)
 	@rm -rf build

@@ -9,7 +9,7 @@ short_description: List the objects that Muster manages
 version_added: 0.1.0
 description:
   - Lists every object with Muster's label, with its owner and whether it is ready.
-  - For one namespace, it can also list the objects that Muster does not manage.
+  - It can also list the objects in namespaces that Muster does not manage.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -20,7 +20,7 @@ options:
     description: Namespace of the objects. Defaults to the whole cluster.
     type: str
   others:
-    description: List the objects in O(namespace), too, that neither Muster nor a controller nor Kubernetes itself manages.
+    description: List the objects in O(namespace), or in all namespaces, too, that neither Muster nor a controller nor Kubernetes manages.
     type: bool
     default: false
 """
@@ -130,7 +130,7 @@ written:
   sample: {"ConfigMap ml/fair": "2026-11-23T03:00:00Z"}
 others:
   description:
-    - Objects in O(namespace) that Muster does not manage, as C(Kind namespace/name), including ReplicaSets and Leases without an owner.
+    - Objects in namespaces that Muster does not manage, as C(Kind namespace/name), including ReplicaSets and Leases without an owner.
     - Kinds that could not be listed are named, too, because such objects may be among them.
   returned: when O(others) is V(true)
   type: list
@@ -145,8 +145,6 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KIN
 from ansible_collections.muster.ml.plugins.module_utils._kube import managed
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str"}, "others": {"type": "bool", "default": False}}
-
-CONSTRAINTS: dict[str, t.Any] = {"required_if": [("others", True, ["namespace"])]}
 
 
 def _owners(found: list[managed.Managed]) -> t.Iterator[dict[str, t.Any]]:
@@ -176,7 +174,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

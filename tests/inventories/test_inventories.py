@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ import yaml
 from support.docs.pages import Page
 from support.places import BIN, ROOT
 
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from inventories.conftest import Theirs
 from inventories.server import Server
 
@@ -271,6 +273,68 @@ def test_extra_variables_cannot_name_one_cluster_for_all(theirs: Theirs, servers
     assert theirs.play(SITE, muster_kubeconfig=hosts["a"]["muster_kubeconfig"]) == 2
     assert "are the same cluster" in theirs.told
     assert [server.requests for server in servers] == [[], []]
+
+
+OF_THE_CLUSTER = ("kube-system", "coredns", "local_cluster.nowhere", "kube-system")
+OF_ANOTHER = ("other", "theirs", "persia_job.other.fair", "")
+
+
+def thing(namespace: str, name: str, owner: str = "", home: str = "") -> dict[str, Any]:
+    labels = {"app.kubernetes.io/managed-by": "muster", "muster.ml/owner": owner, "muster.ml/home": home} if owner else {}
+    metadata = {"name": name, "namespace": namespace, "labels": {label: value for label, value in labels.items() if value}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+@pytest.fixture
+def local(theirs: Theirs, servers: tuple[Server, Server]) -> Server:
+    """The API server of a local cluster that is not on this machine, with nothing but what role local_cluster installs."""
+    theirs.write("inventory/hosts.yml", {"all": {"children": {"local": {"hosts": {"localhost": LOCAL | {"muster_platform": "local"}}}}}})
+    settings = {"muster_kubeconfig": str(theirs.write("kubeconfig", servers[0].kubeconfig())), "local_cluster_name": "nowhere"}
+    theirs.write("inventory/group_vars/all.yml", {**settings, "muster_namespace": "mine"})
+    servers[0].cluster.kinds_served = FakeCluster().kinds_served
+    servers[0].cluster.add(thing(*OF_THE_CLUSTER), thing("kube-system", "root"))
+    return servers[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "word", "stays"),
+    [
+        ([("mine", "ours", "elastic_job.mine.digits")], {}, ""),
+        (
+            [OF_ANOTHER, ("somebodys", "diary"), ("mine", "diary")],
+            {},
+            "fair, ConfigMap mine/diary, ConfigMap somebodys/diary.",
+        ),
+        ([], {"muster_remove_cluster": False}, "muster_remove_cluster is false"),
+    ],
+)
+def test_a_local_cluster_goes_only_with_what_is_of_its_inventory(
+    more: list[tuple[str, ...]], word: dict[str, bool], stays: str, theirs: Theirs, local: Server
+) -> None:
+    """There is no cluster of this name on the machine: its removal has nothing to do, and says so. By its tag, which is no other word."""
+    local.cluster.add(*(thing(*one) for one in more))
+    assert theirs.play("muster.ml.teardown", "--tags", "local", muster_remove_data=True, **word) == 0, theirs.output
+    told = theirs.told.partition("PLAY [Remove the local cluster]")[2]
+    assert ("The local cluster stays" in told, stays in told) == (bool(stays), True), told
+    assert ("nowhere" in told) == (not stays), told
+
+
+def test_a_local_cluster_that_does_not_answer_goes_by_its_own_word_only(theirs: Theirs, local: Server) -> None:
+    local.stop()
+    assert theirs.play("muster.ml.teardown", muster_remove_data=True) == 2
+    assert "nothing was removed" in theirs.told
+    assert "muster_remove_cluster=true" in theirs.told
+    assert theirs.play("muster.ml.teardown", muster_remove_data=True, muster_remove_cluster=True) == 0, theirs.output
+
+
+def test_the_objects_of_a_local_cluster_are_nobody_elses(theirs: Theirs, local: Server) -> None:
+    operator = ("persia-operator", "operator", "persia_operator", "persia-operator")
+    local.cluster.add(*(thing(*one) for one in (operator, OF_ANOTHER)))
+    assert theirs.play("muster.ml.status") == 0, theirs.output
+    rows = re.findall(r"([\w.]+) +1 objects +ready", theirs.output)
+    assert rows == ["persia_operator", "local_cluster.nowhere"], theirs.output
+    assert "1 other owners of objects on this cluster" in theirs.told
+    assert "nothing of namespace mine is on this cluster" in theirs.told
 
 
 def test_an_empty_group_is_no_cluster(theirs: Theirs) -> None:

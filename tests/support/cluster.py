@@ -121,6 +121,7 @@ def playbook(shell: Shell, ground: Ground, name: str, *options: str) -> None:
         "muster_kubeconfig": str(ground.kubeconfig),
         "muster_become": os.geteuid() != 0,
         "muster_remove_data": True,
+        "muster_remove_cluster": True,
     }
     shell.run(
         BIN / "ansible-playbook", f"playbooks/{name}.yml", "-i", "inventories/local", "-e", json.dumps(settings), *options,

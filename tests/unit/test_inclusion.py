@@ -50,6 +50,13 @@ def test_galaxy_knows_what_it_must() -> None:
     assert galaxy["dependencies"].keys() <= IN_THE_PACKAGE
     assert all(re.match(r">=[1-9]", bounds) for bounds in galaxy["dependencies"].values())
     assert re.fullmatch(r">=\d+\.\d+\.\d+", load(ROOT / "meta" / "runtime.yml")["requires_ansible"])
+    kinds = re.findall(r'SPDX-License-Identifier = "(.+)"', (ROOT / "REUSE.toml").read_text(encoding="utf-8"))
+    assert set(galaxy["license"]) == {part for kind in kinds for part in kind.split(" AND ")}
+
+
+def test_shared_code_is_private() -> None:
+    places = [*(ROOT / "plugins" / "module_utils").iterdir(), *(ROOT / "plugins" / "plugin_utils").iterdir()]
+    assert [path.name for path in places if not path.name.startswith("_")] == []
 
 
 def test_no_file_is_large() -> None:

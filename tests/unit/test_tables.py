@@ -7,11 +7,13 @@ The rows of documents have numbers, and one of the proofs of a row carries its n
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 
 import pytest
 from faults.cases import ROWS
 from faults.table import in_page, table
+from support import cluster, static
 from support.docs.shown import exists, is_about
 from support.places import ROOT
 
@@ -22,6 +24,7 @@ DOCUMENT, STEPS, CLIENTS = (
     "| feature | kubectl | Muster | test |",
 )
 REPORTS = "| row | kind of fault | test | red |"
+NEWCOMERS = "| row | a newcomer | is told, or gets | shown by |"
 LEAST = {DOCUMENT: 20, STEPS: 20, CLIENTS: 40}
 # What a level needs at least: a cluster that ran it, simulated nodes or a simulated account, or code that was checked.
 BY = {"runs": {"claim", "scenario"}, "simulator": {"claim", "test"}, "rendered": {"test"}}
@@ -96,6 +99,27 @@ def test_a_row_that_shows_nothing_is_found(head: str, cells: str, problem: str) 
     found = problems(head, row, "persia")
     assert bool(found) == bool(problem)
     assert problem in " ".join(found)
+
+
+def test_what_newcomers_are_told_is_asserted() -> None:
+    """A text of the page stands in a test, and what the last column names exists."""
+    told = "\n".join(path.read_text(encoding="utf-8") for kind in ("py", "yml") for path in (ROOT / "tests").rglob(f"*.{kind}"))
+    page = rows((ROOT / "docs/operating/newcomers.md").read_text(encoding="utf-8"), NEWCOMERS)
+    assert len(page) == 18
+    for row in page:
+        _row, _does, prints, shown = row.strip("| ").split(" | ")
+        assert [text for text in re.findall("`(.+?)`", prints) if text not in told] == []
+        assert [name for name in re.findall("`(test_.+?)`", shown) if not exists("test", name)] == []
+        assert "`" in shown
+
+
+def test_every_check_that_a_page_names_exists() -> None:
+    checks = {check.name for check in (*static.CHECKS, *cluster.machine_checks(), *itertools.chain(*cluster.checks()))}
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")]
+    lists = [said for page in pages for said in re.findall(r"\bchecks? ((?:`[\w-]+`(?:, | and )?)+)", page)]
+    named = {name for said in lists for name in said.split("`")[1::2]}
+    assert {"readme", "sanity", "unit"} < named
+    assert named - checks == set()
 
 
 def test_the_fault_matrix_is_the_one_that_runs() -> None:

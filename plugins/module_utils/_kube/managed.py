@@ -51,6 +51,9 @@ _OF_ACCOUNTS = {"kubernetes.io/service-account.name", "openshift.io/internal-reg
 """The annotation of such a Secret."""
 # Labels that say the same of any name: of the operator lifecycle manager and of trust-manager.
 _COPIED = {("operators.coreos.com", "ClusterServiceVersion"): "olm.copiedFrom", CONFIG_MAP: "trust.cert-manager.io/bundle"}
+_OF_KUBERNETES = ("kube-system", "kube-public", "kube-node-lease")
+_OF_THE_API_SERVER = {"Service", "Endpoints", "EndpointSlice"}
+"""Kinds of the objects named kubernetes in namespace default, by which pods reach the API server."""
 _SERVED_WITHIN = 2.0
 """Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
 _LOOK_AGAIN = 0.5
@@ -134,11 +137,17 @@ def trainings_of(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
     return sorted({(item.ref.namespace or "", item.training, item.training_kind) for item in found if item.training})
 
 
-def unmanaged_objects(cluster: Cluster, namespace: str) -> list[str]:
-    """Objects in NAMESPACE that are neither ours, nor a controller's, nor Kubernetes' own; and what cannot be listed."""
+def unmanaged_objects(cluster: Cluster, namespace: str | None) -> list[str]:
+    """Objects in NAMESPACE, or in any, that are neither ours, nor a controller's, nor Kubernetes' own; and what cannot be listed."""
     found, unseen = namespace_contents(cluster, namespace)
     foreign = sorted(ref_of(item) for item in found if LABEL_OWNER not in labels_of(item))
-    return [*map(str, foreign), *unseen]
+    return [*(str(ref) for ref in foreign if namespace or not _of_kubernetes(ref)), *unseen]
+
+
+def _of_kubernetes(ref: Ref) -> bool:
+    """Whether an object is the cluster's own: in a namespace of Kubernetes, or of the Service that leads to the API server."""
+    own = (ref.namespace, ref.name) == ("default", "kubernetes") and ref.kind in _OF_THE_API_SERVER
+    return own or ref.namespace in _OF_KUBERNETES
 
 
 def served_kinds(cluster: Cluster, clock: Clock = SYSTEM_CLOCK, *, new: t.Container[str] = ()) -> tuple[Kinds, list[tuple[str, str]]]:
@@ -166,8 +175,8 @@ def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
     return [*found, *((name, missing) for name in names if not kinds.of_definition(name))]
 
 
-def namespace_contents(cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK) -> tuple[list[Manifest], list[str]]:
-    """Metadata of the objects in NAMESPACE except those of controllers and Kubernetes' own; and what cannot be listed."""
+def namespace_contents(cluster: Cluster, namespace: str | None, clock: Clock = SYSTEM_CLOCK) -> tuple[list[Manifest], list[str]]:
+    """Metadata of the objects in NAMESPACE, or in all, except those of controllers and Kubernetes' own; and what cannot be listed."""
 
     def observe() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
         known, missing = served_kinds(cluster, clock)
@@ -181,7 +190,7 @@ def namespace_contents(cluster: Cluster, namespace: str, clock: Clock = SYSTEM_C
     return [item for item in found if not _comes_by_itself(item, listed)], sorted(unseen)
 
 
-def _within(cluster: Cluster, namespace: str, kinds: list[Kind]) -> tuple[list[Manifest], list[str], bool]:
+def _within(cluster: Cluster, namespace: str | None, kinds: list[Kind]) -> tuple[list[Manifest], list[str], bool]:
     """The objects in the namespace, what cannot be listed, and whether a kind vanished meanwhile."""
     unseen: list[str] = []
     gone: list[Kind] = []

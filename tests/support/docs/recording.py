@@ -23,7 +23,7 @@ ESCAPE = re.compile(r"\x1b\[([\d;]*)m")
 def shown(log: str, command: str) -> list[str]:
     """The lines of the terminal, long ones broken as it breaks them; without the names of the folders where it ran."""
     log = re.sub(r"^Script (started|done) .*\n?", "", log.replace("\r", ""), flags=re.MULTILINE)
-    log = re.sub(r"/\S*/(inventories/|\.venv/)", r"\1", log)
+    log = re.sub(r"/\S*/(inventories/|my-inventory|\.venv/)", r"\1", log)
     log = re.sub(r"(?:/root|/home/\w+)/", "~/", log)
     return [row for line in f"$ {command}\n{log}".rstrip().splitlines() for row in _rows(line)]
 

@@ -59,6 +59,13 @@ def test_others(cluster: t.Any) -> None:
     assert execute(cluster, namespace="ml", others=True)["others"] == ["Secret ml/theirs"]
 
 
+def test_others_in_all_namespaces_but_those_of_kubernetes(cluster: t.Any) -> None:
+    """What leads to the API server is Kubernetes' own, too; another object in its namespace is not."""
+    places = (("kubernetes", "default"), ("theirs", "default"), ("kube-dns", "kube-system"), ("kubernetes", "ml"))
+    cluster.add(*(thing("Service", name, metadata={"namespace": space}) for name, space in places))
+    assert execute(cluster, others=True)["others"] == ["Service ml/kubernetes", "Service default/theirs"]
+
+
 def served(cluster: t.Any, **kinds: tuple[str, str, bool]) -> None:
     for kind, (api_version, plural, namespaced) in kinds.items():
         cluster.kinds_served[api_version, kind] = ServedKind(plural, namespaced)
