@@ -332,6 +332,13 @@ def test_every_source_file_has_the_licence_header() -> None:
     assert not bare
 
 
+def test_every_util_says_that_it_is_private() -> None:
+    utils = [path for path in ALL_CODE if path.parts[len(PLUGINS.parts)] in ("module_utils", "plugin_utils")]
+    assert len(utils) > 300
+    notices = {name_of(path): ast.get_docstring(syntax(path)) or "" for path in utils}
+    assert [name for name, text in notices.items() if "Private to the collection." not in text] == []
+
+
 def test_no_half_done_merge_is_committed() -> None:
     texts = {p: p.read_bytes() for p in tracked_files()}
     assert not [name_of(p) for p, text in texts.items() if re.search(rb"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE)]

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage."""
+"""Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage.
+Private to the collection."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The status of a training, computed from its pods and workloads: one state, one reason, and all ranks."""
+"""The status of a training, computed from its pods and workloads: one state, one reason, and all ranks. Private to the collection."""
 
 from __future__ import annotations
 
