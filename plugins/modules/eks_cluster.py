@@ -82,8 +82,6 @@ options:
     description: Refuse deletion of the cluster. V(false) together with O(state=absent) removes the protection first.
     type: bool
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 3600
 """
 

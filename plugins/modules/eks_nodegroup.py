@@ -134,8 +134,6 @@ options:
         choices: [NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE]
         required: true
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 3600
 """
 

@@ -24,6 +24,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.life
   - muster.ml.attributes
@@ -37,9 +38,6 @@ options:
     description: Name of the job and its Service, and prefix of its pods' names.
     type: str
     required: true
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   backend:
     description:
       - Kind of the workload. V(native) creates an Indexed Job.

@@ -47,8 +47,6 @@ options:
     description: Labels. They are all that it has, besides the mark of its owner. Without this option they stay as they are.
     type: dict
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 

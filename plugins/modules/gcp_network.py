@@ -39,8 +39,6 @@ options:
     description: Largest packet in bytes, from 1300 to 8896. Machines notice a change when they are restarted.
     type: int
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 

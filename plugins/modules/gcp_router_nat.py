@@ -50,8 +50,6 @@ options:
         description: Keep the port of a machine for all destinations.
         type: bool
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 

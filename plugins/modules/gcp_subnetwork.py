@@ -59,8 +59,6 @@ options:
     type: bool
     default: true
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 

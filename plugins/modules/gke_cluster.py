@@ -150,8 +150,6 @@ options:
     description: Labels of the cluster and its machines. Labels that are not listed are removed, except those of Google and O(owner).
     type: dict
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 3600
 """
 

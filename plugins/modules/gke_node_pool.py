@@ -245,8 +245,6 @@ options:
     description: Make nodes only for requests of the kind C(ProvisioningRequest), all at once.
     type: bool
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 3600
 """
 

@@ -21,12 +21,16 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
+    details:
+      - Only reads, and reports what would change.
   diff_mode:
     support: full
     details:
       - Shows O(content), never O(secret_content).
   idempotent:
     support: full
+    details:
+      - A second run changes nothing.
   action:
     support: none
 options:

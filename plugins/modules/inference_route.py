@@ -23,6 +23,9 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+attributes:
+  action:
+    support: none
 options:
   name:
     description: Name of both routes.

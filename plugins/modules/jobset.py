@@ -23,6 +23,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.life
   - muster.ml.attributes
@@ -36,9 +37,6 @@ options:
     description: Name of the JobSet and its Service, and prefix of its pods' names.
     type: str
     required: true
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   tpu:
     description:
       - Slices of TPUs on GKE. It gives O(hosts), and adds labels to O(node_selector) and the chips of a machine to O(resources).

@@ -20,6 +20,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.life
   - muster.ml.attributes
@@ -31,9 +32,6 @@ options:
     description: Name of the training, and prefix of its objects' names. Name and group together have at most 52 characters.
     type: str
     required: true
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   backend:
     description:
       - Kind of the workloads. V(native) creates StatefulSets for embedding servers and workers, and Indexed Jobs for data loaders and

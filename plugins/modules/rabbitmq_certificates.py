@@ -20,6 +20,9 @@ author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.attributes.host
+attributes:
+  action:
+    support: none
 options:
   directory:
     description:

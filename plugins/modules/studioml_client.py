@@ -22,12 +22,16 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
+    details:
+      - Only reads, and reports what would change.
   diff_mode:
     support: full
     details:
       - Shows the settings that change. Secret ones appear only as keyed fingerprints, which differ from run to run.
   idempotent:
     support: full
+    details:
+      - A second run changes nothing.
   action:
     support: none
 options:

@@ -18,6 +18,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.wait
   - muster.ml.attributes
@@ -27,9 +28,6 @@ options:
     description: Name of the Deployment, of its ServiceAccount and Service, and of the ConfigMap with which it is drained.
     type: str
     default: studioml-go-runner
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   replicas:
     description: Number of runners.
     type: int
