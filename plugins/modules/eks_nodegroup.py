@@ -165,6 +165,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "EKS node group cpu of cluster training was kept: it does not have the mark of this owner (muster.ml/owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -175,6 +176,7 @@ nodegroup:
   description: Node group as EKS describes it, in snake_case.
   returned: success
   type: dict
+  sample: {nodegroup_name: cpu, status: ACTIVE, scaling_config: {min_size: 1, max_size: 4, desired_size: 2}}
 """
 
 import typing as t

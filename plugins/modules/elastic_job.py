@@ -254,6 +254,7 @@ reason:
   description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
+  sample: ""
 plan:
   description: Fingerprint of options and workloads, for O(planned). Valid in one run of C(ansible-playbook).
   returned: in check mode, if the training has succeeded and nothing is to be changed
@@ -282,6 +283,7 @@ groups:
   returned: when O(state=present)
   type: list
   elements: dict
+  sample: [{name: worker, role: worker, kind: StatefulSet, desired: 3, running: 3, state: Running}]
 """
 
 import typing as t

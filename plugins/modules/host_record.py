@@ -145,6 +145,7 @@ packages:
   returned: success
   type: list
   elements: str
+  sample: [example]
 """
 
 import copy

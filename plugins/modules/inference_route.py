@@ -157,6 +157,7 @@ objects:
   returned: success
   type: list
   elements: dict
+  sample: [{kind: HTTPRoute, name: inference, namespace: ml, action: created}]
 """
 
 import typing as t

@@ -354,6 +354,7 @@ reason:
   description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
+  sample: ""
 plan:
   description: Fingerprint of options and workloads, for O(planned). Valid in one run of C(ansible-playbook).
   returned: in check mode, if the training has succeeded and nothing is to be changed
@@ -396,6 +397,7 @@ groups:
   returned: when O(state=present)
   type: list
   elements: dict
+  sample: [{name: trainer, role: nn_worker, kind: Job, desired: 1, running: 1, state: Running}]
 """
 
 import typing as t

@@ -123,10 +123,12 @@ kept:
   returned: success
   type: list
   elements: str
+  sample: ["/home/user/.studioml/config.yaml: queue"]
 path:
   description: Path of the configuration.
   returned: success
   type: str
+  sample: /home/user/.studioml/config.yaml
 """
 
 import pathlib

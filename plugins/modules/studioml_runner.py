@@ -234,6 +234,7 @@ drained:
   description: True if runners were drained.
   returned: success
   type: bool
+  sample: false
 runners:
   description: Pods, as they describe themselves.
   returned: when O(state=present) and O(wait=true), outside check mode
@@ -244,15 +245,18 @@ runners:
       description: Name of the pod.
       type: str
       returned: always
+      sample: studioml-runner-0
     state:
       description: V(working) if the runner has found queues, V(idle) if there are none for it.
       type: str
       returned: always
+      sample: working
     experiments:
       description: Keys of the experiments that run.
       type: list
       elements: str
       returned: always
+      sample: [digits]
 """
 
 import dataclasses

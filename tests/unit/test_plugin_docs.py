@@ -167,9 +167,9 @@ def test_every_option_with_a_value_exists_and_takes_it() -> None:
 
 
 def leaves(values: Options, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The return values that have no others in them, by their path."""
+    """The return values that have no others in them, or a sample for all of them, by their path."""
     for name, value in values.items():
-        if value.get("contains"):
+        if value.get("contains") and "sample" not in value:
             yield from leaves(value["contains"], f"{path}{name}.")
         else:
             yield f"{path}{name}", value
