@@ -186,7 +186,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Read and judge; nothing is written."""
+    """Run the preflight; read-only."""
     params = ctx.params
     asked = gang(
         params["definition"],

@@ -278,7 +278,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def _kept(ctx: Context, refs: t.Sequence[Ref]) -> Report:
-    """The routes that are kept, because one leads to a server that is not among the backends given; empty if none does."""
+    """Report all routes as kept if one has a backend that is not in option backends; empty otherwise."""
     given = {row["name"] for row in ctx.params["backends"] or ()}
     live = {ref: item for ref in refs if (item := ctx.cluster.get(ref))} if given else {}
     weights = {name: weight for ref, item in live.items() for name, weight in _api_of(ref).weights_of(item).items()}

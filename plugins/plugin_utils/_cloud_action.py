@@ -36,7 +36,7 @@ class CloudAction(ControllerAction):
         return importlib.import_module(f"{PLUGINS}.module_utils._edge.{self.cloud}")
 
     def _runs_elsewhere(self) -> bool:
-        # Tasks do not know of the ansible_become of an inventory.
+        # Task.become does not include the ansible_become of the inventory.
         elsewhere = super()._runs_elsewhere() or self._connection.become is not None or self.module is None
         return elsewhere or not self._edge.HAS_LIBRARIES or self._has_another_python()
 

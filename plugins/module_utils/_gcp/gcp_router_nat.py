@@ -75,7 +75,7 @@ class GcpRouterNat(Described):
         return dataclasses.replace(step, request={**rest, "nats": [*self._others(live), nat]})
 
     def plan_absent(self, live: Body | None) -> Plan:
-        """The router goes; if it has more than our NAT, only that goes."""
+        """Delete the router, or only our NAT if it has others."""
         if live is None:
             return Plan()
         others, foreign = self._others(live), self._foreign(live)

@@ -200,7 +200,7 @@ class Transport:
         return answers.is_retryable(answer.status, answer.json()) or (restarted and answers.is_startup_answer(answer.status, answer.json()))
 
     def stream(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> t.Iterator[bytes]:
-        """The lines of one long answer, over a separate connection, until the server ends it or breaks off."""
+        """Yield the lines of a streaming response, over a connection of its own, until it ends or breaks."""
         refreshed = False
         while True:
             self._bucket.take()

@@ -60,7 +60,7 @@ def _key(path: str) -> str:
 
 
 def files_config_map(metadata: Manifest, files: Mapping[str, File]) -> Manifest:
-    """A ConfigMap with files whose names may have folders in them; ``items`` brings them back to their paths."""
+    """A ConfigMap of files; ``items`` maps its keys, which have no slash, to the paths."""
     texts = {_key(path): content for path, content in files.items() if isinstance(content, str)}
     binary = {_key(path): content["base64"] for path, content in files.items() if isinstance(content, Mapping)}
     return {**config_map(metadata, texts), **({"binaryData": binary} if binary else {})}

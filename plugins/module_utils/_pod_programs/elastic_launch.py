@@ -259,7 +259,7 @@ class Reserve:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def prepare(self, count: int) -> None:
-        """Have COUNT of them."""
+        """Start standby processes until there are COUNT."""
         self.processes = [process for process in self.processes if process.poll() is None]
         command = [sys.executable, "-u", os.path.abspath(__file__), STANDBY]
         while settings().warm_start and len(self.processes) < count:

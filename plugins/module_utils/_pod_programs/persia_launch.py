@@ -77,7 +77,7 @@ def setting(name: str, default: str = "") -> str:
 
 
 def readable(name: str) -> str:
-    """Return the path in a variable; starting again does not help where the file cannot be read."""
+    """Return the path in variable NAME; exit with EXIT_MISCONFIGURED if the file cannot be read."""
     path = setting(name)
     if not os.access(path, os.R_OK):
         leave(EXIT_MISCONFIGURED, f"{name}={path} cannot be read in this pod")

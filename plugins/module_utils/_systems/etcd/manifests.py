@@ -157,7 +157,7 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
 
 
 def stateful_set(cluster: EtcdCluster) -> Manifest:
-    """The members. They start together, because none is ready without a majority."""
+    """The StatefulSet of the members, started in parallel because readiness needs a quorum."""
     template = pod_template(
         _member_pod(cluster),
         container="etcd",

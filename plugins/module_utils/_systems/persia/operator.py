@@ -151,7 +151,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
 
 
 def _gateway_env(job: PersiaJob) -> list[Manifest]:
-    """Environment with the address of another gateway than the operator's: of two values PERSIA takes the later one."""
+    """Environment that overrides the operator's gateway: of two values of a variable PERSIA uses the last one."""
     return [{"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": job.metrics.address}] if job.metrics.address else []
 
 

@@ -185,7 +185,7 @@ def check_signature(message: Mapping[str, t.Any], queue: str, public_keys: Mappi
 
 
 def longest_prefix(queue: str, prefixes: Iterable[str]) -> str | None:
-    """The prefix whose key checks the requests of a queue."""
+    """The longest matching prefix; its key verifies the requests of the queue."""
     return max((prefix for prefix in prefixes if prefix and queue.startswith(prefix)), key=len, default=None)
 
 
