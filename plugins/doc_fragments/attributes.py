@@ -77,10 +77,19 @@ attributes:
   check_mode:
     support: full
     description: Can run in C(check_mode) and return changed status prediction without modifying target.
+    details:
+      - Only reads, and reports what would change.
   diff_mode:
     support: none
     description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+    details:
+      - The result names what changed, or would change, instead.
   idempotent:
     support: full
     description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    details:
+      - A second run changes nothing.
+  action:
+    description: Has a plugin of the same name that runs on the controller where the task's connection is C(local).
+    support: full
 """

@@ -80,3 +80,11 @@ options:
 notes:
   - A kubeconfig with C(exec) needs its credential plugin on the host that runs the task.
 """
+
+    # For modules whose objects are in one namespace.
+    NAMESPACE = r"""
+options:
+  namespace:
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
+    type: str
+"""

@@ -44,6 +44,9 @@ options:
       - Wait until the last change has finished. The module always waits for changes before it.
     type: bool
     default: true
+  wait_timeout:
+    description: Seconds to wait for all changes together.
+    type: int
 """
 
     # Also for modules without those options.
@@ -59,12 +62,14 @@ attributes:
       - Only reads. RV(ignore:actions) lists all requests that would be sent.
   diff_mode:
     support: full
+    details:
+      - Shows the fields that change, and of a resource that is created the whole request.
   idempotent:
     support: full
     details:
       - A second run sends no request that changes anything.
   action:
-    support: none
+    support: full
   action_group:
     description: Use C(group/muster.ml.gcp) in C(module_defaults) to set defaults for this module.
     support: full

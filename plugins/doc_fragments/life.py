@@ -57,7 +57,7 @@ options:
       - What may not be read or is not judged is no error, nor is what an autoscaler, the removal of pods or preemption could make fit.
       - A training that is there is judged only if it is started again, without its own pods, or if it gets more pods, for those.
         Without any of that nothing is asked.
-      - In check mode and with O(wait=none) it is a warning. V(false) lets pods wait for room.
+      - In check mode and with O(wait=false) it is a warning. V(false) lets pods wait for room.
     type: bool
     default: true
   delete_data:

@@ -105,8 +105,12 @@ attributes:
       - Only reads. The probe is left out.
   diff_mode:
     support: N/A
+    details:
+      - This module only reads.
   idempotent:
     support: full
+    details:
+      - Only reads. The queue of a probe is deleted again.
   action_group:
     description: Use C(group/muster.ml.rabbitmq) in C(module_defaults) to set defaults for this module.
     support: full

@@ -43,6 +43,7 @@ _value:
   description: Users with passwords. Tasks that use them need C(no_log).
   type: list
   elements: dict
+  sample: [{name: runner, password: '...'}]
 """
 
 

@@ -41,6 +41,7 @@ RETURN = r"""
 _value:
   description: The problem and the next step, by name of the host. Empty if there is none.
   type: dict
+  sample: {b: "Clusters a and b would both be made with the same muster_kubeconfig. Set another one for each of them."}
 """
 
 Host = t.Mapping[str, t.Any]

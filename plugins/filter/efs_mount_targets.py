@@ -41,6 +41,7 @@ _value:
   description: Mount targets, each with C(subnet_id) and C(security_groups), in the order of the zones.
   type: list
   elements: dict
+  sample: [{subnet_id: subnet-0123456789abcdef0, security_groups: [sg-0123456789abcdef0]}]
 """
 
 

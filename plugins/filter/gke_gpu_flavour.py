@@ -39,6 +39,7 @@ RETURN = r"""
 _value:
   description: V(none), V(managed), V(gke_cos) or V(gke_ubuntu).
   type: str
+  sample: gke_cos
 """
 
 Pool = t.Mapping[str, t.Any]

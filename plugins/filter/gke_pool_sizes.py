@@ -41,6 +41,7 @@ RETURN = r"""
 _value:
   description: The numbers C(least) and C(most), and the names C(general).
   type: dict
+  sample: {least: 3, most: 13, general: [cpu]}
 """
 
 Pool = t.Mapping[str, t.Any]

@@ -60,6 +60,7 @@ RETURN = r"""
 _value:
   description: The ranges C(pods), C(services) and C(nodes), and C(arithmetic), the computation in one line.
   type: dict
+  sample: {pods: 10.40.0.0/17, services: 10.40.128.0/20, nodes: 10.40.144.0/25, arithmetic: "pods 10.40.0.0/17 (100 nodes x 256 ...)"}
 """
 
 RESERVED = 4

@@ -38,6 +38,7 @@ RETURN = r"""
 _value:
   description: Version.
   type: str
+  sample: 0.8.3
 """
 
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")

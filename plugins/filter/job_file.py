@@ -54,6 +54,7 @@ _value:
     - The C(options) of M(muster.ml.persia_job) or M(muster.ml.elastic_job), and the C(differences).
     - Those of M(muster.ml.nats_cluster) are C(options.nats).
   type: dict
+  sample: {options: {name: adult, nn_worker: {replicas: 1}}, differences: []}
 """
 
 

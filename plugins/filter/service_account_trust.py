@@ -52,6 +52,7 @@ RETURN = r"""
 _value:
   description: Trust policy, as an IAM policy document.
   type: dict
+  sample: {Version: "2012-10-17", Statement: [{Effect: Allow, Principal: {Service: pods.eks.amazonaws.com}}]}
 """
 
 Document = dict[str, t.Any]

@@ -50,6 +50,7 @@ _value:
   description: Groups of rules.
   type: list
   elements: dict
+  sample: [{name: triton-triton, rules: [{alert: TritonDown, for: 5m, labels: {severity: critical}}]}]
 """
 
 

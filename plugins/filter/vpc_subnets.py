@@ -49,6 +49,7 @@ _value:
   description: Subnets, each with C(zone), C(cidr) and C(public).
   type: list
   elements: dict
+  sample: [{zone: us-west-2a, cidr: 10.40.128.0/23, public: true}, {zone: us-west-2a, cidr: 10.40.0.0/20, public: false}]
 """
 
 LARGEST = 16

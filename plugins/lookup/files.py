@@ -35,6 +35,7 @@ _raw:
   description: One mapping. The content of a file is its text, or a mapping with V(base64) where it is no UTF-8.
   type: list
   elements: dict
+  sample: [{train.py: "print(1)", data/x.bin: {base64: AAEC}}]
 """
 
 import base64

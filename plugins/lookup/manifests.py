@@ -319,6 +319,7 @@ _raw:
   description: For each name the list of objects, as mappings. C(lookup) with one name returns that list itself.
   type: list
   elements: list
+  sample: [[{apiVersion: v1, kind: Namespace, metadata: {name: ml}}]]
 """
 
 import dataclasses

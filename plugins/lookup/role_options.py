@@ -41,6 +41,7 @@ _raw:
   description: The options by their names.
   type: list
   elements: dict
+  sample: [{max_restarts: 5}]
 """
 
 import typing as t

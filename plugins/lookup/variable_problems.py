@@ -40,6 +40,7 @@ _raw:
   description: One sentence for each problem, with the variable, where it is set, and the nearest name. Empty if there is none.
   type: list
   elements: str
+  sample: []
 """
 
 import pathlib

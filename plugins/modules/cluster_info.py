@@ -47,6 +47,7 @@ namespace:
   description: Name of the namespace, and whether it exists (null if that may not be read).
   returned: always
   type: dict
+  sample: {name: ml, exists: true}
 nodes:
   description: Number of nodes, and of those that are ready.
   returned: always
@@ -83,6 +84,7 @@ quotas:
   returned: always
   type: list
   elements: dict
+  sample: [{name: gpus, hard: {requests.nvidia.com/gpu: "8"}, used: {requests.nvidia.com/gpu: "2"}}]
 lacking_rights:
   description: Rights of O(rules) that the user lacks.
   returned: always
@@ -94,6 +96,7 @@ unread:
   returned: always
   type: list
   elements: str
+  sample: []
 """
 
 import typing as t

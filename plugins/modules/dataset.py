@@ -17,6 +17,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.wait
   - muster.ml.removal
@@ -29,9 +30,6 @@ options:
     description: Name of the data set. At most 50 characters.
     type: str
     required: true
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   url:
     description: URL of the file, with V(https://), V(http://), V(s3://) or V(gs://).
     type: str

@@ -41,6 +41,7 @@ ok:
   description: True if there is no finding.
   returned: always
   type: bool
+  sample: false
 findings:
   description: Faults, errors first. Objects of one workload with the same cause are one finding.
   returned: always
@@ -51,6 +52,7 @@ findings:
       description: V(error) if something does not work, V(warning) if it may be on purpose, or will not work later.
       type: str
       returned: always
+      sample: error
     object:
       description: Object that the finding is about.
       type: str
@@ -70,11 +72,13 @@ findings:
       description: Next step.
       type: str
       returned: always
+      sample: Lower the pod's request of nvidia.com/gpu, add nodes with it, or end what takes it.
 unread:
   description: Reasons why something could not be read.
   returned: always
   type: list
   elements: str
+  sample: []
 """
 
 import typing as t

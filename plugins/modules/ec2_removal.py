@@ -46,15 +46,18 @@ kept:
   description: Reason why the resource was kept. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "VPC vpc-0123456789abcdef0 was kept: it does not have the mark of this owner (muster.ml/owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
+  sample: ["ec2:delete_vpc (delete)"]
 resource:
   description: Resource as EC2 describes it after the task, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {vpc_id: vpc-0123456789abcdef0, state: available}
 """
 
 import typing as t

@@ -92,11 +92,13 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "EFS access point training of fs-0123456789abcdef0 was kept: it does not have the mark of this owner (muster.ml/owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
+  sample: ["efs:create_access_point (create)"]
 access_point:
   description: Access point as EFS describes it, in snake_case.
   returned: success
@@ -106,6 +108,7 @@ access_point:
       description: Id of the access point, for a volume handle C(fs-id::fsap-id).
       returned: always
       type: str
+      sample: fsap-0123456789abcdef0
 """
 
 import typing as t

@@ -71,8 +71,6 @@ options:
     type: bool
     default: false
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 900
 """
 
@@ -93,11 +91,13 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "EFS file system training was kept: it does not have the mark of this owner (muster.ml/owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
+  sample: ["efs:create_file_system (create)"]
 file_system:
   description: File system as EFS describes it, in snake_case, with its mount targets.
   returned: success
@@ -107,11 +107,13 @@ file_system:
       description: Id of the file system.
       returned: always
       type: str
+      sample: fs-0123456789abcdef0
     mount_targets:
       description: Mount targets of the file system.
       returned: always
       type: list
       elements: dict
+      sample: [{mount_target_id: fsmt-0123456789abcdef0, subnet_id: subnet-0123456789abcdef0, life_cycle_state: available}]
 """
 
 import typing as t

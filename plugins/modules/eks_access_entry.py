@@ -81,15 +81,18 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "EKS access entry of arn:aws:iam::123456789012:role/ops in cluster c was kept: it does not have the mark of this owner"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
+  sample: ["eks:create_access_entry (create)"]
 access_entry:
   description: Access entry as EKS describes it, in snake_case, with its C(policies).
   returned: success
   type: dict
+  sample: {cluster_name: training, principal_arn: "arn:aws:iam::123456789012:role/ops", type: STANDARD, policies: []}
 """
 
 import typing as t

@@ -70,8 +70,6 @@ options:
     type: bool
     default: false
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 1200
 """
 
@@ -91,15 +89,18 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "EKS add-on vpc-cni of cluster training was kept: it does not have the mark of this owner (muster.ml/owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
+  sample: ["eks:create_addon (create)"]
 addon:
   description: Add-on as EKS describes it, in snake_case.
   returned: success
   type: dict
+  sample: {addon_name: vpc-cni, cluster_name: training, status: ACTIVE}
 """
 
 import typing as t

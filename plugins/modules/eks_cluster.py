@@ -81,8 +81,6 @@ options:
     description: Refuse deletion of the cluster. V(false) together with O(state=absent) removes the protection first.
     type: bool
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 3600
 """
 
@@ -111,6 +109,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "EKS cluster training was kept: it does not have the mark of this owner (muster.ml/owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -126,14 +125,17 @@ cluster:
       description: Address of the API server.
       returned: when the cluster is active
       type: str
+      sample: https://0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com
     certificate_authority:
       description: Certificate authority of the API server, base64 in C(data).
       returned: when the cluster is active
       type: dict
+      sample: {data: LS0tLS1CRUdJTg==}
     identity:
       description: OpenID Connect issuer as C(oidc.issuer), for M(muster.ml.iam_oidc_provider).
       returned: when the cluster is active
       type: dict
+      sample: {oidc: {issuer: "https://oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF"}}
     status:
       description: Status of the cluster.
       returned: always
@@ -143,6 +145,7 @@ cluster:
       description: Kubernetes version.
       returned: always
       type: str
+      sample: "1.36"
 """
 
 import datetime as dt

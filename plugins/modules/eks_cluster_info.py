@@ -49,10 +49,12 @@ exists:
   description: True if the cluster exists.
   returned: success
   type: bool
+  sample: true
 account:
   description: Id of the account.
   returned: success
   type: str
+  sample: "123456789012"
 partition:
   description: AWS partition of the account, which is the second part of its ARNs.
   returned: success
@@ -67,10 +69,12 @@ cluster:
   description: Cluster as EKS describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: training, status: ACTIVE, version: "1.36"}
 owned:
   description: True if Muster created the cluster, which then has the tag C(muster.ml/owner) with its own name.
   returned: success
   type: bool
+  sample: true
 oidc_provider:
   description: Issuer of service account tokens, without C(https://). Empty if the cluster does not exist.
   returned: success
@@ -81,17 +85,20 @@ nodegroups:
   returned: success
   type: list
   elements: dict
+  sample: [{nodegroup_name: cpu, status: ACTIVE, capacity_type: ON_DEMAND}]
 addons:
   description: Add-ons of the cluster as EKS describes them, in snake_case.
   returned: success
   type: list
   elements: dict
+  sample: [{addon_name: vpc-cni, status: ACTIVE}]
 roles:
   description: Existing roles among O(roles), each with its name, ARN, tags and C(owned) (created by Muster for this cluster,
     and not for one of its name in another region, by the tags C(muster.ml/owner) and C(muster.ml/region)).
   returned: success
   type: list
   elements: dict
+  sample: [{name: training-node, arn: "arn:aws:iam::123456789012:role/training-node", tags: {muster.ml/owner: training}, owned: true}]
 """
 
 import typing as t

@@ -72,15 +72,18 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Launch template training-gpu was kept: it does not have the mark of this owner (muster.ml/owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
+  sample: ["ec2:create_launch_template (create)"]
 launch_template:
   description: Launch template as EC2 describes it, with the C(launch_template_data) of its newest version, in snake_case.
   returned: success
   type: dict
+  sample: {launch_template_id: lt-0123456789abcdef0, launch_template_name: training-gpu, latest_version_number: 1}
 """
 
 import typing as t

@@ -133,8 +133,6 @@ options:
         choices: [NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE]
         required: true
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 3600
 """
 
@@ -166,6 +164,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "EKS node group cpu of cluster training was kept: it does not have the mark of this owner (muster.ml/owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -176,6 +175,7 @@ nodegroup:
   description: Node group as EKS describes it, in snake_case.
   returned: success
   type: dict
+  sample: {nodegroup_name: cpu, status: ACTIVE, scaling_config: {min_size: 1, max_size: 4, desired_size: 2}}
 """
 
 import typing as t

@@ -53,15 +53,18 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "EKS pod identity of ml/elastic in cluster training was kept: it does not have the mark of this owner (muster.ml/owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
+  sample: ["eks:create_pod_identity_association (create)"]
 association:
   description: Association as EKS describes it, in snake_case.
   returned: success
   type: dict
+  sample: {association_id: a-0123456789abcdef0, namespace: ml, service_account: elastic}
 """
 
 import typing as t

@@ -56,6 +56,7 @@ remains:
       description: ARN, or name of the log group.
       returned: always
       type: str
+      sample: "arn:aws:ec2:eu-west-1:123456789012:volume/vol-0123456789abcdef0"
     kind:
       description: Service and kind of resource.
       returned: always

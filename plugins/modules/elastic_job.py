@@ -24,6 +24,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.life
   - muster.ml.attributes
@@ -249,6 +250,7 @@ reason:
   description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
+  sample: ""
 plan:
   description: Fingerprint of options and workloads, for O(planned). Valid in one run of C(ansible-playbook).
   returned: in check mode, if the training has succeeded and nothing is to be changed
@@ -277,6 +279,7 @@ groups:
   returned: when O(state=present)
   type: list
   elements: dict
+  sample: [{name: worker, role: worker, kind: StatefulSet, desired: 3, running: 3, state: Running}]
 """
 
 import typing as t

@@ -105,18 +105,22 @@ members:
       description: Name of the member's pod.
       type: str
       returned: always
+      sample: etcd-0
     version:
       description: Version of etcd.
       type: str
       returned: always
+      sample: 3.6.8
     leads:
       description: True if the member is the leader.
       type: bool
       returned: always
+      sample: true
     peers:
       description: Number of other members that the member is connected to.
       type: int
       returned: always
+      sample: 2
 """
 
 import typing as t

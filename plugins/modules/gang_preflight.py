@@ -100,6 +100,7 @@ fits:
   description: True or false, and null where it is not judged.
   returned: always
   type: bool
+  sample: false
 message:
   description: The answer in a few sentences.
   returned: always
@@ -112,11 +113,13 @@ reasons:
   returned: always
   type: list
   elements: str
+  sample: ["3 of 8 pods of group trainer fit, each with 1 nvidia.com/gpu, 8 cpu, 32Gi memory"]
 not_judged:
   description: Parts that are not judged. With any of them, C(fits) is not true.
   returned: always
   type: list
   elements: str
+  sample: []
 groups:
   description: Groups, each with its number of pods, and how many of them would fit without the other groups and without quotas.
   returned: always
@@ -127,14 +130,17 @@ groups:
       description: Name of the group.
       type: str
       returned: always
+      sample: trainer
     replicas:
       description: Number of pods.
       type: int
       returned: always
+      sample: 8
     fitting:
       description: Number of pods that fit, null where nodes cannot be read.
       type: int
       returned: always
+      sample: 3
 nearest:
   description:
     - Sizes that fit, if the pods do not. Each is a group with the largest number of pods that fits while the other groups stay as they are.
@@ -146,10 +152,12 @@ nearest:
       description: Name of the group.
       type: str
       returned: always
+      sample: trainer
     replicas:
       description: Number of pods.
       type: int
       returned: always
+      sample: 3
 """
 
 import typing as t
@@ -178,7 +186,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Read and judge; nothing is written."""
+    """Run the preflight; read-only."""
     params = ctx.params
     asked = gang(
         params["definition"],

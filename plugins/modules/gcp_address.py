@@ -47,8 +47,6 @@ options:
     description: Labels. They are all that it has, besides the mark of its owner. Without this option they stay as they are.
     type: dict
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 
@@ -74,6 +72,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Google address training was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -84,6 +83,7 @@ address:
   description: Address as Compute Engine describes it, in snake_case, with the number as C(address). Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: training, address: 203.0.113.7, status: RESERVED}
 """
 
 import typing as t

@@ -51,8 +51,6 @@ options:
     type: bool
     default: false
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 
@@ -74,6 +72,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Google repository images was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -84,6 +83,7 @@ repository:
   description: Repository as Artifact Registry describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: projects/my-project/locations/europe-west4/repositories/images, format: DOCKER}
 """
 
 import typing as t

@@ -64,8 +64,6 @@ options:
     type: bool
     default: false
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 
@@ -88,6 +86,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Google firewall training-ssh was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -98,6 +97,7 @@ firewall:
   description: Rule as Compute Engine describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: training-ssh, direction: INGRESS, source_ranges: [203.0.113.0/24], priority: 1000}
 """
 
 import typing as t

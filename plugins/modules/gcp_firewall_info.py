@@ -49,6 +49,7 @@ firewalls:
   returned: success
   type: list
   elements: dict
+  sample: [{name: training-ssh, direction: INGRESS, source_ranges: [203.0.113.0/24], priority: 1000}]
 """
 
 import typing as t

@@ -77,8 +77,6 @@ options:
     type: bool
     default: false
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 600
 """
 
@@ -105,6 +103,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Google machine broker was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -115,6 +114,7 @@ instance:
   description: Machine as Compute Engine describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: broker, status: RUNNING}
 """
 
 import typing as t

@@ -39,8 +39,6 @@ options:
     description: Largest packet in bytes, from 1300 to 8896. Machines notice a change when they are restarted.
     type: int
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 
@@ -59,6 +57,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Google network training was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -69,6 +68,7 @@ network:
   description: Network as Compute Engine describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: training, auto_create_subnetworks: false}
 """
 
 import typing as t

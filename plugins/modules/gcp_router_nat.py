@@ -50,8 +50,6 @@ options:
         description: Keep the port of a machine for all destinations.
         type: bool
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 
@@ -71,6 +69,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Google router training was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -81,6 +80,7 @@ router:
   description: Router with its NATs as Compute Engine describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: training, nats: [{name: training, nat_ip_allocate_option: AUTO_ONLY}]}
 """
 
 import typing as t

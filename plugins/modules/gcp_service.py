@@ -24,8 +24,6 @@ options:
     elements: str
     required: true
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 600
 """
 

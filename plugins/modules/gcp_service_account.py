@@ -47,6 +47,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Google service account nodes was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -57,6 +58,7 @@ service_account:
   description: Service account as IAM describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {email: nodes@my-project.iam.gserviceaccount.com}
 """
 
 import typing as t

@@ -59,8 +59,6 @@ options:
     type: bool
     default: true
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 300
 """
 
@@ -84,6 +82,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Google subnetwork training was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -94,6 +93,7 @@ subnetwork:
   description: Subnetwork as Compute Engine describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: training, ip_cidr_range: 10.40.0.0/20, private_ip_google_access: true}
 """
 
 import typing as t

@@ -76,6 +76,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "Google bucket my-models was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -86,6 +87,7 @@ bucket:
   description: Bucket as Cloud Storage describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: my-models, location: EUROPE-WEST4, storage_class: STANDARD}
 """
 
 import typing as t

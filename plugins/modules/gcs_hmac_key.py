@@ -61,6 +61,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "GOOG1EXAMPLE of a@x.iam.gserviceaccount.com were kept: Secret ml/gcs-hmac does not exist, so nothing says whose they are"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success

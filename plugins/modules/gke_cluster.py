@@ -150,8 +150,6 @@ options:
     description: Labels of the cluster and its machines. Labels that are not listed are removed, except those of Google and O(owner).
     type: dict
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 3600
 """
 
@@ -188,6 +186,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "GKE cluster training was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -203,10 +202,12 @@ cluster:
       description: Address of the API server.
       returned: when the cluster is there
       type: str
+      sample: 203.0.113.10
     current_master_version:
       description: Version of the control plane.
       returned: always
       type: str
+      sample: 1.35.1-gke.1000000
     status:
       description: Status of the cluster.
       returned: always

@@ -59,10 +59,12 @@ exists:
   description: True if the cluster exists.
   returned: success
   type: bool
+  sample: true
 owned:
   description: True if the cluster has the label C(muster-owner) with the value of O(owner).
   returned: success
   type: bool
+  sample: true
 status:
   description: Status of the cluster. Empty if it does not exist.
   returned: success
@@ -72,14 +74,17 @@ endpoint:
   description: Address of the API server. Empty if the cluster does not exist.
   returned: success
   type: str
+  sample: 203.0.113.10
 certificate_authority:
   description: Certificate authority of the API server, in base64. Empty if the cluster does not exist.
   returned: success
   type: str
+  sample: LS0tLS1CRUdJTg==
 version:
   description: Version of the control plane. Empty if the cluster does not exist.
   returned: success
   type: str
+  sample: 1.35.1-gke.1000000
 workload_pool:
   description: Pool of Workload Identity. Empty if the cluster has none.
   returned: success
@@ -89,11 +94,13 @@ cluster:
   description: Cluster as GKE describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: training, status: RUNNING, location: europe-west4}
 node_pools:
   description: Node pools of the cluster as GKE describes them, in snake_case, each with its C(owner).
   returned: success
   type: list
   elements: dict
+  sample: [{name: cpu, status: RUNNING, initial_node_count: 1, owner: team}]
 leftovers:
   description:
     - Disks of claims and load balancers of Services that carry the label C(goog-k8s-cluster-name) of the cluster, firewall rules for its

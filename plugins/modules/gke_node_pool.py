@@ -245,8 +245,6 @@ options:
     description: Make nodes only for requests of the kind C(ProvisioningRequest), all at once.
     type: bool
   wait_timeout:
-    description: Seconds to wait for all changes together.
-    type: int
     default: 3600
 """
 
@@ -287,6 +285,7 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "GKE node pool cpu of cluster training was kept: it does not have the mark of this owner (muster-owner=team)"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
@@ -307,6 +306,7 @@ node_pool:
       description: Version of the nodes.
       returned: always
       type: str
+      sample: 1.35.1-gke.1000000
 """
 
 import typing as t

@@ -21,12 +21,16 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
+    details:
+      - Only reads, and reports what would change.
   diff_mode:
     support: full
     details:
       - Shows O(content), never O(secret_content).
   idempotent:
     support: full
+    details:
+      - A second run changes nothing.
   action:
     support: none
 options:
@@ -95,11 +99,13 @@ checksum:
   description: SHA-256 of the content.
   returned: with O(state=present)
   type: str
+  sample: b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c
 kept:
   description: The file, with the reason, if it was kept with O(state=absent).
   returned: with O(state=absent)
   type: list
   elements: str
+  sample: ["file /etc/example/key: it holds a key or data; delete_data deletes it"]
 """
 
 import grp

@@ -22,10 +22,16 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
+    details:
+      - Only reads, and reports what would change.
   diff_mode:
     support: none
+    details:
+      - The result names what was removed, or would be, instead.
   idempotent:
     support: full
+    details:
+      - A second run changes nothing.
   action:
     support: none
 options:
@@ -139,6 +145,7 @@ packages:
   returned: success
   type: list
   elements: str
+  sample: [example]
 """
 
 import copy

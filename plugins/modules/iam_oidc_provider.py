@@ -47,11 +47,13 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "IAM OpenID Connect provider oidc.example.com/id/x was kept: it does not have the mark of this owner"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
+  sample: ["iam:create_open_id_connect_provider (create)"]
 provider:
   description: Provider as IAM describes it.
   returned: success
@@ -61,6 +63,7 @@ provider:
       description: ARN of the provider, for trust policies.
       returned: always
       type: str
+      sample: "arn:aws:iam::123456789012:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF"
 """
 
 import typing as t

@@ -187,6 +187,7 @@ model:
   description: Metadata of the model, as the first replica reports them, such as its C(versions), C(platform), C(inputs) and C(outputs).
   returned: success
   type: dict
+  sample: {name: add, versions: ["1"], platform: python}
 outputs:
   description: Outputs of the last request to the first replica. Empty without O(inputs).
   returned: success
@@ -202,6 +203,7 @@ requests:
   description: Number of requests to all replicas together.
   returned: success
   type: int
+  sample: 200
 latency_ms:
   description: Milliseconds of the requests to all replicas together, with the way there. Empty without O(inputs).
   returned: success

@@ -23,6 +23,9 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+attributes:
+  action:
+    support: none
 options:
   name:
     description: Name of both routes.
@@ -154,6 +157,7 @@ objects:
   returned: success
   type: list
   elements: dict
+  sample: [{kind: HTTPRoute, name: inference, namespace: ml, action: created}]
 """
 
 import typing as t
@@ -278,7 +282,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def _kept(ctx: Context, refs: t.Sequence[Ref]) -> Report:
-    """The routes that are kept, because one leads to a server that is not among the backends given; empty if none does."""
+    """Report all routes as kept if one has a backend that is not in option backends; empty otherwise."""
     given = {row["name"] for row in ctx.params["backends"] or ()}
     live = {ref: item for ref in refs if (item := ctx.cluster.get(ref))} if given else {}
     weights = {name: weight for ref, item in live.items() for name, weight in _api_of(ref).weights_of(item).items()}

@@ -37,6 +37,7 @@ exists:
   description: True if any object of the training exists.
   returned: success
   type: bool
+  sample: true
 state:
   description:
     - State of the training. V(Pending) until all pods run for the first time, then V(Running), V(Succeeded) or V(Failed).
@@ -157,38 +158,47 @@ groups:
       description: Name of the group.
       type: str
       returned: always
+      sample: trainer
     role:
       description: Role of the group's processes in PERSIA, or V(worker).
       type: str
       returned: always
+      sample: nn_worker
     kind:
       description: Kind of the group's workload.
       type: str
       returned: always
+      sample: Job
     desired:
       description: Desired number of ranks.
       type: int
       returned: always
+      sample: 2
     running:
       description: Number of running ranks.
       type: int
       returned: always
+      sample: 1
     succeeded:
       description: Number of ranks that succeeded.
       type: int
       returned: always
+      sample: 0
     failed:
       description: Number of ranks that failed and were not replaced.
       type: int
       returned: always
+      sample: 1
     state:
       description: State of the group.
       type: str
       returned: always
+      sample: Degraded
     reason:
       description: Reason for the state of the group.
       type: str
       returned: always
+      sample: "adult-trainer-1-x7k2p: OOMKilled (exit status 137)"
     ranks:
       description: Ranks of the group.
       type: list
@@ -199,46 +209,57 @@ groups:
           description: Index of the rank.
           type: int
           returned: always
+          sample: 1
         pod:
           description: Name of the rank's latest pod.
           type: str
           returned: always
+          sample: adult-trainer-1-x7k2p
         node:
           description: Node of the pod.
           type: str
           returned: always
+          sample: node-2
         phase:
           description: Phase of the pod.
           type: str
           returned: always
+          sample: Failed
         ready:
           description: True if the pod is ready.
           type: bool
           returned: always
+          sample: false
         restarts:
           description: Number of restarts of the container.
           type: int
           returned: always
+          sample: 0
         reason:
           description: Reason why the rank does not run.
           type: str
           returned: always
+          sample: OOMKilled
         message:
           description: Last message of the pod. For a trainer that succeeded, the results that it saved.
           type: str
           returned: always
+          sample: ""
         exit_code:
           description: Exit status of the container. Null while it runs.
           type: int
           returned: always
+          sample: 137
         started:
           description: Start time of the container.
           type: str
           returned: always
+          sample: "2026-11-23T03:00:00Z"
         finished:
           description: End time of the container.
           type: str
           returned: always
+          sample: "2026-11-23T03:04:10Z"
 """
 
 import typing as t

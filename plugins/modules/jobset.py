@@ -23,6 +23,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.life
   - muster.ml.attributes
@@ -184,6 +185,7 @@ reason:
   description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
+  sample: ""
 plan:
   description: Fingerprint of options and workloads, for O(planned). Valid in one run of C(ansible-playbook).
   returned: in check mode, if the training has succeeded and nothing is to be changed
@@ -205,6 +207,7 @@ groups:
   returned: when O(state=present)
   type: list
   elements: dict
+  sample: [{name: slice-0, role: worker, kind: Job, desired: 4, running: 4, state: Running}]
 """
 
 import typing as t

@@ -129,52 +129,63 @@ ready:
   description: True if nothing needs to be done.
   returned: success
   type: bool
+  sample: false
 problems:
   description: Problems, each with the next step.
   returned: success
   type: list
   elements: str
+  sample: ["Packages are missing. Install them (apt-get install iptables) or set local_cluster_install_packages: true."]
 packages_missing:
   description: Packages of Debian or Ubuntu to install first.
   returned: success
   type: list
   elements: str
+  sample: [iptables]
 to_fetch:
   description: Released files that are missing, as option O(muster.ml.local_fetch#module:files).
   returned: success
   type: list
   elements: dict
+  sample: []
 to_pull:
   description: Images that are missing, as option O(muster.ml.local_fetch#module:images).
   returned: success
   type: list
   elements: str
+  sample: []
 to_build:
   description: Programs that are missing and come from Go modules, as option O(muster.ml.local_build#module:programs).
   returned: success
   type: list
   elements: dict
+  sample: []
 programs_ahead:
   description: Numbers of files, images and programs to fetch or build, and why nothing released is used. Empty if nothing is missing.
   returned: success
   type: str
+  sample: ""
 paths:
   description: Paths of all programs, and of the archives of images, by name.
   returned: success
   type: dict
+  sample: {etcd: /root/.cache/muster/bin/0f3a5a6b7c8d9e0f/etcd}
 node_programs:
   description: Paths of the programs that run in nodes outside of containers, by name.
   returned: success
   type: dict
+  sample: {kubelet: /root/.cache/muster/bin/ffe840ff9295808e/kubelet}
 supervisor_missing:
   description: True if the cluster has no supervisord of its own yet.
   returned: success
   type: bool
+  sample: true
 network_missing:
   description: Missing parts of the network.
   returned: success
   type: list
   elements: str
+  sample: [bridge mu-muster]
 nodes:
   description:
     - Nodes, each with C(name), C(index), C(address), C(pid) of its process 1 (0 where it does not run), C(processes) (name to process id
@@ -182,11 +193,13 @@ nodes:
   returned: success
   type: list
   elements: dict
+  sample: [{name: muster-1, index: 1, address: 10.176.0.2, pid: 0, processes: {}, current: false, initialised: false}]
 surplus:
   description: Numbers of nodes that exist but are no longer desired.
   returned: success
   type: list
   elements: int
+  sample: [3]
 endpoint:
   description: URL of the API server.
   returned: success
@@ -201,19 +214,23 @@ admin_kubeconfig:
   description: Path of the cluster's own kubeconfig, readable by root. Empty until it exists.
   returned: success
   type: str
+  sample: /var/lib/muster/muster/nodes/muster-1/admin.kubeconfig
 kubeconfig_current:
   description: True if the user's kubeconfig is the same, and its certificate need not be renewed.
   returned: success
   type: bool
+  sample: false
 not_ready:
   description: Reason why the cluster is not ready, as the API server reports it. Empty if it is ready.
   returned: success
   type: str
+  sample: ""
 leftovers:
   description: Resources of this cluster on the host - processes, interfaces, namespaces, tables, cgroups, mounts, folders.
   returned: success
   type: list
   elements: str
+  sample: [interface mu-muster]
 """
 
 import typing as t

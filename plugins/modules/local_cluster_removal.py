@@ -40,6 +40,7 @@ summary:
   description: Number of removed resources, or to remove in check mode, and the kinds that were looked for.
   returned: success
   type: str
+  sample: "Removed 12 things of cluster muster; looked for network namespaces, interfaces, nftables tables, processes."
 found:
   description: Resources of the cluster on the host before the removal.
   returned: success
@@ -51,6 +52,7 @@ left:
   returned: success
   type: list
   elements: str
+  sample: []
 kept:
   description: Resources that were kept because they do not belong to this cluster for certain, each with the reason.
   returned: success
@@ -62,11 +64,13 @@ differs:
   returned: success
   type: list
   elements: str
+  sample: []
 checked:
   description: Kinds of resources that were looked for.
   returned: success
   type: list
   elements: str
+  sample: [network namespaces, interfaces, nftables tables, processes, cgroups, mounts, folders]
 """
 
 import typing as t

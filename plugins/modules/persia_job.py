@@ -20,6 +20,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.life
   - muster.ml.attributes
@@ -349,6 +350,7 @@ reason:
   description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
+  sample: ""
 plan:
   description: Fingerprint of options and workloads, for O(planned). Valid in one run of C(ansible-playbook).
   returned: in check mode, if the training has succeeded and nothing is to be changed
@@ -391,6 +393,7 @@ groups:
   returned: when O(state=present)
   type: list
   elements: dict
+  sample: [{name: trainer, role: nn_worker, kind: Job, desired: 1, running: 1, state: Running}]
 """
 
 import typing as t

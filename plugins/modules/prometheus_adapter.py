@@ -18,14 +18,12 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.wait
   - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
 options:
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   image:
     description: Image of the adapter, with a version or digest. Its entrypoint is called with arguments.
     type: str

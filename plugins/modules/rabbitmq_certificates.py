@@ -20,6 +20,9 @@ author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.attributes.host
+attributes:
+  action:
+    support: none
 options:
   directory:
     description:
@@ -66,11 +69,13 @@ removed:
   returned: with O(state=absent)
   type: list
   elements: str
+  sample: []
 kept:
   description: Files and folders that were kept, each with the reason.
   returned: with O(state=absent)
   type: list
   elements: str
+  sample: []
 """
 
 import typing as t

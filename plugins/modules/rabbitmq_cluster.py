@@ -145,6 +145,7 @@ ca_cert:
     - Null in check mode for a new broker, because the run would make it.
   returned: when O(state=present)
   type: str
+  sample: "-----BEGIN CERTIFICATE-----\n..."
 admin_secret:
   description: Name of the Secret with the login of the administrator.
   returned: when O(state=present)

@@ -75,20 +75,24 @@ erlang_version:
   description: Version of Erlang.
   returned: without O(match)
   type: str
+  sample: "27.3"
 cluster_name:
   description: Name of the cluster of brokers.
   returned: without O(match)
   type: str
+  sample: rabbit@rabbitmq-0.rabbitmq-nodes.ml.svc
 alarms:
   description: Alarms in effect, with the node and C(memory) or C(disk space). The broker takes no messages while there is one.
   returned: without O(match)
   type: list
   elements: dict
+  sample: [{node: rabbit@broker, resource: memory}]
 nodes:
   description: Nodes with their memory and disk, in bytes. They are reported every 5 seconds, and null until then.
   returned: without O(match)
   type: list
   elements: dict
+  sample: [{name: rabbit@broker, running: true, being_drained: false, mem_used: 134217728, mem_limit: 1073741824}]
 listeners:
   description: Ports that the nodes listen at, with their protocol and whether they have TLS.
   returned: without O(match)
@@ -100,6 +104,7 @@ queues:
   returned: success
   type: list
   elements: dict
+  sample: [{vhost: /, name: rmq_gpu, type: quorum, state: running, messages: 0, consumers: 1}]
 problems:
   description: Problems of the broker. Empty if it is healthy.
   returned: without O(match)
@@ -110,6 +115,7 @@ probe:
   description: Vhost and name of the queue that the message went through.
   returned: with O(probe=true), outside check mode
   type: dict
+  sample: {vhost: /, queue: muster-probe-9f2c4d1e8a7b6c50, delivered: true}
 """
 
 import re

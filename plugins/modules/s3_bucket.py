@@ -50,15 +50,18 @@ kept:
   description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
+  sample: "S3 bucket my-models was kept: it holds objects (model.pt); delete_data: true deletes it"
 actions:
   description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
+  sample: ["s3:create_bucket (create)", "s3:put_bucket_policy (only over TLS)"]
 bucket:
   description: Bucket with its settings. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {name: my-models, bucket_region: eu-west-1, encryption: {sse_algorithm: AES256}, versioning: false}
 """
 
 import typing as t

@@ -49,10 +49,12 @@ actions:
   returned: success
   type: list
   elements: str
+  sample: ["s3:put_object (upload 1024 bytes)"]
 object:
   description: Checksum, size and encryption of the object, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {key: train/train.py, content_length: 1024, server_side_encryption: AES256}
 """
 
 import typing as t

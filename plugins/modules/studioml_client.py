@@ -22,12 +22,16 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
+    details:
+      - Only reads, and reports what would change.
   diff_mode:
     support: full
     details:
       - Shows the settings that change. Secret ones appear only as keyed fingerprints, which differ from run to run.
   idempotent:
     support: full
+    details:
+      - A second run changes nothing.
   action:
     support: none
 options:
@@ -119,10 +123,12 @@ kept:
   returned: success
   type: list
   elements: str
+  sample: ["/home/user/.studioml/config.yaml: queue"]
 path:
   description: Path of the configuration.
   returned: success
   type: str
+  sample: /home/user/.studioml/config.yaml
 """
 
 import pathlib

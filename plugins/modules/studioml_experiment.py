@@ -268,10 +268,12 @@ experiment:
   description: Experiment with its queue, bucket, the key of its output, the time of its submission and how often it was submitted.
   returned: when O(state=present)
   type: dict
+  sample: {name: digits, queue: rmq_gpu, bucket: studioml}
 state:
   description: V(finished), V(failed), V(submitted), or V(absent) for one that was taken out, or that check mode would submit.
   returned: success
   type: str
+  sample: finished
 metric:
   description: Value at O(metric). Null without that option.
   returned: when the experiment has finished
@@ -281,14 +283,17 @@ metrics:
   description: Everything that the experiment has written as JSON, merged.
   returned: when the experiment has ended, even if it has failed
   type: dict
+  sample: {accuracy: 0.95}
 signing_fingerprint:
   description: Fingerprint of O(signing_key), as C(ssh-keygen -l) shows it.
   returned: when O(state=present)
   type: str
+  sample: SHA256:mVPwvezndPv/ARoIadVY98vAC0g+P/5633yTC4d/wXE
 may_be_published:
   description: True if the broker may have the message although the task failed.
   returned: when publishing failed without an answer
   type: bool
+  sample: true
 """
 
 import typing as t

@@ -18,6 +18,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.wait
   - muster.ml.attributes
@@ -27,9 +28,6 @@ options:
     description: Name of the Deployment, of its ServiceAccount and Service, and of the ConfigMap with which it is drained.
     type: str
     default: studioml-go-runner
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   replicas:
     description: Number of runners.
     type: int
@@ -232,6 +230,7 @@ drained:
   description: True if runners were drained.
   returned: success
   type: bool
+  sample: false
 runners:
   description: Pods, as they describe themselves.
   returned: when O(state=present) and O(wait=true), outside check mode
@@ -242,15 +241,18 @@ runners:
       description: Name of the pod.
       type: str
       returned: always
+      sample: studioml-runner-0
     state:
       description: V(working) if the runner has found queues, V(idle) if there are none for it.
       type: str
       returned: always
+      sample: working
     experiments:
       description: Keys of the experiments that run.
       type: list
       elements: str
       returned: always
+      sample: [digits]
 """
 
 import dataclasses

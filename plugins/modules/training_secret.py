@@ -21,6 +21,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.wait
   - muster.ml.removal
   - muster.ml.attributes
@@ -43,9 +44,6 @@ options:
       - Name of the Secret. Defaults to the one that the runner mounts, C(studioml-runner-key-secret) for V(decryption_key),
         C(studioml-signing) for V(signing_public_keys) and C(studioml-report-keys) for V(response_public_keys), to
         C(studioml-client-signing-key) for V(signing_key) and to C(studioml-broker-login) for V(broker_login).
-    type: str
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
     type: str
   passphrase_name:
     description: Name of the Secret with the passphrase of a V(decryption_key).

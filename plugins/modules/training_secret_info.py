@@ -49,6 +49,7 @@ secrets:
   description: Values by key, of each Secret by its name. A Secret that does not exist is missing.
   returned: success
   type: dict
+  sample: {}
 generations:
   description: Number of the key or password in each Secret, as O(muster.ml.training_secret#module:generation).
   returned: success

@@ -21,6 +21,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.wait
   - muster.ml.attributes
@@ -32,9 +33,6 @@ options:
     description: Name of the group, its StatefulSet and its Service. At most 52 characters.
     type: str
     required: true
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   replicas:
     description: Number of ranks. Required with O(state=present).
     type: int

@@ -154,6 +154,7 @@ objects:
   returned: success
   type: list
   elements: dict
+  sample: [{kind: ConfigMap, name: triton-models, namespace: ml, action: updated}]
 uploaded:
   description: Files that were uploaded, or would be in check mode.
   returned: success

@@ -20,6 +20,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.wait
   - muster.ml.removal
@@ -33,9 +34,6 @@ options:
     description: Name of the Deployment and of its Service.
     type: str
     default: triton
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   image:
     description:
       - Image of the server, with a version or digest.

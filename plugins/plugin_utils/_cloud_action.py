@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Bases of the action plugins of modules that talk to AWS or Google Cloud."""
+"""Bases of the action plugins of modules that talk to AWS or Google Cloud. Private to the collection."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CloudAction(ControllerAction):
         return importlib.import_module(f"{PLUGINS}.module_utils._edge.{self.cloud}")
 
     def _runs_elsewhere(self) -> bool:
-        # Tasks do not know of the ansible_become of an inventory.
+        # Task.become does not include the ansible_become of the inventory.
         elsewhere = super()._runs_elsewhere() or self._connection.become is not None or self.module is None
         return elsewhere or not self._edge.HAS_LIBRARIES or self._has_another_python()
 

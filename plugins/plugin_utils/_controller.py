@@ -6,6 +6,7 @@
 
 A module costs a fork, a zip of its code and a new Python; on the controller it costs a function call, and progress can be shown while
 it waits. Where the task runs elsewhere (another connection, become, async, a different environment) the ordinary module does it.
+Private to the collection.
 """
 
 from __future__ import annotations

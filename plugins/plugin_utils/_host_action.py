@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Base of the action plugins of modules that work on the host: run here where the host is the controller, and show progress."""
+"""Base of the action plugins of modules that work on the host: run here where the host is the controller, and show progress.
+Private to the collection."""
 
 from __future__ import annotations
 

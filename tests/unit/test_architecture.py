@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import importlib
 import io
 import re
 import subprocess
 import tokenize
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -246,10 +248,32 @@ def test_one_file_talks_to_kubernetes() -> None:
     assert talking - fetching - rabbitmq - triton == {"plugins/module_utils/_kube/client.py"}
 
 
+def test_every_builder_of_manifests_is_under_a_contract() -> None:
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    pure = [
+        "plugins/" + pattern.partition(".plugins.")[2].replace(".", "/")
+        for name in ("builders-are-pure", "builders-of-systems-are-pure")
+        for pattern in contracts[f"importlinter:contract:{name}"]["source_modules"].split()
+    ]
+    builders = [p for p in ALL_CODE if any(isinstance(n, ast.FunctionDef) and n.name == "manifests" for n in syntax(p).body)]
+    assert len(builders) > 20
+    parents = {p: [p.relative_to(ROOT).with_suffix(""), *p.relative_to(ROOT).parents] for p in builders}
+    assert [name_of(p) for p, names in parents.items() if not any(fnmatch(str(n), pattern) for n in names for pattern in pure)] == []
+
+
 def test_only_the_edge_ends_a_module() -> None:
     utils = [p for p in ALL_CODE if "module_utils" in p.parts]
     ending = {name_of(p) for p in utils if {"fail_json", "exit_json"} & {a.attr for a in attributes(p)}}
     assert {name for name in ending if "/_edge/" not in name} == set()
+
+
+def test_only_the_edge_imports_other_collections() -> None:
+    """Import Linter cannot forbid them: an external module of a contract has to be a root package."""
+    utils = [p for p in ALL_CODE if "module_utils" in p.parts]
+    others = {name_of(p) for p in utils if any(re.match(r"ansible_collections\.(?!muster\.)", name) for name in imported(p))}
+    assert {name for name in others if "/_edge/" not in name} == set()
+    assert others
 
 
 def attributes(path: Path) -> list[ast.Attribute]:
@@ -324,6 +348,13 @@ def test_every_source_file_has_the_licence_header() -> None:
         and not all(line in path.read_text(encoding="utf-8")[:600] for line in header_of(path))
     ]
     assert not bare
+
+
+def test_every_util_says_that_it_is_private() -> None:
+    utils = [path for path in ALL_CODE if path.parts[len(PLUGINS.parts)] in ("module_utils", "plugin_utils")]
+    assert len(utils) > 300
+    notices = {name_of(path): ast.get_docstring(syntax(path)) or "" for path in utils}
+    assert [name for name, text in notices.items() if "Private to the collection." not in text] == []
 
 
 def test_no_half_done_merge_is_committed() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from support.docs.collection import fragment, modules
-from support.reading import parse, syntax
+from support.docs.collection import Options, documented, fragment, fragment_part, modules
+from support.reading import load, parse, syntax
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("modules", "doc_fragments", "filter", "lookup", "callback")
@@ -90,3 +90,100 @@ def test_descriptions_begin_with_what_they_describe() -> None:
         for name, text in described(block.get("options") or {})
     ]
     assert [f"{place}: {text}" for place, text in lines if POINTS_ELSEWHERE.match(text)] == []
+
+
+def test_the_changelog_lists_every_plugin() -> None:
+    """The first release lists all; a later one will list those that are new in it. Run scripts/changelog."""
+    releases = load(ROOT / "changelogs" / "changelog.yaml")["releases"]
+    assert list(releases) == [load(ROOT / "galaxy.yml")["version"]]
+    first = next(iter(releases.values()))
+    kinds = {"modules": first["modules"], **first["plugins"]}
+    listed = {kind: {one["name"]: one["description"].replace("\\", "") for one in entries} for kind, entries in kinds.items()}
+    there: dict[str, dict[str, str]] = {}
+    for path in PAGES:
+        if path.parent.name != "doc_fragments":
+            there.setdefault(path.parent.name, {})[path.stem] = documented(path)["short_description"] + "."
+    assert listed == there
+
+
+def attributes_of(name: str) -> dict[str, dict[str, Any]]:
+    """The attributes of a module, as ansible-doc merges them with those of its fragments."""
+    found: dict[str, dict[str, Any]] = {}
+    own = documented(ROOT / "plugins" / "modules" / f"{name}.py").get("attributes") or {}
+    for part in (*(fragment_part(one, "attributes") for one in modules()[name].fragments), own):
+        for attribute, text in part.items():
+            found[attribute] = found.get(attribute, {}) | text
+    return found
+
+
+def test_the_attribute_action_says_whether_there_is_an_action_plugin() -> None:
+    actions = {path.stem for path in (ROOT / "plugins" / "action").glob("*.py")}
+    told = {name for name in modules() if attributes_of(name).get("action", {}).get("support") == "full"}
+    assert told == actions
+
+
+def test_attributes_say_how_far_check_mode_and_diff_go() -> None:
+    bare = [
+        f"{name}: {attribute}"
+        for name in modules()
+        for attribute in ("check_mode", "diff_mode", "idempotent")
+        if not attributes_of(name).get(attribute, {}).get("details")
+    ]
+    assert bare == []
+
+
+LEGAL: dict[str | None, re.Pattern[str]] = {
+    "bool": re.compile(r"true|false"), "int": re.compile(r"-?\d+"), "float": re.compile(r"-?[\d.]+"),
+}  # fmt: skip
+
+
+def is_legal(value: str, path: str, options: Options) -> bool:
+    """Whether an option that a text names exists, and may have the value that the text gives it."""
+    name, _, deeper = path.partition(".")
+    option = options.get(name.split("[")[0])
+    if option is None or deeper:
+        return option is not None and is_legal(value, deeper, option.get("suboptions") or {})
+    choices = [str(choice).lower() if isinstance(choice, bool) else str(choice) for choice in option.get("choices") or ()]
+    return (
+        value in choices
+        if choices
+        else bool(LEGAL.get(option.get("type"), re.compile("")).fullmatch(value) or option.get("type") not in LEGAL)
+    )
+
+
+def test_every_option_with_a_value_exists_and_takes_it() -> None:
+    """O(state=absent) of the module itself, also in the fragments that it uses, and in what it returns."""
+    wrong = set()
+    for name, module in modules().items():
+        path = ROOT / "plugins" / "modules" / f"{name}.py"
+        own = [str(documented(path)), str(documented(path, "RETURN"))]
+        shared = [
+            str(fragment_part(one, part)) for one in module.fragments if one.startswith("muster.") for part in ("options", "attributes")
+        ]
+        for option, value in re.findall(r"\bO\(([\w.\[\]]+)=([^)]*)\)", " ".join([*own, *shared])):
+            if not is_legal(value, option, module.options):
+                wrong.add(f"{name}: O({option}={value})")
+    assert sorted(wrong) == []
+
+
+def leaves(values: Options, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The return values that have no others in them, or a sample for all of them, by their path."""
+    for name, value in values.items():
+        if value.get("contains") and "sample" not in value:
+            yield from leaves(value["contains"], f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value
+
+
+TYPES = {"str": str, "bool": bool, "int": int, "float": float, "list": list, "dict": dict}
+
+
+def test_every_return_value_has_a_sample() -> None:
+    wrong = [
+        f"{name_of(path)}: {value}"
+        for path in PAGES
+        if path.parent.name in ("modules", "filter", "lookup")
+        for value, text in leaves(documented(path, "RETURN"))
+        if not isinstance(text.get("sample"), TYPES.get(text["type"], object))
+    ]
+    assert wrong == []

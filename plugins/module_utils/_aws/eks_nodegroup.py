@@ -321,6 +321,6 @@ def _within(key: str, domains: t.Iterable[str]) -> bool:
 
 
 def taints_by_identity(taints: t.Iterable[Body] | None) -> dict[tuple[str, str], Body]:
-    """Taints by what identifies them; a missing value counts as empty."""
+    """Taints by (key, effect); a missing value counts as empty."""
     rows = [{"key": x["key"], "value": x.get("value") or "", "effect": x["effect"]} for x in taints or ()]
     return {(row["key"], row["effect"]): row for row in sorted(rows, key=lambda row: (row["key"], row["effect"]))}

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from .._core.clock import Deadline
 from .._core.deletion import Candidate, why_kept
@@ -63,11 +64,11 @@ def _present(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_
         _refuse_to_delete(resource, api, options, live)
     if options.check or not plan.changed:
         return Outcome(plan, live)
-    rest = plan
+    rest = plan.steps
     if live is None and (plan.later or len(plan.steps) > 1):
-        _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:1]), wait_options, deadline, live, more=True)
+        _run(resource, api, plan.steps[:1], wait_options, deadline, live, more=True)
         made = _until_seen(resource, api, options)
-        rest = resource.plan(made) if plan.later else dataclasses.replace(plan, steps=plan.steps[1:])
+        rest = resource.plan(made).steps if plan.later else plan.steps[1:]
     _run(resource, api, rest, wait_options, deadline, live)
     return Outcome(plan, resource.read(api) if live else _until_seen(resource, api, options))
 
@@ -83,7 +84,7 @@ def _absent(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_o
     plan = resource.plan_absent(live)
     if options.check or live is None or not plan.changed:
         return Outcome(plan, live, plan.kept)
-    _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:-1]), wait_options, deadline, live, more=True)
+    _run(resource, api, plan.steps[:-1], wait_options, deadline, live, more=True)
     if len(plan.steps) > 1:
         # The steps before may have taken minutes. Meanwhile another client may have created a resource of this name, or changed its owner.
         now = resource.read(api)
@@ -92,7 +93,7 @@ def _absent(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_o
         if resource.identity(now) != resource.identity(live):
             raise Failed(f"{resource.label} was created again by another client while it was being deleted, and is left as it is")
         _refuse_to_delete(resource, api, options, now)
-    _run(resource, api, dataclasses.replace(plan, steps=plan.steps[-1:]), wait_options, deadline, live)
+    _run(resource, api, plan.steps[-1:], wait_options, deadline, live)
     return Outcome(plan, resource.read(api), plan.kept)
 
 
@@ -176,7 +177,7 @@ def _until_seen(resource: CloudResource[A], api: A, options: ConvergeOptions) ->
 def _run(
     resource: CloudResource[A],
     api: A,
-    plan: Plan,
+    steps: Sequence[CloudStep],
     wait_options: WaitOptions,
     deadline: Deadline,
     before: Body | None,
@@ -184,8 +185,8 @@ def _run(
     more: bool = False,
 ) -> None:
     """Send the steps. ``more``: others follow, which need these to have finished."""
-    for step in plan.steps:
-        waits = wait_options.wait or more or step is not plan.steps[-1]
+    for step in steps:
+        waits = wait_options.wait or more or step is not steps[-1]
         _do(resource, api, step, deadline, finish=waits and step.wait != "none")
         if waits:
             _wait(resource, api, step, deadline, before)

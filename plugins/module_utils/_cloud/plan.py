@@ -34,7 +34,7 @@ class CloudStep:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The steps, and the fields they change, before and after. The fields must match the steps.
+    """The steps, and the fields they change, before and after: there are steps if and only if a field changes.
 
     ``later`` are steps that need something these create, such as an ID: shown in check mode, and planned again once it exists.
     ``kept`` names what stays although the rest is deleted, with the reason.
@@ -45,6 +45,10 @@ class Plan:
     after: Body = dataclasses.field(default_factory=dict)
     later: tuple[CloudStep, ...] = ()
     kept: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.steps) != (self.before != self.after):
+            raise AssertionError(f"steps and the difference do not go together: {', '.join(map(str, self.steps))}, {[*self.after]}")
 
     @property
     def changed(self) -> bool:

@@ -34,7 +34,7 @@ def trusting(cadata: str | None = None) -> ssl.SSLContext:
 
 
 def authorities(text: str, what: str) -> str:
-    """TEXT, if it is certificates in PEM; WHAT names it in the error."""
+    """Return TEXT if it has certificates in PEM; else raise InvalidInput, naming WHAT."""
     try:
         if not text.strip():
             raise ValueError("empty")  # for the module ssl the same as none, which trusts the whole system

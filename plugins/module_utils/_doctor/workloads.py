@@ -166,7 +166,7 @@ def _autoscalers(seen: Snapshot) -> Iterator[Finding]:
 
 
 def _budgets(seen: Snapshot) -> Iterator[Finding]:
-    """Budgets that no drain can pass, although all of their pods are healthy."""
+    """PodDisruptionBudgets that block every drain, although their pods are healthy."""
     for item in seen.of("PodDisruptionBudget"):
         status = item.get("status") or {}
         pods, healthy = int(status.get("expectedPods") or 0), int(status.get("currentHealthy") or 0)

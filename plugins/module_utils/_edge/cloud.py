@@ -56,7 +56,7 @@ def from_options(kind: type[K], params: dict[str, t.Any]) -> K:
 def snake_case_result(body: dict[str, t.Any], words: t.Sequence[str]) -> dict[str, t.Any]:
     """A resource as its cloud describes it, in snake_case, without our internal keys.
 
-    WORDS: fields whose keys are the user's own words, and keep their spelling.
+    WORDS: fields whose keys are user-defined, and keep their spelling.
     """
     public = {key: value for key, value in body.items() if not key.startswith("_")}
     result: dict[str, t.Any] = camel_dict_to_snake_dict(public, ignore_list=list(words))

@@ -80,7 +80,7 @@ class Keeper:
         self._apply(self._data(), {})
 
     def check(self) -> None:
-        """Ask whether the Secret may be written at all, before anything is done."""
+        """Dry-run the write of the Secret, before a key is created."""
         self._apply(self._data(), {}, check=True)
 
     def delete(self) -> None:

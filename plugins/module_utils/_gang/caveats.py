@@ -26,7 +26,7 @@ _INSIDE = {"aws", "kind", "k3s"}
 
 
 def of_group(group: Group, pods: Iterable[Manifest]) -> list[str]:
-    """Features of a group that are not judged beside the live pods of the cluster."""
+    """Features of a group that the preflight does not evaluate."""
     spec, found = group.spec, [*group.caveats, *deciders(group)]
     found += [field for field in _FIELDS if spec.get(field)]
     found += [kind for kind in ("podAffinity", "podAntiAffinity") if pod_terms(spec, kind)]

@@ -136,7 +136,7 @@ def _missing(group: Group, gang: Gang, pods: Sequence[Manifest]) -> Group:
 
 
 def _room(gang: Gang, groups: Sequence[Group], seen: Seen, pods: Sequence[Manifest], leaving: Sequence[Manifest]) -> _Room:
-    """The room for the groups; without nodes where another than the default scheduler chooses them."""
+    """Capacity for the groups; without nodes if another scheduler places them."""
     decided = any(caveats.deciders(group) for group in groups)
     staying: list[Manifest] = []
     going: list[Manifest] = []

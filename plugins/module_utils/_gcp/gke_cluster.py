@@ -155,7 +155,7 @@ class GkeCluster(GkeResource):
         return found or None
 
     def seen(self, live: Body) -> Body:
-        """The live cluster with the network's full path, a name for no channel, and a version at or above the desired one as that.
+        """The live cluster for a comparison: full path of the network, channel UNSPECIFIED, and the desired version once it is reached.
 
         The Gateway API is a field beside networkConfig, which contains it, because another request changes it.
         """

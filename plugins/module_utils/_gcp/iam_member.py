@@ -172,7 +172,7 @@ class IamMember:
 
 
 def _spelled(member: str) -> str:
-    """Addresses of users and service accounts are case-insensitive; Google shows them in lower case."""
+    """Return a user or service account in lower case, as Google stores it."""
     kind, colon, name = member.partition(":")
     return f"{kind}{colon}{name.lower()}" if NO_CASE.match(member) else member
 

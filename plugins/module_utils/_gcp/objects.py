@@ -18,7 +18,7 @@ _PATIENCE_S = 60.0
 
 
 def client(credentials: t.Any) -> t.Any:
-    """A client, which is also a context; nothing is sent yet. Objects need no project."""
+    """Return a storage client, which is a context manager; sends no request. Objects need no project."""
     import google.cloud.storage as library
 
     return library.Client(project=None, credentials=credentials)

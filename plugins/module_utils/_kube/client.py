@@ -189,7 +189,7 @@ class Transport:
                 return answer
 
     def stream(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> t.Iterator[bytes]:
-        """The lines of one long answer, over a separate connection, until the server ends it or breaks off."""
+        """Yield the lines of a streaming response, over a connection of its own, until it ends or breaks."""
         refreshed = False
         while True:
             self._bucket.take()

@@ -168,7 +168,7 @@ class DeletionFacts:
         return self._with_instances(known, ref) if ref.group_kind == DEFINITION else known
 
     def _with_contents(self, known: Candidate, ref: Ref) -> Candidate:
-        """Deleting a namespace deletes everything in it."""
+        """Add the objects in the namespace that forbid its deletion."""
         found, unseen = namespace_contents(self.cluster, ref.name, self.clock)
         others = [item for item in found if not self._goes(item)]
         named = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])

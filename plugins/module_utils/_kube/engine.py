@@ -232,7 +232,7 @@ class _Run:
             yield f"{exc.message} It may overlook what this run made: run prune again when both are over."
 
     def _prune(self, steps: list[PlannedObject], report: Report, lease: Lease | None) -> None:
-        """Delete objects that have our label and are no longer desired, last wave first; record it if nothing is left over."""
+        """Delete objects that have our label and are no longer desired, last wave first; record that nothing is left."""
         options, refs = self.options, [step.ref for step in steps]
         uids = {
             item["metadata"]["uid"]
@@ -252,7 +252,7 @@ class _Run:
                 return alone._prune(steps, report, taken)
         report.merge(pruned)
         report.warnings += warnings
-        # A run without changes writes nothing, not even this. Nor does a run beside which another one may be active.
+        # A run without changes writes nothing, not even this; neither does a run that may overlap another.
         if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
             write_prune_record(self.cluster, options.owner, refs, options.namespace)
             lease.check()  # the record is false if another run was at work while it was written

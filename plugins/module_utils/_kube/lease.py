@@ -45,7 +45,7 @@ HOME = "default"
 
 
 def name_of(prefix: str, owner: str) -> str:
-    """A name for one of our objects about an owner. It has a digest, because owners may differ only in letters that names cannot have."""
+    """Name of an object that is kept for an owner. The digest keeps names unique where owners differ in letters that names cannot have."""
     readable = "".join(letter if letter.isalnum() else "-" for letter in owner.lower())
     return f"{prefix}-{readable}-{hashlib.sha256(owner.encode()).hexdigest()[:8]}"
 

@@ -68,7 +68,7 @@ def newest_event(cluster: Cluster, manifest: Manifest) -> Manifest:
 
 
 def event_time(event: Manifest) -> str:
-    """Return the time of an event in whole seconds: some senders have no finer time, and the others must not look later for it."""
+    """Return the time of an event, truncated to seconds: reporters differ in precision, which would break the order."""
     series = event.get("series") or {}
     moment = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
     return str(moment or event["metadata"].get("creationTimestamp") or "")[:19]

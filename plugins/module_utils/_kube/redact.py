@@ -118,7 +118,7 @@ def _secret_keys(value: dict[str, t.Any]) -> list[str]:
 
 
 def _is_flat(value: t.Any) -> bool:
-    """Whether it is a map of plain values, as in a Secret; in the schema of one the values are maps."""
+    """Whether it is a map whose values are all scalars, as in the data of a Secret."""
     return isinstance(value, dict) and bool(value) and not any(isinstance(item, dict | list) for item in value.values())
 
 

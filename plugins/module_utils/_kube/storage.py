@@ -73,7 +73,7 @@ def is_shared(provisioner: str) -> bool | None:
 
 
 def class_of(classes: Iterable[Manifest], name: str | None) -> Manifest | None:
-    """The StorageClass of that name; where a claim names none (None) the default one, of several the newest."""
+    """The StorageClass NAME; for None the default one, and of several defaults the newest."""
     if name is not None:
         return next((row for row in classes if row["metadata"]["name"] == name), None)
     defaults = [row for row in classes if (row["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"]

@@ -28,7 +28,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def import_failure(image: str, node: str, said: str) -> CommandFailed:
-    """The error of an import into a node's containerd; SAID is all that ctr printed, of which the end names the failure (``ctr: ...``)."""
+    """The error of an import into a node's containerd; SAID: ctr's output, whose end is the error (``ctr: ...``)."""
     reason = said.rpartition("ctr: ")[2].strip()[-500:].rstrip(".")
     hint = "Free space on the disk of /var/lib/muster, and run again." if "no space left on device" in reason else None
     return CommandFailed(f"Importing {image} into {node} failed: {reason}.", hint=hint)

@@ -122,6 +122,6 @@ def mirrors(sources: str) -> tuple[str, str]:
 
 
 def source_lines(suite: str, main: str, security: str) -> list[str]:
-    """Lines of apt for a suite; none means the builder's own default, the public mirror of Debian."""
+    """Lines of sources.list for a suite; an empty list selects the builder's default, the public mirror of Debian."""
     lines = [f"deb {main} {suite} main"] if main else []
     return lines + ([f"deb {security} {suite}-security main"] if main and security else [])

@@ -182,7 +182,7 @@ def node_numbers(cluster: LocalCluster) -> list[int]:
 
 
 def remove_node(one: NodeSpec) -> None:
-    """Remove everything of one node, also the rest after an interrupted removal."""
+    """Remove a node, including what an interrupted removal left."""
     node.stop(one)
     node.end_processes(one.cluster, one.cgroup)
     node.remove_cgroups(one.cgroup)

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Strategic merge of a user's overrides into a manifest, by the rules Kubernetes itself uses for its own types."""
+"""Strategic merge of a user's overrides into a manifest, by the rules Kubernetes itself uses for its own types.
+Private to the collection."""
 
 from __future__ import annotations
 

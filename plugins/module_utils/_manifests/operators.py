@@ -5,6 +5,7 @@
 """The common parts of the operators that Muster installs: their options, their Deployment and its pod.
 
 ReleasedOperator is one whose project releases a manifest: all of it is installed, and only what the options say differs.
+Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pod templates: the part that StatefulSets, Jobs and Deployments of this collection have in common."""
+"""Pod templates: the part that StatefulSets, Jobs and Deployments of this collection have in common. Private to the collection."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The text of a program of _pod_programs, for a ConfigMap."""
+"""The text of a program of _pod_programs, for a ConfigMap. Private to the collection."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage."""
+"""Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage.
+Private to the collection."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def _key(path: str) -> str:
 
 
 def files_config_map(metadata: Manifest, files: Mapping[str, File]) -> Manifest:
-    """A ConfigMap with files whose names may have folders in them; ``items`` brings them back to their paths."""
+    """A ConfigMap of files; ``items`` maps its keys, which have no slash, to the paths."""
     texts = {_key(path): content for path, content in files.items() if isinstance(content, str)}
     binary = {_key(path): content["base64"] for path, content in files.items() if isinstance(content, Mapping)}
     return {**config_map(metadata, texts), **({"binaryData": binary} if binary else {})}

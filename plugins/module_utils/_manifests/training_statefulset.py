@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One replica group of a training: StatefulSet, headless Service and, on request, a PodDisruptionBudget."""
+"""One replica group of a training: StatefulSet, headless Service and, on request, a PodDisruptionBudget. Private to the collection."""
 
 from __future__ import annotations
 

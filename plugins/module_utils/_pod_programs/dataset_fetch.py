@@ -8,7 +8,7 @@ Its source goes into a ConfigMap, so it imports nothing of ours.
 
 Python 3.9 or newer and its standard library are enough: an image with the SDK of every cloud would be one more thing to keep.
 
-Exit status: 0 done; 65 trying again does not help; 75 it may help.
+Exit status: 0 done; 65 trying again does not help; 75 it may help. Private to the collection.
 """
 
 from __future__ import annotations
@@ -680,9 +680,9 @@ def merge(fresh: Path, target: Path, turn: Turn, marker: dict[str, t.Any]) -> li
 
 
 def publish(root: Path, path: str, fresh: Path, turn: Turn, marker: dict[str, t.Any]) -> list[str]:
-    """Put the data, with the marker, where they belong: a new folder in one step. Returns what others put there."""
+    """Publish the data with the marker: by one rename where the folder is new, file by file otherwise. Return what others put there."""
     target = root / path
-    # Others were at work while this was fetched.
+    # A concurrent fetch may have published meanwhile.
     there = marker_of(target)
     if there.get("key") == marker["key"]:
         return []

@@ -18,6 +18,7 @@ Exit status: 0 all pods of the last round are done; 70 the script failed more of
 78 wrong configuration; 143 asked to end; anything else, such as MUSTER_EXIT_AGAIN: start me again.
 
 Python 3.7 and torch 1.10 are enough. This file can be imported without torch: what needs it imports it when it is called.
+Private to the collection.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ class Reserve:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def prepare(self, count: int) -> None:
-        """Have COUNT of them."""
+        """Start standby processes until there are COUNT."""
         self.processes = [process for process in self.processes if process.poll() is None]
         command = [sys.executable, "-u", os.path.abspath(__file__), STANDBY]
         while settings().warm_start and len(self.processes) < count:

@@ -12,7 +12,7 @@ no access to the API server.
 Exit status: 0 done; 75 another part of the training was replaced, start me again; 78 wrong configuration, starting again does not
 help; 143 asked to stop; anything else is persia-launcher's own.
 
-Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7 to 3.9.
+Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7 to 3.9. Private to the collection.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def setting(name: str, default: str = "") -> str:
 
 
 def readable(name: str) -> str:
-    """Return the path in a variable; starting again does not help where the file cannot be read."""
+    """Return the path in variable NAME; exit with EXIT_MISCONFIGURED if the file cannot be read."""
     path = setting(name)
     if not os.access(path, os.R_OK):
         leave(EXIT_MISCONFIGURED, f"{name}={path} cannot be read in this pod")

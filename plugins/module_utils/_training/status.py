@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The status of a training, computed from its pods and workloads: one state, one reason, and all ranks."""
+"""The status of a training, computed from its pods and workloads: one state, one reason, and all ranks. Private to the collection."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class GroupStatus:
 
     @property
     def failed(self) -> int:
-        """Ranks that ended badly and have no successor."""
+        """Failed ranks without a replacement pod."""
         return sum(rank.phase == "Failed" for rank in self.ranks)
 
 
@@ -307,7 +307,7 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
 
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
-    # The terms of Kubernetes and Kubeflow Trainer, and of training-operator.
+    # Condition types of Job, TrainJob and PyTorchJob.
     if is_true(job, "Complete", "Succeeded"):
         return dataclasses.replace(group, state="Succeeded")
     if is_true(job, "Failed", "FailureTarget"):
@@ -316,7 +316,7 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
         reason = f"{failed.get('reason') or 'Failed'}: {why}"
         return dataclasses.replace(group, state="Failed", reason=reason)
     if (job.get("spec") or {}).get("suspend"):
-        # Kueue suspends Jobs, too, those of a namespace with a LocalQueue named default among them.
+        # Kueue also suspends Jobs that name no queue, in a namespace with a LocalQueue named default.
         if (job["metadata"].get("labels") or {}).get(LABEL_QUEUE):
             return dataclasses.replace(group, state="Pending", reason="is suspended")
         return dataclasses.replace(group, state="Succeeded", reason="stopped after the training ended")

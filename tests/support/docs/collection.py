@@ -39,7 +39,7 @@ class Module:
     @property
     def options(self) -> dict[str, Mapping[str, Any]]:
         shared = {n: o for name in self.fragments for n, o in fragment(name).items()}
-        return {**shared, **self.own}
+        return shared | {name: {**shared.get(name, {}), **option} for name, option in self.own.items()}
 
 
 @cache

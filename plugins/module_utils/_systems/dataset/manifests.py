@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A data set on a shared claim: the Job that fetches it once."""
+"""A data set on a shared claim: the Job that fetches it once. Private to the collection."""
 
 from __future__ import annotations
 

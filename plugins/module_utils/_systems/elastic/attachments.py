@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects that this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set."""
+"""Objects that this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set.
+Private to the collection."""
 
 from __future__ import annotations
 

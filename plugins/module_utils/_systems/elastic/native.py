@@ -5,6 +5,7 @@
 """An elastic PyTorch job: an Indexed Job whose completions and parallelism are scaled together, and its Service.
 
 Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes are removed first when the job shrinks.
+Private to the collection.
 """
 
 from __future__ import annotations

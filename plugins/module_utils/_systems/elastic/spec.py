@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An elastic PyTorch job as the user describes it: valid options, whichever backend runs it."""
+"""An elastic PyTorch job as the user describes it: valid options, whichever backend runs it. Private to the collection."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@
 
 The Trainer creates a JobSet of the TrainJob's name with one Job, <name>-node-0. That Job is the one of the native backend, so that its
 pods are replaced and counted in the same way. The number of nodes of a TrainJob is immutable (Trainer 2.3.0, TrainJobSpec).
+Private to the collection.
 """
 
 from __future__ import annotations

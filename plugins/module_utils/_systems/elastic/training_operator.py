@@ -5,6 +5,7 @@
 """The objects that role training_operator installs: Kubeflow's training-operator 1.x for PyTorchJobs, with only the permissions it uses.
 
 The project releases no manifest, only sources for kustomize. Of these the CustomResourceDefinition PyTorchJob is installed as it is.
+Private to the collection.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The progress of an elastic job: agents log the rendezvous, the script logs its steps or reports to Kubeflow Trainer."""
+"""The progress of an elastic job: agents log the rendezvous, the script logs its steps or reports to Kubeflow Trainer.
+Private to the collection."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An etcd cluster as a StatefulSet, for the rendezvous of torchrun and other clients that need a small consistent store."""
+"""An etcd cluster as a StatefulSet, for the rendezvous of torchrun and other clients that need a small consistent store.
+Private to the collection."""
 
 from __future__ import annotations
 

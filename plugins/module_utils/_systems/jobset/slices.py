@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""TPU slices as options of a JobSet: the pods of each slice, their nodes and their chips. No I/O."""
+"""TPU slices as options of a JobSet: the pods of each slice, their nodes and their chips. No I/O. Private to the collection."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A training as a JobSet, as the user describes it: valid options."""
+"""A training as a JobSet, as the user describes it: valid options. Private to the collection."""
 
 from __future__ import annotations
 

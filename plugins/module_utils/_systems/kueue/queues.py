@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The queues of Kueue: ResourceFlavors, ClusterQueues with quotas, ProvisioningRequests, LocalQueues and priorities. No I/O."""
+"""The queues of Kueue: ResourceFlavors, ClusterQueues with quotas, ProvisioningRequests, LocalQueues and priorities. No I/O.
+Private to the collection."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _HINT = "Correct metrics.address (role persia: persia_metrics_address), or leave
 
 
 def logged(texts: Sequence[str]) -> dict[str, t.Any]:
-    """Return the training's metrics at the gateway, as its first trainer logged them last."""
+    """Return the gateway's metrics that the first trainer last logged."""
     found = [line for text in texts for line in _LINE.findall(text)]
     return {"metrics": json.loads(found[-1])} if found else {}
 

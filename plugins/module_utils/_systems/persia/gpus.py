@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPUs of the trainers: requested only where a process can use them, because idle GPUs are the most expensive part of a cluster."""
+"""GPUs of the trainers: requested only where a process can use them, because idle GPUs are the most expensive part of a cluster.
+Private to the collection."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@
 
 The fields are those of the custom resource at commits e1be7c2 (11 November 2021), 48e1518 (24 November 2021), 831f1f5 and bcbaf99
 (1 December 2021, today's) of PersiaML/PERSIA; the StatefulSets and their variables those of its document about Google Cloud at 05d59c2.
+Private to the collection.
 """
 
 from __future__ import annotations

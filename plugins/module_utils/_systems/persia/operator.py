@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The PersiaJob resource of PERSIA's own operator, and the options that it has no field for."""
+"""The PersiaJob resource of PERSIA's own operator, and the options that it has no field for. Private to the collection."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""RabbitMQ in the cluster: one node, or three that form a cluster, as a StatefulSet."""
+"""RabbitMQ in the cluster: one node, or three that form a cluster, as a StatefulSet. Private to the collection."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class TopicQueue:
     bind: bool
 
     def prepare(self, *, check: bool) -> list[str]:
-        """Create exchange and binding if they are missing and may be created. Return the actions, or those of a real run."""
+        """Create exchange and binding if they are missing and may be created. Return the actions; in check mode, those a run would take."""
         if self.api.get("queues", self.vhost, self.queue, columns="name") is None:
             raise NotFound(
                 f"The broker at {self.api.address} has no queue {self.queue} in vhost {self.vhost}.",

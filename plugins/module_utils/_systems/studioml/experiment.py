@@ -188,7 +188,7 @@ def request(wanted: Experiment, storage: Storage, now: float) -> Request:
 
 
 def _package(line: str) -> str:
-    """One argument of pip's, as pip freeze prints it; ``-e ADDRESS`` are two."""
+    """Quote a line of pip freeze for a shell; ``-e ADDRESS`` is two arguments."""
     option, space, address = line.partition(" ")
     return f"-e {shlex.quote(address)}" if space and option == "-e" else shlex.quote(line)
 

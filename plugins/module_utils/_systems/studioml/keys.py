@@ -86,6 +86,8 @@ def check_passphrase(passphrase: Sensitive, what: str) -> Sensitive:
         )
     if not text.isprintable():
         raise InvalidInput(f"{what} has a character that cannot be printed.", "Is it a file that is not text?")
+    if len(text.encode()) > 1023:
+        raise InvalidInput(f"{what} is longer than 1023 bytes.", "The library cryptography encrypts no key with a longer one.")
     return passphrase
 
 

@@ -80,7 +80,7 @@ def sign(payload: str, signing_key: Sensitive) -> tuple[str, str]:
 
 
 def longest_prefix(queue: str, prefixes: Iterable[str]) -> str | None:
-    """The prefix whose key checks the requests of a queue."""
+    """The longest matching prefix; its key verifies the requests of the queue."""
     return max((prefix for prefix in prefixes if prefix and queue.startswith(prefix)), key=len, default=None)
 
 

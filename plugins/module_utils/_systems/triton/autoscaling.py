@@ -44,7 +44,7 @@ class Autoscaling:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Fewest and most replicas."""
+        """minReplicas and maxReplicas."""
         return self.min_replicas, self.max_replicas
 
 

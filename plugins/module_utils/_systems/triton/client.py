@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A client of Triton's HTTP API, which keeps its connection, so that latencies do not include the opening of connections."""
+"""A client of Triton's HTTP API, which keeps its connection, so that latencies do not include the opening of connections.
+Private to the collection."""
 
 from __future__ import annotations
 

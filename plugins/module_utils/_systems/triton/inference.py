@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One inference as a value: the request, the expected outputs, and the differences of a response from them."""
+"""One inference as a value: the request, the expected outputs, and the differences of a response from them. Private to the collection."""
 
 from __future__ import annotations
 

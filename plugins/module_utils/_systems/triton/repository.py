@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The model repository of a Triton server and its model control mode: checked options, and flags of tritonserver."""
+"""The model repository of a Triton server and its model control mode: checked options, and flags of tritonserver.
+Private to the collection."""
 
 from __future__ import annotations
 

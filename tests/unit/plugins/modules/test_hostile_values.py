@@ -3,8 +3,8 @@
 """Every option of every module with values that no sane task has: a result, or one error that names what is wrong.
 
 The tasks are the examples of each module. One value in each is replaced, at any depth, and the module runs in check mode and for real,
-against a cluster and clouds in memory, on a machine where it can change nothing (fakes/barred.py). MUSTER_HOSTILE sets how many tasks are
-tried in all; MUSTER_HOSTILE_SEED repeats a run.
+against a cluster and clouds in memory, on a machine where it can change nothing (fakes/barred.py). In check mode nothing may be written
+anywhere. MUSTER_HOSTILE sets how many tasks are tried in all, and MUSTER_HOSTILE_SEED repeats a run.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, Fa
 MODULES = sorted(path.stem for path in (Path(__file__).parents[4] / "plugins" / "modules").glob("*.py"))
 PLUGINS = "ansible_collections.muster.ml.plugins"
 TASKS = int(os.environ.get("MUSTER_HOSTILE", "3300"))
-SEED = int(os.environ.get("MUSTER_HOSTILE_SEED") or random.SystemRandom().randrange(1 << 32))
+# The tasks of `make test` are always the same; `make histories`, which sets MUSTER_HOSTILE, draws others each time.
+SEED = int(os.environ.get("MUSTER_HOSTILE_SEED") or (random.SystemRandom().randrange(1 << 32) if "MUSTER_HOSTILE" in os.environ else 1))
 CANARY, URL_CANARY = "canary-f00dfeed", "canary-0ddba11"
 CPU_SECONDS, SECONDS = 10.0, 300.0
 
@@ -423,6 +424,7 @@ class World:
         furnish(folder)
         self.broker = FakeBroker()
         self.broker.put(("queues", "/", "rmq_gpu"), {"arguments": {}})
+        self.clusters: list[FakeCluster] = []
 
     def stop(self) -> None:
         self.broker.stop()
@@ -431,8 +433,18 @@ class World:
         given: dict[str, t.Any] = {"params": params, "check": check, "diff": True, "warn": told.append, "progress": told.append}
         kind = kind_of(name)
         if kind == "module":
-            return Context(**given, connect=connector(params) if far else cluster)
+            return Context(**given, connect=connector(params) if far else self.cluster)
         return aws.AwsContext(**given, login=aws.Login(params)) if kind == "aws" else HostContext(**given)
+
+    def cluster(self) -> FakeCluster:
+        self.clusters.append(cluster())
+        return self.clusters[-1]
+
+    def written(self) -> list[str]:
+        """What clouds, broker and clusters were asked to change, and the files there are, as they are."""
+        requests = [*self.account.writes, *self.google.writes, *self.broker.writes(), *(one for each in self.clusters for one in each.writes)]
+        states = [(path, path.lstat()) for path in sorted(self.folder.rglob("*"))]
+        return [*map(repr, requests), *(f"{path} {of.st_mode:o} {of.st_size} {of.st_mtime_ns}" for path, of in states if not path.is_dir())]
 
     def run(self, name: str, params: dict[str, t.Any], *, check: bool, far: bool = False) -> str | None:
         """What is wrong with the end of the task: the place of an error in Python, a secret; or None."""
@@ -444,6 +456,8 @@ class World:
         if validated.error_messages:
             return None
         told: list[str] = []
+        self.clusters.clear()
+        before = self.written() if check else []
         signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
@@ -457,6 +471,8 @@ class World:
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
+        if check and (now := self.written()) != before:
+            return f"check mode changes something: {next((one for one in now if one not in before), 'a deletion')[:200]}"
         # A result describes what was asked for, addresses too; errors and warnings go to logs.
         for canary, text in ((CANARY, said), (URL_CANARY, json.dumps([told, found.get("msg", "")]))):
             # KUBECONFIG is a list with colons, so an address is in pieces that no longer look like one.

@@ -192,7 +192,15 @@ def test_a_wrong_passphrase_and_too_few_bits_are_refused(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("phrase", "told"), [("", "is empty"), ("a\n", "line break"), ("a\r", "line break"), ("a\0b", "be printed"), ("\udc80", "be printed")]
+    ("phrase", "told"),
+    [
+        ("", "is empty"),
+        ("a\n", "line break"),
+        ("a\r", "line break"),
+        ("a\0b", "be printed"),
+        ("\udc80", "be printed"),
+        ("a" * 1024, "1023 bytes"),
+    ],
 )
 def test_a_passphrase_that_the_runner_would_read_otherwise_is_refused(phrase: str, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
