@@ -1,12 +1,11 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """Base of all action plugins: validate the options, and run the module's ``execute`` on the controller.
 
 A module costs a fork, a zip of its code and a new Python; on the controller it costs a function call, and progress can be shown while
 it waits. Where the task runs elsewhere (another connection, become, async, a different environment) the ordinary module does it.
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""Base of the action plugins of modules that work on the host: run here where the host is the controller, and show progress.
-Private to the collection."""
+"""Base of the action plugins of modules that work on the host: run here where the host is the controller, and show progress."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """The record of what Muster creates on a host or on the controller, and the removal of files and folders by that record.
 

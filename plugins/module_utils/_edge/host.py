@@ -1,13 +1,11 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """The edge of the modules that work on the host itself (local cluster, local images) instead of a Kubernetes API.
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that calls ``host_main`` and, if it has any, CONSTRAINTS. The action
 plugin of the same name runs the same ``execute`` on the controller, where it can show progress.
-
-Private to the collection.
 """
 
 from __future__ import annotations

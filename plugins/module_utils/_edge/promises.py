@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """Promises that a run in check mode keeps from one task to the next: kinds that a cluster would serve because of CRDs that would be
 applied, namespaces that would be created, and objects that pods name.

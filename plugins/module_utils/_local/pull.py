@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """Pull the images of Kubernetes that kubeadm names from their registry, or a mirror of it, into OCI archives in the cache.
 

@@ -1,12 +1,10 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """Manifests that a project releases, made from the Go module with their sources, byte by byte as the project's own release does.
 
 The module is pinned by go.sum, and the result by the digest of the released file.
-
-Private to the collection.
 """
 
 from __future__ import annotations

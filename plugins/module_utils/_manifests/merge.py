@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""Strategic merge of a user's overrides into a manifest, by the rules Kubernetes itself uses for its own types.
-Private to the collection."""
+"""Strategic merge of a user's overrides into a manifest, by the rules Kubernetes itself uses for its own types."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """The common parts of the operators that Muster installs: their options, their Deployment and its pod.
 
 ReleasedOperator is one whose project releases a manifest: all of it is installed, and only what the options say differs.
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""A training whose pods are equal and run a program of the user: the options that all of these have, and the objects around the pods.
-Private to the collection."""
+"""A training whose pods are equal and run a program of the user: the options that all of these have, and the objects around the pods."""
 
 from __future__ import annotations
 

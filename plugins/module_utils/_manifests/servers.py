@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""The names and labels of servers, and the objects around their pods: Services, NetworkPolicy, claims, a disruption budget.
-Private to the collection."""
+"""The names and labels of servers, and the objects around their pods: Services, NetworkPolicy, claims, a disruption budget."""
 
 from __future__ import annotations
 

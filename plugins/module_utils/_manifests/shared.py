@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage.
-Private to the collection."""
+"""Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage."""
 
 from __future__ import annotations
 

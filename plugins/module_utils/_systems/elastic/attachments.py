@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""Objects that this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set.
-Private to the collection."""
+"""Objects that this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """An elastic PyTorch job: an Indexed Job whose completions and parallelism are scaled together, and its Service.
 
 Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes are removed first when the job shrinks.
-Private to the collection.
 """
 
 from __future__ import annotations

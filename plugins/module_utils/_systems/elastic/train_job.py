@@ -1,12 +1,11 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """An elastic job as a TrainJob of Kubeflow Trainer 2, with a TrainingRuntime of its own that holds the pods.
 
 The Trainer creates a JobSet of the TrainJob's name with one Job, <name>-node-0. That Job is the one of the native backend, so that its
 pods are replaced and counted in the same way. The number of nodes of a TrainJob is immutable (Trainer 2.3.0, TrainJobSpec).
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """The objects that role training_operator installs: Kubeflow's training-operator 1.x for PyTorchJobs, with only the permissions it uses.
 
 The project releases no manifest, only sources for kustomize. Of these the CustomResourceDefinition PyTorchJob is installed as it is.
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""The progress of an elastic job: agents log the rendezvous, the script logs its steps or reports to Kubeflow Trainer.
-Private to the collection."""
+"""The progress of an elastic job: agents log the rendezvous, the script logs its steps or reports to Kubeflow Trainer."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""An etcd cluster as a StatefulSet, for the rendezvous of torchrun and other clients that need a small consistent store.
-Private to the collection."""
+"""An etcd cluster as a StatefulSet, for the rendezvous of torchrun and other clients that need a small consistent store."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""The objects of a training as a JobSet: one Job for each slice, and in it one pod for each host. Its controller makes the Service.
-Private to the collection."""
+"""The objects of a training as a JobSet: one Job for each slice, and in it one pod for each host. Its controller makes the Service."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""The objects that role kueue installs: the manifest of a release of Kueue, for the integrations that an option lists, and the queues.
-Private to the collection."""
+"""The objects that role kueue installs: the manifest of a release of Kueue, for the integrations that an option lists, and the queues."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""The queues of Kueue: ResourceFlavors, ClusterQueues with quotas, ProvisioningRequests, LocalQueues and priorities. No I/O.
-Private to the collection."""
+"""The queues of Kueue: ResourceFlavors, ClusterQueues with quotas, ProvisioningRequests, LocalQueues and priorities. No I/O."""
 
 from __future__ import annotations
 

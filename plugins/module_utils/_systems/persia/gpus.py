@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""GPUs of the trainers: requested only where a process can use them, because idle GPUs are the most expensive part of a cluster.
-Private to the collection."""
+"""GPUs of the trainers: requested only where a process can use them, because idle GPUs are the most expensive part of a cluster."""
 
 from __future__ import annotations
 

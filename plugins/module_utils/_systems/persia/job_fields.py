@@ -1,12 +1,11 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """The fields and variables that job files of PERSIA may have, and the option for each.
 
 The fields are those of the custom resource at commits e1be7c2 (11 November 2021), 48e1518 (24 November 2021), 831f1f5 and bcbaf99
 (1 December 2021, today's) of PersiaML/PERSIA; the StatefulSets and their variables those of its document about Google Cloud at 05d59c2.
-Private to the collection.
 """
 
 from __future__ import annotations

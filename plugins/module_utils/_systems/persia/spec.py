@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""A PERSIA training as the user describes it: the values, their checks, and the objects that both backends share.
-Private to the collection."""
+"""A PERSIA training as the user describes it: the values, their checks, and the objects that both backends share."""
 
 from __future__ import annotations
 

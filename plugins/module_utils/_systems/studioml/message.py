@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """Requests of StudioML as they lie in a queue, built as the client builds them. No I/O.
 
@@ -22,8 +22,6 @@ Read in the code of leaf-ai/studio-go-runner and studioml/studio (a file named h
 - The key that checks is that of the longest prefix of the queue's name (dynamic_store.go, selection).
 
 It is not established whether a runner limits the size of a message.
-
-Private to the collection.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
 """A bucket of Google Cloud Storage as a folder of pods on GKE, by its CSI driver for Cloud Storage FUSE. No I/O.
 
 "Access Cloud Storage buckets with the Cloud Storage FUSE CSI driver" (GKE): the annotation has a webhook add the container that mounts.
-Private to the collection.
 """
 
 from __future__ import annotations

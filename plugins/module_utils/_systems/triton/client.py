@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
 
-"""A client of Triton's HTTP API, which keeps its connection, so that latencies do not include the opening of connections.
-Private to the collection."""
+"""A client of Triton's HTTP API, which keeps its connection, so that latencies do not include the opening of connections."""
 
 from __future__ import annotations
 
