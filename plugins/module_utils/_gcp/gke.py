@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What clusters and node pools of GKE have in common."""
+"""Functions and the class that clusters and node pools of GKE share."""
 
 from __future__ import annotations
 
