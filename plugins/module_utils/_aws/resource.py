@@ -41,7 +41,7 @@ class Resource(cloud.CloudResource[Api]):
         return {parameter: getattr(self, field) for parameter, field in self.NAMED.items()}
 
     def described(self, api: Api, operation: str, key: str) -> Body | None:
-        """What EKS has under KEY in its description; None if it does not exist."""
+        """The value of KEY in the description by EKS; None if it does not exist."""
         found: Body | None = (api.read(self.label, "eks", operation, **self.named) or {}).get(key)
         return found
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""What users write for both clouds: mappings with keys of their own (tags, labels, metadata), versions and address ranges. Pure."""
+"""Options of both clouds: mappings with keys of the user's own (tags, labels, metadata), versions and address ranges. Pure."""
 
 from __future__ import annotations
 

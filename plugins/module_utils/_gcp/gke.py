@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""What clusters and node pools of GKE have in common."""
+"""Functions and the class that clusters and node pools of GKE share."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from . import catalogue
 from .api import Asked, Refused
-from .discovery import Body
 from .journal import JOURNAL
 from .operations import Failed
 from .state import Project, Thing
@@ -110,8 +109,3 @@ def refuse(asked: Asked, found: Project, region: str, wanted: dict[str, float]) 
         f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={found.id}."
     )
     raise Refused(403, text)
-
-
-def rows(found: Project, region: str = "") -> list[Body]:
-    table = REGIONAL if region else GLOBAL
-    return [{"metric": name, "limit": limit(name), "usage": used(found, name, region)} for name in table]
