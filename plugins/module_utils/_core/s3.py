@@ -92,7 +92,7 @@ class Way(t.Protocol):
 
     @property
     def trouble(self) -> MusterError | None:
-        """What happened to it; None if nothing did."""
+        """The error that ended it; None while there is none."""
 
 
 class Bucket:
