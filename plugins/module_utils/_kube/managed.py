@@ -55,7 +55,7 @@ _OF_ACCOUNTS = {"kubernetes.io/service-account.name", "openshift.io/internal-reg
 # Labels that say the same of any name: of the operator lifecycle manager and of trust-manager.
 _COPIED = {("operators.coreos.com", "ClusterServiceVersion"): "olm.copiedFrom", CONFIG_MAP: "trust.cert-manager.io/bundle"}
 _OF_KUBERNETES = ("kube-system", "kube-public", "kube-node-lease")
-_OF_THE_API_SERVER = {"Service", "Endpoints", "EndpointSlice"}
+_OF_THE_API_SERVER: set[GroupKind] = {("", "Service"), ("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")}
 """Kinds of the objects named kubernetes in namespace default, by which pods reach the API server."""
 _SERVED_WITHIN = 2.0
 """Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
@@ -149,7 +149,7 @@ def unmanaged_objects(cluster: Cluster, namespace: str | None) -> list[str]:
 
 def _of_kubernetes(ref: Ref) -> bool:
     """Whether an object is the cluster's own: in a namespace of Kubernetes, or of the Service that leads to the API server."""
-    own = (ref.namespace, ref.name) == ("default", "kubernetes") and ref.kind in _OF_THE_API_SERVER
+    own = (ref.namespace, ref.name) == ("default", "kubernetes") and ref.group_kind in _OF_THE_API_SERVER
     return own or ref.namespace in _OF_KUBERNETES
 
 
