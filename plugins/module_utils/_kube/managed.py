@@ -52,7 +52,7 @@ _OF_ACCOUNTS = {"kubernetes.io/service-account.name", "openshift.io/internal-reg
 # Labels that say the same of any name: of the operator lifecycle manager and of trust-manager.
 _COPIED = {("operators.coreos.com", "ClusterServiceVersion"): "olm.copiedFrom", CONFIG_MAP: "trust.cert-manager.io/bundle"}
 _OF_KUBERNETES = ("kube-system", "kube-public", "kube-node-lease")
-_OF_THE_API_SERVER = {("", "Service"), ("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")}
+_OF_THE_API_SERVER: set[GroupKind] = {("", "Service"), ("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")}
 """Kinds of the objects named kubernetes in namespace default, by which pods reach the API server."""
 _SERVED_WITHIN = 2.0
 """Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
