@@ -110,9 +110,9 @@ def attributes_of(name: str) -> dict[str, dict[str, Any]]:
     """The attributes of a module, as ansible-doc merges them with those of its fragments."""
     found: dict[str, dict[str, Any]] = {}
     own = documented(ROOT / "plugins" / "modules" / f"{name}.py").get("attributes") or {}
-    for part in (*(fragment_part(one, "attributes") for one in modules()[name].fragments), own):
+    for part in (own, *(fragment_part(one, "attributes") for one in modules()[name].fragments)):
         for attribute, text in part.items():
-            found[attribute] = found.get(attribute, {}) | text
+            found[attribute] = text | found.get(attribute, {})
     return found
 
 

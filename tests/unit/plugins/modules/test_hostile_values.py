@@ -442,12 +442,8 @@ class World:
 
     def written(self) -> list[str]:
         """What clouds, broker and clusters were asked to change, and the files there are, as they are."""
-        requests = [
-            *self.account.writes,
-            *self.google.writes,
-            *self.broker.writes(),
-            *(one for each in self.clusters for one in each.writes),
-        ]
+        of_clusters = [one for each in self.clusters for one in each.writes]
+        requests = [*self.account.writes, *self.google.writes, *self.broker.writes(), *of_clusters]
         states = [(path, path.lstat()) for path in sorted(self.folder.rglob("*"))]
         return [*map(repr, requests), *(f"{path} {of.st_mode:o} {of.st_size} {of.st_mtime_ns}" for path, of in states if not path.is_dir())]
 
