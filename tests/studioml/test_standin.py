@@ -251,14 +251,14 @@ def test_a_killed_runner_loses_nothing(world: World) -> None:
     first = world.runner("killed")
     (first.folder / "tmp" / "wait").touch()
     first.start()
-    world.send("rmq_test", world.message("killed"))
+    world.send("rmq_test", world.message("outlived"))
     until("the experiment", lambda: first.log != "" and "experiment started" in first.log)
-    assert first.view.experiments == ("killed",)
+    assert first.view.experiments == ("outlived",)
     first.kill()
     second = world.started_runner("next")
     second.says("an experiment that was begun before is run again")
     second.says("experiment completed")
-    assert "loss" in world.result("killed")
+    assert "loss" in world.result("outlived")
     assert world.waiting("rmq_test") == 0
 
 
