@@ -22,6 +22,7 @@ from .._core.errors import Failed, InvalidInput
 from .._core.files import replaced
 from .._core.sensitive import Sensitive, revealed
 from .made_once import Fresh, MadeOnce, beside_an_opened_record, to_be_dropped
+from .new_keys import ec_key
 from .objects import ANNOTATION_GENERATED, Manifest, Ref
 
 if t.TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _pairs(place: _Place, authority: str, subject: str, leaves: Sequence[Leaf], 
             # Clients that trust the authority also trust its new certificate.
             pair = None
         if pair is None or not _good(pair.certificate, leaf, own.certificate):
-            pair = _issue(leaf, own, place.fresh.ec_key())
+            pair = _issue(leaf, own, ec_key(place.fresh))
         pairs[leaf.secret] = pair
     return own, pairs
 
@@ -225,7 +226,7 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
             "Another authority would lock out all clients that trust the lost one.",
             hint=_restore_hint(place, signed),
         )
-    return _self_signed(place.fresh.ec_key(), _named(subject))
+    return _self_signed(ec_key(place.fresh), _named(subject))
 
 
 def _restore_hint(place: _Place, names: Sequence[str]) -> str:

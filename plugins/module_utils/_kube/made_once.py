@@ -9,7 +9,7 @@ version that was read. Where another run was faster, everything that was made of
 there now: of an authority by another run come the certificates of this one. What belongs together is written one after the other, in the
 order in which it is made, so that a run that follows a killed one finds what the rest is made of.
 
-No other file generates a value that is to be kept (tests/unit/test_architecture.py). What does takes a ``Fresh``, and
+No other file generates a value that is to be kept, but new_keys.py (tests/unit/test_architecture.py). What does takes a ``Fresh``, and
 ``apply_made_once`` and ``beside_an_opened_record`` give one out for what is stored.
 """
 
@@ -27,8 +27,6 @@ from .plan import overtaken
 from .report import Change, Report
 
 if t.TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-
     from .cluster import Cluster
 
 T = t.TypeVar("T")
@@ -40,7 +38,7 @@ _TRIES = 10
 
 
 class Fresh:
-    """New random values and keys."""
+    """New random values; with new_keys.py also keys."""
 
     def text(self, size: int) -> Sensitive:
         """A password of SIZE random bytes, of characters that neither a shell, nor YAML, nor a URL reads as something else."""
@@ -49,24 +47,6 @@ class Fresh:
     def digits(self, size: int) -> Sensitive:
         """SIZE random bytes as hexadecimal digits, two for each."""
         return Sensitive(secrets.token_hex(size))
-
-    def ec_key(self) -> ec.EllipticCurvePrivateKey:
-        """A key for a certificate."""
-        from cryptography.hazmat.primitives.asymmetric import ec
-
-        return ec.generate_private_key(ec.SECP256R1())
-
-    def rsa_key(self, bits: int) -> rsa.RSAPrivateKey:
-        """A key of BITS bits; one of 4096 takes a second or more of processor time."""
-        from cryptography.hazmat.primitives.asymmetric import rsa
-
-        return rsa.generate_private_key(65537, bits)
-
-    def ed25519_key(self) -> ed25519.Ed25519PrivateKey:
-        """A key for signatures."""
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-
-        return ed25519.Ed25519PrivateKey.generate()
 
 
 class MadeOnce(Fresh):

@@ -12,7 +12,7 @@ import fnmatch
 import hashlib
 import typing as t
 
-from .yaml_reader import key_text
+from .yaml_scalars import key_text
 
 Manifest = dict[str, t.Any]
 

@@ -26,6 +26,7 @@ import typing as t
 
 from ..._core.errors import InvalidInput
 from ..._core.sensitive import Sensitive
+from ..._kube.new_keys import ed25519_key, rsa_key
 
 if t.TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
@@ -93,7 +94,7 @@ def check_passphrase(passphrase: Sensitive, what: str) -> Sensitive:
 
 def new_rsa_key(fresh: Fresh) -> rsa.RSAPrivateKey:
     """A new key; takes a second or more of processor time."""
-    return fresh.rsa_key(BITS)
+    return rsa_key(fresh, BITS)
 
 
 def rsa_pair(key: rsa.RSAPrivateKey, passphrase: Sensitive, text: Sensitive | None = None) -> Pair:
@@ -204,7 +205,7 @@ def _check_bits(bits: int, least: int, what: str) -> None:
 
 def new_signing_pair(fresh: Fresh) -> Pair:
     """A new Ed25519 key as the client reads it: OpenSSH's format, without passphrase."""
-    return _signing_pair(fresh.ed25519_key(), None)
+    return _signing_pair(ed25519_key(fresh), None)
 
 
 def read_signing_pair(text: Sensitive, what: str) -> Pair:

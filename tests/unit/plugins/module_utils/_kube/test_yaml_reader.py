@@ -16,14 +16,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._kube import yaml_reader
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import request_body
-from ansible_collections.muster.ml.plugins.module_utils._kube.yaml_reader import (
-    MAX_DEPTH,
-    Unreadable,
-    json_number,
-    key_text,
-    plain_value,
-    read,
-)
+from ansible_collections.muster.ml.plugins.module_utils._kube.yaml_reader import MAX_DEPTH, Unreadable, read
+from ansible_collections.muster.ml.plugins.module_utils._kube.yaml_scalars import json_number, key_text, plain_value
 
 ANSWERS = answers()
 
