@@ -13,7 +13,7 @@ from pathlib import Path
 from support.places import ROOT
 
 UTILS = "plugins/module_utils"
-HEADER = "".join((ROOT / UTILS / "_edge" / "run.py").read_text(encoding="utf-8").splitlines(keepends=True)[:3])
+INDEX_FILE, FRAGMENT_FILE = f"{UTILS}/_edge/systems.py", "plugins/doc_fragments/training.py"
 
 INDEX = '''
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
@@ -77,7 +77,8 @@ def texts(root: Path = ROOT) -> dict[str, str]:
         kinds="\n".join(f'    "{name}": {system}.KIND,' for system, name in names.items()),
     )
     fragment = FRAGMENT.format(names=", ".join(sorted(names.values())))
-    return {f"{UTILS}/_edge/systems.py": HEADER + index, "plugins/doc_fragments/training.py": HEADER + fragment}
+    return {name: "".join((root / name).read_text(encoding="utf-8").splitlines(keepends=True)[:3]) + text
+            for name, text in {INDEX_FILE: index, FRAGMENT_FILE: fragment}.items()}  # fmt: skip
 
 
 if __name__ == "__main__":

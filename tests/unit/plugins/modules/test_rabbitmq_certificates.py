@@ -184,4 +184,4 @@ def test_without_cryptography_the_message_names_it(
         rabbitmq_certificates.main()
     said = json.loads(capsys.readouterr().out)
     assert said["failed"]
-    assert "Python library (cryptography)" in said["msg"]
+    assert "Python library (cryptography>=" in said["msg"]
