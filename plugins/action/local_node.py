@@ -1,10 +1,9 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the module of this name on the controller. The plugins of other modules that work on the host are links to this file."""
 
 from ansible_collections.muster.ml.plugins.plugin_utils._host_action import HostAction
 
 
 class ActionModule(HostAction):
-    """A class of its own for each link, because each has its own module."""
+    """Run the module of this name on the controller."""

@@ -40,7 +40,7 @@ def action_of(
 
 @pytest.mark.parametrize("path", sorted(MODULES.glob("*.py")), ids=lambda path: path.stem)
 def test_an_action_is_of_the_kind_of_its_module_and_imports_it_before_the_fork(path: pathlib.Path) -> None:
-    """Most are links to one of four files. Every module for a cloud has one."""
+    """Every module for a cloud has one."""
     bases = [base for edge, base in BASES.items() if f"{edge} import" in path.read_text(encoding="utf-8")] or [HostAction]
     if (MODULES.parent / "action" / path.name).exists() or {AwsAction, GcpAction} & {*bases}:
         action = importlib.import_module(f"{ACTIONS}.{path.stem}").ActionModule
