@@ -166,7 +166,7 @@ options:
             type: bool
             default: false
           dest:
-            description: Path in the image.
+            description: Absolute path in the image.
             type: str
             required: true
       files:
@@ -176,7 +176,7 @@ options:
         default: []
         suboptions:
           dest:
-            description: Path in the image.
+            description: Absolute path in the image.
             type: str
             required: true
           content:
@@ -194,7 +194,7 @@ options:
         default: []
         suboptions:
           dest:
-            description: Path in the image.
+            description: Absolute path in the image.
             type: str
             required: true
           target:

@@ -63,6 +63,13 @@ def test_a_processor_without_wheels_is_refused_before_anything_is_built(tmp_path
         OciImage(name="muster.local/x:1", recipe=recipe(architectures=["amd64"]), cache_dir=tmp_path, architecture="arm64")
 
 
+@pytest.mark.parametrize("part", ["programs", "files", "links"])
+@pytest.mark.parametrize("dest", ["sh", "", "/../etc/passwd"])
+def test_what_lies_elsewhere_than_in_the_image_is_refused(tmp_path: Path, pins: Path, part: str, dest: str) -> None:
+    with pytest.raises(InvalidInput, match=f"x:1: dest '{dest}' of {part} is no path in the image"):
+        image(tmp_path, **{part: [{**program(pins), "dest": dest}]})
+
+
 def test_the_key_follows_everything_that_goes_into_an_image(tmp_path: Path, pins: Path) -> None:
     requirements = tmp_path / "requirements.txt"
     requirements.write_text("a==1 --hash=sha256:1\n")
