@@ -21,9 +21,9 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.muster.ml.plugins.module_utils._local import pull, system_images
+from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, pull, system_images
 from ansible_collections.muster.ml.plugins.module_utils._local.archive import Image, write_image
-from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import architecture
+from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture
 from ansible_collections.muster.ml.plugins.module_utils._local.programs import go_build
 from ansible_collections.muster.ml.plugins.module_utils._local.sources import IMAGES
 from support.places import ROOT
@@ -46,10 +46,15 @@ def role_vars() -> dict[str, Any]:
     return found
 
 
+def go_programs() -> dict[str, GoBuild]:
+    """The programs that the role builds, of which the cache of this machine has those that a cluster needed so far."""
+    rows = ({**row, "module_dir": ROLE / "files" / "go" / row["module"]} for row in role_vars()["__local_cluster_programs"])
+    return {row["name"]: go_build(row, CACHE, architecture()) for row in rows}
+
+
 def built() -> dict[str, Path]:
     """The programs of this machine: those that the role builds, in the cache, and Debian's."""
-    rows = ({**row, "module_dir": ROLE / "files" / "go" / row["module"]} for row in role_vars()["__local_cluster_programs"])
-    found = {row["name"]: go_build(row, CACHE, architecture()).path for row in rows}
+    found = {name: program.path for name, program in go_programs().items()}
     plugins = {name: Path("/usr/lib/cni") / name for name in ("ptp", "portmap", "host-local", "loopback")}
     return {**found, **plugins, "runc": Path("/usr/sbin/runc")}
 
@@ -85,10 +90,11 @@ def pack(folder: Path) -> list[dict[str, Any]]:
 
 
 def cache(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    """A cache with nothing but what is not released."""
+    """A cache with nothing but what is not released, built first if no cluster of this machine needed it yet."""
     fetched = {*IMAGES, *(name for row in rows for name in row["programs"])}
-    for name, path in built().items():
+    for name, program in go_programs().items():
         if name not in fetched:
+            path = gobuild.ensure(program, f"building {name}", lambda _text: None)
             place = folder / "cache" / "bin" / path.parent.name / name
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, place)
