@@ -382,7 +382,7 @@ def _scenario(name: str, *needs: str) -> Check:
         "extensions/molecule/shared/*",
         *PLUGINS,
     )
-    return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs, reads=reads, names=True)
+    return Check(f"molecule-{name}", partial(life, name), timeout_s=2400, needs=needs, reads=reads, names=True)
 
 
 def _on_engine(name: str, body: Callable[[Shell], None], *more: str) -> Check:
@@ -400,7 +400,7 @@ def checks() -> list[list[Check]]:
     first += [Check("registry", registry, needs=("cluster-up",)), Check("commands", commands, needs=("cluster-up",))]
     second += [Check("ansible-versions", ansible_versions, timeout_s=1800, needs=("cluster-up",))]
     # Its inventory is written from what the cluster has: no queues of scenario kueue.
-    alone = Check("readme", readme, needs=("cluster-up",), after=("molecule-kueue",))
+    alone = Check("readme", readme, timeout_s=1500, needs=("cluster-up",), after=("molecule-kueue",))
     third = [
         _on_engine("differential", differential),
         _on_engine("systems", systems),
