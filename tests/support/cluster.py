@@ -400,7 +400,7 @@ def checks() -> list[list[Check]]:
     first += [Check("registry", registry, needs=("cluster-up",)), Check("commands", commands, needs=("cluster-up",))]
     second += [Check("ansible-versions", ansible_versions, timeout_s=1800, needs=("cluster-up",))]
     # Its inventory is written from what the cluster has: no queues of scenario kueue.
-    alone = Check("readme", readme, timeout_s=1500, needs=("cluster-up",), after=("molecule-kueue",))
+    alone = Check("readme", readme, timeout_s=2400, needs=("cluster-up",), after=("molecule-kueue",))
     third = [
         _on_engine("differential", differential),
         _on_engine("systems", systems),
