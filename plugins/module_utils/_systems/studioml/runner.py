@@ -125,12 +125,13 @@ def manifests(runner: Runner, state: str = RUNNING) -> list[Manifest]:
     """The objects of RUNNER, except the Secrets with its keys."""
     check(runner)
     account, url = service_account(runner.name, runner.namespace, runner.labels), runner.metadata(runner.url_secret)
+    authorities = _authorities(runner)
     objects = [
         account,
         *namespace_access(account, [rule([""], ["configmaps"], ["get", "list", "watch"])]),
         state_config_map(runner, state),
         {"apiVersion": "v1", "kind": "Secret", "metadata": url, "stringData": dict(_addresses(runner))},
-        *([config_map(runner.metadata(runner.ca_config_map), authorities)] if (authorities := _authorities(runner)) else []),
+        *([config_map(runner.metadata(runner.ca_config_map), authorities)] if authorities else []),
         apply_overrides(deployment(runner), runner.overrides),
         servers.client_service(runner.metadata(), runner.labels, {"metrics": METRICS_PORT}),
     ]
