@@ -125,11 +125,11 @@ options:
             type: str
             required: true
           dest:
-            description: Folder to install the wheels in. Console scripts are installed in C(/usr/local/bin).
+            description: Absolute path of the folder to install the wheels in. Console scripts are installed in C(/usr/local/bin).
             type: str
             default: ''
           members:
-            description: Files to copy from the wheels, each with its path in the image, instead of installing the wheels.
+            description: Files to copy from the wheels, each with its absolute path in the image, instead of installing the wheels.
             type: dict
             default: {}
       programs:

@@ -43,10 +43,11 @@ class OciImage:
                 f"{self.name} can be built for {', '.join(desired)} only, and this machine is {self.architecture}.",
                 hint="Use a published image for this processor, or leave the image out of local_images_names.",
             )
-        for part in ("programs", "files", "links"):
-            for dest in (row["dest"] for row in self.recipe[part]):
-                if not dest.startswith("/") or ".." in Path(dest).parts:
-                    raise InvalidInput(f"{self.name}: dest '{dest}' of {part} is no path in the image.", "Begin it with /, without '..'.")
+        places = [(part, row["dest"]) for part in ("programs", "files", "links") for row in self.recipe[part]]
+        places += [("wheels", dest) for row in self.recipe["wheels"] for dest in (row["dest"], *row["members"].values()) if dest]
+        for part, dest in places:
+            if not dest.startswith("/") or ".." in Path(dest).parts:
+                raise InvalidInput(f"{self.name}: dest '{dest}' of {part} is no path in the image.", "Begin it with /, without '..'.")
 
     def programs(self) -> list[tuple[GoBuild, str]]:
         """Programs to build from Go modules, each with its place in the image."""

@@ -70,6 +70,12 @@ def test_what_lies_elsewhere_than_in_the_image_is_refused(tmp_path: Path, pins: 
         image(tmp_path, **{part: [{**program(pins), "dest": dest}]})
 
 
+@pytest.mark.parametrize("row", [{"dest": "usr/lib", "members": {}}, {"dest": "", "members": {"a.so": "/lib/../../a.so"}}])
+def test_what_wheels_bring_lies_in_the_image(tmp_path: Path, row: dict[str, t.Any]) -> None:
+    with pytest.raises(InvalidInput, match="of wheels is no path in the image"):
+        image(tmp_path, wheels=[row])
+
+
 def test_the_key_follows_everything_that_goes_into_an_image(tmp_path: Path, pins: Path) -> None:
     requirements = tmp_path / "requirements.txt"
     requirements.write_text("a==1 --hash=sha256:1\n")
