@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""Base of the action plugins of modules that talk to Kubernetes. Private to the collection."""
+"""Base of the action plugins of modules that talk to Kubernetes."""
 
 from __future__ import annotations
 

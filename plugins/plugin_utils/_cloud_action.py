@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""Bases of the action plugins of modules that talk to AWS or Google Cloud. Private to the collection."""
+"""Bases of the action plugins of modules that talk to AWS or Google Cloud."""
 
 from __future__ import annotations
 

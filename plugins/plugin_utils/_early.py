@@ -5,7 +5,7 @@
 """Imports for action plugins of modules that import a library only when they run.
 
 Ansible loads an action plugin in the process from which it forks one for each task. A library that is imported then is imported once,
-and not again in each fork. If a library is not installed, the module itself says so. Private to the collection.
+and not again in each fork. If a library is not installed, the module itself says so.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""Files that are replaced whole, and locks, on the controller or a host. Private to the collection."""
+"""Files that are replaced whole, and locks, on the controller or a host."""
 
 from __future__ import annotations
 

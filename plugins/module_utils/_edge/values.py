@@ -24,7 +24,6 @@ _LARGEST = 2**63 - 1
 """The largest int64, the type of JSON numbers of Kubernetes and of the clouds."""
 _LARGEST_OPTION = 2**31 - 1
 """The largest int32, the type of counts, ports and seconds of Kubernetes. Python's sockets refuse timeouts beyond some 2**33 seconds."""
-_TEXT_TYPES = ("str", "path")
 
 
 def checked(spec: Spec, params: t.Mapping[str, t.Any], constraints: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

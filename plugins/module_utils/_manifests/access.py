@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""Service accounts and what they may do. Private to the collection."""
+"""Service accounts and what they may do."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The manifests of role efs_csi: a claim on EFS with its class or volume, and the two Jobs that verify it. Private to the collection."""
+"""The manifests of role efs_csi: a claim on EFS with its class or volume, and the two Jobs that verify it."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 """The manifests of role gpu_drivers: a DaemonSet that installs NVIDIA's driver or a device plugin on the nodes.
 
-Built from documented facts about the installers and the plugin; nothing is copied from their own manifests. Private to the collection.
+Built from documented facts about the installers and the plugin; nothing is copied from their own manifests.
 """
 
 from __future__ import annotations

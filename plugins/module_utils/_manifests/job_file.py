@@ -5,7 +5,7 @@
 """A job file of another program, such as a PersiaJob, as options of this collection.
 
 No field of the file is dropped silently: each is taken over under its own name, or it is among the differences with the reason,
-or the file is refused. What the fields of a kind are called is a table of the system that reads it. Private to the collection.
+or the file is refused. What the fields of a kind are called is a table of the system that reads it.
 """
 
 from __future__ import annotations

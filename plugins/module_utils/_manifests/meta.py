@@ -4,7 +4,7 @@
 
 """Helpers for all builders: names, labels, quantities and hashes.
 
-Pure: only the standard library, no Ansible, no Kubernetes client. Private to the collection.
+Pure: only the standard library, no Ansible, no Kubernetes client.
 """
 
 from __future__ import annotations

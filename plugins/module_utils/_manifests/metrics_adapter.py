@@ -4,7 +4,7 @@
 
 """The manifests of module prometheus_adapter: prometheus-adapter, which serves metrics of a Prometheus as an API of Kubernetes.
 
-Pure: only the standard library, no Ansible, no Kubernetes client. Private to the collection.
+Pure: only the standard library, no Ansible, no Kubernetes client.
 """
 
 from __future__ import annotations

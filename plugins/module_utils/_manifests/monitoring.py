@@ -4,7 +4,7 @@
 
 """Objects that have metrics collected, and alerts raised, by whichever Prometheus a cluster has.
 
-Pure: only the standard library, no Ansible, no Kubernetes client. Private to the collection.
+Pure: only the standard library, no Ansible, no Kubernetes client.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The manifests of role namespace: a namespace with its Pod Security labels. Private to the collection."""
+"""The manifests of role namespace: a namespace with its Pod Security labels."""
 
 from __future__ import annotations
 

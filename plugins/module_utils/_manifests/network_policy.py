@@ -5,7 +5,7 @@
 """A NetworkPolicy for connections to pods that do not authenticate them.
 
 Outgoing connections are not restricted, because only the user knows where data and checkpoints are. Policies add up, so users can
-allow more with their own. A cluster whose network does not enforce policies only stores them. Private to the collection.
+allow more with their own. A cluster whose network does not enforce policies only stores them.
 """
 
 from __future__ import annotations

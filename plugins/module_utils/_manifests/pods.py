@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""Pod templates: the part that StatefulSets, Jobs and Deployments of this collection have in common. Private to the collection."""
+"""Pod templates: the part that StatefulSets, Jobs and Deployments of this collection have in common."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""A pod that runs a program of _pod_programs, and is there for as long as that takes. Private to the collection."""
+"""A pod that runs a program of _pod_programs, and is there for as long as that takes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The text of a program of _pod_programs, for a ConfigMap. Private to the collection."""
+"""The text of a program of _pod_programs, for a ConfigMap."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 """The manifests of role prometheus: one Prometheus that scrapes the pods of some namespaces, and evaluates rules.
 
-Pure: only the standard library, no Ansible, no Kubernetes client. Private to the collection.
+Pure: only the standard library, no Ansible, no Kubernetes client.
 """
 
 from __future__ import annotations

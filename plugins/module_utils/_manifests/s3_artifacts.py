@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The manifests of role s3_artifacts: the service account whose pods read the bucket. Private to the collection."""
+"""The manifests of role s3_artifacts: the service account whose pods read the bucket."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""Claims, and the volume that all pods of a training share. Private to the collection."""
+"""Claims, and the volume that all pods of a training share."""
 
 from __future__ import annotations
 

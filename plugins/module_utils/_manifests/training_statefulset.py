@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""One replica group of a training: StatefulSet, headless Service and, on request, a PodDisruptionBudget. Private to the collection."""
+"""One replica group of a training: StatefulSet, headless Service and, on request, a PodDisruptionBudget."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 """Plain values as YAML text, without PyYAML: builders may only use the standard library.
 
 Block style for dicts and lists, JSON for scalars (JSON scalars are YAML scalars), insertion order kept,
-so the text is the same on every run and reads well in `kubectl describe configmap`. Private to the collection.
+so the text is the same on every run and reads well in `kubectl describe configmap`.
 """
 
 from __future__ import annotations

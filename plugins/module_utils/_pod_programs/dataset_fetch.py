@@ -8,7 +8,7 @@ Its source goes into a ConfigMap, so it imports nothing of ours.
 
 Python 3.9 or newer and its standard library are enough: an image with the SDK of every cloud would be one more thing to keep.
 
-Exit status: 0 done; 65 trying again does not help; 75 it may help. Private to the collection.
+Exit status: 0 done; 65 trying again does not help; 75 it may help.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ Exit status: 0 all pods of the last round are done; 70 the script failed more of
 78 wrong configuration; 143 asked to end; anything else, such as MUSTER_EXIT_AGAIN: start me again.
 
 Python 3.7 and torch 1.10 are enough. This file can be imported without torch: what needs it imports it when it is called.
-Private to the collection.
 """
 
 from __future__ import annotations

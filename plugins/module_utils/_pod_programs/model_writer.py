@@ -9,7 +9,7 @@ It listens at the pod's loopback address only, so that it is reached by port for
 GET / lists the files with their SHA-256, PUT /PATH?sha256=SUM puts one aside, POST / moves those put aside to where they belong, whole
 versions at once, PUT /config.pbtxt replaces the configuration at once, DELETE /PATH deletes a file, and the folders that are empty then.
 
-Python 3.9 and its standard library are enough. Private to the collection.
+Python 3.9 and its standard library are enough.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ no access to the API server.
 Exit status: 0 done; 75 another part of the training was replaced, start me again; 78 wrong configuration, starting again does not
 help; 143 asked to stop; anything else is persia-launcher's own.
 
-Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7 to 3.9. Private to the collection.
+Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7 to 3.9.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 PERSIA's processes only log that they could not push. This program therefore asks from where they push, and writes one line: MUSTER
 metrics {...} with the number of processes that have pushed within the last SECONDS and the mean of each of their metrics, or the error.
 
-Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7 to 3.9. Private to the collection.
+Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7 to 3.9.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ then makes the process abort (``terminate called without an active exception``, 
 persia 0.1.dev251 and the example adult-income of its repository. This program does what Python does before that point (it waits for
 threads that are no daemons, calls the functions of atexit, flushes the output) and then ends the process by os._exit.
 
-Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7 to 3.9. Private to the collection.
+Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7 to 3.9.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The status of a training, computed from its pods and workloads: one state, one reason, and all ranks. Private to the collection."""
+"""The status of a training, computed from its pods and workloads: one state, one reason, and all ranks."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""A data set on a shared claim: the Job that fetches it once. Private to the collection."""
+"""A data set on a shared claim: the Job that fetches it once."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 """A job file of torchelastic's documentation as options: an ElasticJob of its operator, or its pods and Services of before.
 
 The fields are those of kubernetes/api/v1alpha1 and kubernetes/config/samples of pytorch/elastic at bc88e69, and of kubernetes/imagenet.yaml
-at f8d2b6b (January 2020). Private to the collection.
+at f8d2b6b (January 2020).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 """An elastic job as a PyTorchJob of training-operator 1.x, whose pods run the same launcher.
 
 The operator creates pods <name>-worker-<i>, each with a Service of its name, and gives them torchrun's variables (PET_*) from
-the elasticPolicy. The highest indexes are removed first when the job shrinks. Private to the collection.
+the elasticPolicy. The highest indexes are removed first when the job shrinks.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""An elastic PyTorch job as the user describes it: valid options, whichever backend runs it. Private to the collection."""
+"""An elastic PyTorch job as the user describes it: valid options, whichever backend runs it."""
 
 from __future__ import annotations
 

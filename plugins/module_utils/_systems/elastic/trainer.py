@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The objects that role trainer installs: those of the kustomization of Kubeflow Trainer 2. Private to the collection."""
+"""The objects that role trainer installs: those of the kustomization of Kubeflow Trainer 2."""
 
 from __future__ import annotations
 

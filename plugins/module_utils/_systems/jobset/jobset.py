@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The objects that role jobset installs: the manifest of a release of JobSet. Private to the collection."""
+"""The objects that role jobset installs: the manifest of a release of JobSet."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""TPU slices as options of a JobSet: the pods of each slice, their nodes and their chips. No I/O. Private to the collection."""
+"""TPU slices as options of a JobSet: the pods of each slice, their nodes and their chips. No I/O."""
 
 from __future__ import annotations
 

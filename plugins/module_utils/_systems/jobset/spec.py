@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""A training as a JobSet, as the user describes it: valid options. Private to the collection."""
+"""A training as a JobSet, as the user describes it: valid options."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 """A cluster of NATS servers: as the NatsCluster resource of nats-operator, or as a StatefulSet.
 
-Both have a client Service <name> on port 4222 and a headless Service <name>-mgmt, so clients see no difference. Private to the collection.
+Both have a client Service <name> on port 4222 and a headless Service <name>-mgmt, so clients see no difference.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 """The objects that role nats_operator installs: nats-operator with only the permissions it uses.
 
 Built from the operator's documented behaviour and its observed requests to the API server; nothing is copied from the project's own
-manifests. Its CustomResourceDefinitions are in crds/ of the role's files. Private to the collection.
+manifests. Its CustomResourceDefinitions are in crds/ of the role's files.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Read in the code of versitygw 1.8.0 and in its Dockerfile:
   not have. With ``--sidecar`` they are files of another folder (sidecar.go), which must not begin with the name of the folder of buckets
   (backend/posix/posix.go, New).
 - ``--health PATH`` answers 200 without a login (s3api/server.go). No bucket can be called ``_``.
-- A folder below that of the buckets is a bucket. So it is not the root of the volume, where ``lost+found`` is. Private to the collection.
+- A folder below that of the buckets is a bucket. So it is not the root of the volume, where ``lost+found`` is.
 """
 
 from __future__ import annotations

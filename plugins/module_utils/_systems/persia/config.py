@@ -5,7 +5,7 @@
 """PERSIA's two configuration files, checked more strictly than by PERSIA.
 
 PERSIA ignores unknown keys, so that a misspelt one silently leaves the default in force, and most other mistakes end in a panic inside
-a pod. Here they are refused before anything is created. Private to the collection.
+a pod. Here they are refused before anything is created.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 """A job file of PERSIA's documentation as options: a PersiaJob or the four StatefulSets, and perhaps a NatsCluster.
 
-The names of 2021 (globalConfigPath) and today's (persiaEnv) are both read. Private to the collection.
+The names of 2021 (globalConfigPath) and today's (persiaEnv) are both read.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 """A PERSIA training in Kubernetes' own workloads.
 
 Embedding servers and workers are StatefulSets; data loaders and trainers are Indexed Jobs, which end. Each group has
-a headless Service, and a stable rank from the index of its pods. Private to the collection.
+a headless Service, and a stable rank from the index of its pods.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The PersiaJob resource of PERSIA's own operator, and the options that it has no field for. Private to the collection."""
+"""The PersiaJob resource of PERSIA's own operator, and the options that it has no field for."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 """The objects that role persia_operator installs: PERSIA's operator with only the permissions it uses.
 
-The CustomResourceDefinition PersiaJob is in crds/ of the role's files. Private to the collection.
+The CustomResourceDefinition PersiaJob is in crds/ of the role's files.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""RabbitMQ in the cluster: one node, or three that form a cluster, as a StatefulSet. Private to the collection."""
+"""RabbitMQ in the cluster: one node, or three that form a cluster, as a StatefulSet."""
 
 from __future__ import annotations
 

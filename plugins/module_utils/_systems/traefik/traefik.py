@@ -4,7 +4,7 @@
 
 """The objects that role traefik installs: Traefik as a controller of the Gateway API, its GatewayClass, and only the permissions it uses.
 
-The CustomResourceDefinitions are those of a release of the Gateway API. Private to the collection.
+The CustomResourceDefinitions are those of a release of the Gateway API.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""One inference as a value: the request, the expected outputs, and the differences of a response from them. Private to the collection."""
+"""One inference as a value: the request, the expected outputs, and the differences of a response from them."""
 
 from __future__ import annotations
 

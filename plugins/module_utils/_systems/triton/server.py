@@ -11,7 +11,7 @@ Seen with 2.51.0 (docs/systems/triton.md):
 - With ``--strict-readiness`` the server is not ready while one version of one model has failed or is unloading, although it serves the
   others: one broken upload would take every replica out of the Service. So it is off here.
 - After SIGTERM the HTTP port closes at once; what is in flight may end within ``--exit-timeout-secs``. So a pod leaves the Service first
-  (preStop waits), and the grace period is longer than both together. Private to the collection.
+  (preStop waits), and the grace period is longer than both together.
 """
 
 from __future__ import annotations
