@@ -49,7 +49,7 @@ def debian_root(name: str, suite: str, packages: list[str], folders: list[str]) 
     debian = {"suite": suite, "packages": packages, "variant": "extract", "mirror": "", "security_mirror": ""}
     image = OciImage(
         name=f"muster.local/{name}:{suite}",
-        recipe={"architectures": [], "debian": debian},
+        recipe={"architectures": [], "debian": debian, "wheels": [], "programs": [], "files": [], "links": []},
         cache_dir=cache_home(),
         architecture=architecture(),
     )
