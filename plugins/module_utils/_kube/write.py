@@ -180,7 +180,7 @@ class Writer:
             if step.pinned:
                 raise _overtaken(step) from exc
             seen = self.cluster.get(step.ref)
-            same = seen and seen["metadata"]["uid"] == known["uid"] and without_bookkeeping(seen) == without_bookkeeping(step.live)
+            same = seen and seen["metadata"]["uid"] == known["uid"] and _judged(seen, step.desired) == _judged(step.live, step.desired)
             if not (same and tries):
                 raise
             return self._transfer_fields(dataclasses.replace(step, live=seen), defaults, tries - 1)
@@ -285,6 +285,14 @@ class Writer:
             clock=self.options.clock,
         )
         return change, self._record_not_kept(step, self._apply(step.desired))
+
+
+def _judged(item: Manifest, desired: Manifest) -> Manifest:
+    """What a plan judges of an object: all but its status, and labels and annotations that are not desired, which controllers write."""
+    metadata = dict(without_bookkeeping(item)["metadata"])
+    for part in ("labels", "annotations"):
+        metadata[part] = {key: value for key, value in (metadata.get(part) or {}).items() if key in (desired["metadata"].get(part) or {})}
+    return {**without_bookkeeping(item), "metadata": metadata}
 
 
 def _removal(node: fields.Trie) -> Manifest:

@@ -184,24 +184,32 @@ def test_what_cannot_be_recreated_is_told_before_the_first_write(cluster: FakeCl
     assert {request.ref.kind for request in cluster.writes} == {"Lease"}
 
 
-@pytest.mark.parametrize("changed", ["status", "spec"])
-def test_fields_are_taken_over_beside_a_controller_that_writes_the_status(
+@pytest.mark.parametrize("changed", ["status", "annotation", "label of ours", "spec"])
+def test_fields_are_taken_over_beside_a_controller_that_writes_its_own(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
     cluster.add(config(x="1"), manager="helm")
     plain, ref = cluster.patch, ref_of(config())
+    notes = {"annotation": {"annotations": {"deployment.kubernetes.io/revision": "1"}}, "label of ours": {"labels": {"app": "theirs"}}}
+    desired = config(x="2")
+    desired["metadata"]["labels"] = {"app": "ours"}
 
     def late(*args: t.Any, **options: t.Any) -> Manifest:
         monkeypatch.setattr(cluster, "patch", plain)
         if changed == "status":
             cluster.set_status(ref, {"phase": "Seen"})
+        elif changed in notes:
+            seen = config()
+            del seen["data"]
+            seen["metadata"] |= notes[changed]
+            cluster.apply(seen, dry_run=False, manager="controller")
         else:
             cluster.apply(config(y="theirs"), dry_run=False, manager="somebody")
         return plain(*args, **options)
 
     monkeypatch.setattr(cluster, "patch", late)
-    if changed == "status":
-        assert actions(apply(cluster, config(x="2"), adopt=True)) == ["updated"]
+    if changed in ("status", "annotation"):
+        assert actions(apply(cluster, desired, adopt=True)) == ["updated"]
     else:
         with pytest.raises(Conflict, match="modified"):
-            apply(cluster, config(x="2"), adopt=True)
+            apply(cluster, desired, adopt=True)
