@@ -180,8 +180,7 @@ class Writer:
             if step.pinned:
                 raise _overtaken(step) from exc
             seen = self.cluster.get(step.ref)
-            same = seen and seen["metadata"]["uid"] == known["uid"] and _judged(seen, step.desired) == _judged(step.live, step.desired)
-            if not (same and tries):
+            if not (seen and tries and _same_as_judged(seen, step.live, step.desired)):
                 raise
             return self._transfer_fields(dataclasses.replace(step, live=seen), defaults, tries - 1)
         now = {**step.live["metadata"], "resourceVersion": patched["metadata"]["resourceVersion"], "managedFields": taken}
@@ -270,11 +269,17 @@ class Writer:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
         propagation = "Orphan" if step.ref.group_kind == STATEFUL_SET else "Foreground"
-        known = live["metadata"]
-        if not self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=known.get("uid"),
-                                   resource_version=known.get("resourceVersion")):  # fmt: skip
-            raise Conflict(f"{step.ref} was changed by another client before it could be recreated.", ref=step.ref,
-                           hint="Nothing was deleted. Run again.")  # fmt: skip
+        tries = _TRIES
+        while not self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=live["metadata"].get("uid"),
+                                      resource_version=live["metadata"].get("resourceVersion")):  # fmt: skip
+            tries -= 1
+            seen = self.cluster.get(step.ref)
+            if seen is None:
+                break
+            if not (tries and _same_as_judged(seen, live, step.desired)):
+                raise Conflict(f"{step.ref} was changed by another client before it could be recreated.", ref=step.ref,
+                               hint="Nothing was deleted. Run again.")  # fmt: skip
+            live, immutable = self._check_recreate(dataclasses.replace(step, live=seen), refusal)
         wait_until(
             self.cluster,
             [step.ref],
@@ -287,12 +292,15 @@ class Writer:
         return change, self._record_not_kept(step, self._apply(step.desired))
 
 
-def _judged(item: Manifest, desired: Manifest) -> Manifest:
-    """What a plan judges of an object: all but its status, and labels and annotations that are not desired, which controllers write."""
-    metadata = dict(without_bookkeeping(item)["metadata"])
-    for part in ("labels", "annotations"):
-        metadata[part] = {key: value for key, value in (metadata.get(part) or {}).items() if key in (desired["metadata"].get(part) or {})}
-    return {**without_bookkeeping(item), "metadata": metadata}
+def _same_as_judged(seen: Manifest, live: Manifest, desired: Manifest) -> bool:
+    """Whether only the status changed, or labels and annotations that are not desired: controllers write these at any time."""
+    judged = []
+    for item in (seen, live):
+        metadata = {**without_bookkeeping(item)["metadata"], "uid": item["metadata"].get("uid")}
+        for part in ("labels", "annotations"):
+            metadata[part] = {key: value for key, value in (metadata.get(part) or {}).items() if key in (desired["metadata"].get(part) or {})}
+        judged.append({**without_bookkeeping(item), "metadata": metadata})
+    return bool(judged[0] == judged[1])
 
 
 def _removal(node: fields.Trie) -> Manifest:

@@ -213,3 +213,28 @@ def test_fields_are_taken_over_beside_a_controller_that_writes_its_own(
     else:
         with pytest.raises(Conflict, match="modified"):
             apply(cluster, desired, adopt=True)
+
+
+@pytest.mark.parametrize("changed", ["status", "spec", "gone"])
+def test_what_is_recreated_may_get_a_new_status_meanwhile(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+    apply(cluster, config(x="1"))
+    ref, asked = ref_of(config()), refusing(cluster, monkeypatch)
+    plain = cluster.delete
+
+    def late(ref_: Ref, **options: t.Any) -> bool:
+        if ref_ == ref and not asked:
+            if changed == "status":
+                cluster.set_status(ref, {"phase": "Seen"})
+            elif changed == "spec":
+                cluster.patch(ref, {"data": {"y": "theirs"}}, dry_run=False)
+            else:
+                del cluster.objects[ref.identity]
+        return plain(ref_, **options)
+
+    monkeypatch.setattr(cluster, "delete", late)
+    if changed == "spec":
+        with pytest.raises(Conflict, match="was changed by another client before it could be recreated"):
+            apply(cluster, config(x="2"), recreate=True)
+    else:
+        assert actions(apply(cluster, config(x="2"), recreate=True)) == ["recreated"]
+        assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "2"}
