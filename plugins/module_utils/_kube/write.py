@@ -298,7 +298,8 @@ def _same_as_judged(seen: Manifest, live: Manifest, desired: Manifest) -> bool:
     for item in (seen, live):
         metadata = {**without_bookkeeping(item)["metadata"], "uid": item["metadata"].get("uid")}
         for part in ("labels", "annotations"):
-            metadata[part] = {key: value for key, value in (metadata.get(part) or {}).items() if key in (desired["metadata"].get(part) or {})}
+            wanted = desired["metadata"].get(part) or {}
+            metadata[part] = {key: value for key, value in (metadata.get(part) or {}).items() if key in wanted}
         judged.append({**without_bookkeeping(item), "metadata": metadata})
     return bool(judged[0] == judged[1])
 
