@@ -16,7 +16,7 @@ import typing as t
 from .._cloud.errors import CallRefused, without_secrets
 from .._cloud.plan import Body
 from .._core.clock import SYSTEM_CLOCK, Clock
-from .._core.errors import MusterError
+from .._core.errors import Causes, MusterError
 from .._core.pace import Backoff, with_retries
 from .plan import Step
 
@@ -38,8 +38,8 @@ MISSING = {
 # IAM is eventually consistent: the service that is to use a new role may not see it yet, or its trust policy, or its permissions. EKS has
 # many ways to say so (the texts that terraform-provider-aws waits for in internal/service/eks: cluster.go, node_group.go, addon.go,
 # access_entry.go, pod_identity_association.go).
-ROLE_NOT_SEEN = re.compile(
-    "invalid principal|could not be assumed|role.*does not exist|EKS Managed Policies|Error in role params|policy must include|"
+_NOT_SEEN = re.compile(
+    "could not be assumed|role.*does not exist|EKS Managed Policies|Error in role params|policy must include|"
     "service principals|trusted entity|CREATE_FAILED",
     re.IGNORECASE | re.DOTALL,
 )
@@ -50,7 +50,19 @@ BUCKET_BUSY = "OperationAborted"
 IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "InvalidNetworkInterface.InUse", "FileSystemInUse"}
 # EKS answers so while it makes another change, for minutes; of one that it makes by itself the status of the cluster shows nothing
 # (aws/containers-roadmap#1500 and #1511; terraform-provider-aws waits for "in progress" before it deletes a cluster).
-BUSY = re.compile("currently in status|not in Active State|in progress")
+_BUSY = re.compile("currently in status|not in Active State|in progress")
+# What a code of EKS means beyond itself, which only its message tells: "Cluster has nodegroups attached" (gruntwork-io/cloud-nuke#148),
+# "The cluster's authentication mode must be set to one of" (cartography, intel/aws/eks.py), "You are not authorized to launch instances
+# with this launch template" (scylladb/scylla-cluster-tests#12172), and the sentences above.
+NO_PRINCIPAL, ROLE_NOT_SEEN, BUSY, IN_PARTS = "no such principal", "role not seen", "busy", "has parts"
+NO_ENTRIES, NO_LAUNCH = "no access entries", "launch not allowed"
+CAUSES: t.Mapping[str, Causes] = {
+    "InvalidParameterException": ((NO_PRINCIPAL, re.compile("(?i)invalid principal")), (ROLE_NOT_SEEN, _NOT_SEEN)),
+    "ResourceInUseException": ((BUSY, _BUSY), (IN_PARTS, re.compile("attached"))),
+    "InvalidRequestException": (
+        (NO_ENTRIES, re.compile("authentication mode")), (NO_LAUNCH, re.compile("not authorized to launch instances")),
+    ),
+}  # fmt: skip
 # Codes, and what to do. Of expired credentials in turn: EC2, S3, STS and IAM, services with JSON, and botocore for a login by SSO.
 _HINTS = (
     ("AccessDenied AccessDeniedException UnauthorizedOperation", "The caller lacks this permission; see playbooks/files/eks-policies"),
@@ -162,7 +174,7 @@ def too_early(step: Step, refused: MusterError) -> bool:
         return True  # a bucket is not everywhere as soon as it is created
     if refused.code == "ResourceNotFoundException" and step.operation == "associate_access_policy":
         return True  # nor is an access entry (terraform-provider-aws, access_policy_association.go)
-    return refused.code == "InvalidParameterException" and bool(ROLE_NOT_SEEN.search(str(refused)))
+    return refused.cause in (NO_PRINCIPAL, ROLE_NOT_SEEN)
 
 
 def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
@@ -176,7 +188,9 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
         raise error
     code, message = answer["Error"]["Code"], without_secrets(answer["Error"].get("Message", "").rstrip("."))
     what = "" if step.says in ("read", "list") else f" ({step.says})"
-    return CallRefused(f"{label}: {step.operation}{what} was refused: {code}: {message}", code=code, hint=HINTS.get(code, ""))
+    refused = CallRefused(f"{label}: {step.operation}{what} was refused: {code}: {message}", code=code, hint=HINTS.get(code, ""))
+    refused.tell_cause(message, CAUSES.get(code, ()))
+    return refused
 
 
 def _error_text(error: Exception) -> str:

@@ -10,9 +10,10 @@ import dataclasses
 import re
 import typing as t
 
+from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, creation_plan
 from .._core.errors import InvalidInput
-from .api import Api
+from .api import NO_ENTRIES, NO_PRINCIPAL, Api
 from .plan import Step
 from .resource import Immediate
 
@@ -40,12 +41,12 @@ class EksAccessEntry(Immediate):
         rows = api.pages(self.label, "eks", "list_associated_access_policies", "associatedAccessPolicies", **self.named)
         return {**live, "policies": [policy_view(row) for row in rows]}
 
-    def hint(self, code: str, said: str) -> str:  # noqa: ARG002
-        if "authentication mode" in said:
+    def hint(self, refused: CallRefused) -> str:
+        if refused.cause == NO_ENTRIES:
             return "Set the cluster's authentication_mode to API_AND_CONFIG_MAP or API (module eks_cluster)"
         kind, name = self.principal_arn.split(":")[-1].split("/")[0], self.principal_arn.rsplit("/", 1)[-1]
         shown = f"Give the ARN of one that exists, with its path: `aws iam get-{kind} --{kind}-name {name}` shows it"
-        return shown if "invalid principal" in said else ""
+        return shown if refused.cause == NO_PRINCIPAL else ""
 
     def plan(self, live: Body | None) -> Plan:
         self._validate()

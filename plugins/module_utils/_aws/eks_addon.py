@@ -64,8 +64,8 @@ class EksAddon(Updated):
         ready = ("ACTIVE", "DEGRADED")
         return status_state(live, ready=ready, failed=("CREATE_FAILED", "DELETE_FAILED", "UPDATE_FAILED"))
 
-    def advice(self, failure: str) -> str | None:
-        if CONFLICT not in failure:
+    def advice(self, codes: t.Collection[str]) -> str | None:
+        if CONFLICT not in codes:
             return None
         return (
             "What is named is in the cluster and EKS did not put it there: a self-managed add-on, or a change by hand. With"
@@ -100,8 +100,8 @@ class EksAddon(Updated):
         """Refuse to try again what would end in the same conflict."""
         enough = (OVERWRITE,) if live["status"] == "CREATE_FAILED" else (OVERWRITE, PRESERVE)
         if self._conflicts(live) and self.resolve_conflicts not in enough:
-            seen = self.state(live).seen
-            raise InvalidInput(f"{self.label} is {seen}, and would be again", hint=self.advice(seen))
+            state = self.state(live)
+            raise InvalidInput(f"{self.label} is {state.seen}, and would be again", hint=self.advice(state.codes))
 
     def _create_request(self) -> Body:
         return without_none(

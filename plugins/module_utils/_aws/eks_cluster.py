@@ -15,7 +15,7 @@ from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, State, camelled, creation_plan, same_members, without_none
 from .._cloud.texts import is_within, network_of, version_numbers
 from .._core.errors import InvalidInput
-from .api import Api
+from .api import IN_PARTS, Api
 from .plan import Step
 from .resource import Updated, status_state
 
@@ -153,11 +153,11 @@ class EksCluster(Updated):
             unlock = [Step("update_cluster_config", request, "deletion protection off", wait="update")]
         return [*unlock, Step("delete_cluster", self.named, "delete", wait="gone")]
 
-    def hint(self, code: str, said: str) -> str:
-        if code == "ResourceInUseException" and "attached" in said:
+    def hint(self, refused: CallRefused) -> str:
+        if refused.cause == IN_PARTS:
             return "Delete its node groups and Fargate profiles first"
         shown = f"`aws eks list-insights --cluster-name {self.name}` and `describe-insight` show them; mend them, and run again"
-        return shown if code == "InvalidStateException" else ""
+        return shown if refused.code == "InvalidStateException" else ""
 
     def _validate(self) -> None:
         if self.version is not None:

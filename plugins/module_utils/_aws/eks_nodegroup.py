@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, State, camel, creation_plan, same_members, without_none
 from .._cloud.texts import refuse_node_label, refuse_twice
 from .._core.errors import InvalidInput
-from .api import Api
+from .api import NO_LAUNCH, Api
 from .eks_cluster import minor
 from .plan import Step
 from .resource import Updated, status_state
@@ -93,10 +94,10 @@ class EksNodegroup(Updated):
     def state(self, live: Body | None) -> State:
         return status_state(live, ready=("ACTIVE", "DEGRADED"), failed=("CREATE_FAILED", "DELETE_FAILED"))
 
-    def hint(self, code: str, said: str) -> str:  # noqa: ARG002
+    def hint(self, refused: CallRefused) -> str:
         """EKS tries a launch template as the caller, and does not say which permission is missing (scylladb/scylla-cluster-tests#12172)."""
         hint = "For a launch template the caller lacks ec2:RunInstances or ec2:CreateTags; see playbooks/files/eks-policies"
-        return hint if "not authorized to launch instances" in said else ""
+        return hint if refused.cause == NO_LAUNCH else ""
 
     def _custom(self, live: Body | None) -> bool:
         """Whether the image of the nodes is, or would be, that of the launch template."""

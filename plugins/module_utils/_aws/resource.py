@@ -56,10 +56,10 @@ class Resource(cloud.CloudResource[Api]):
                 raise InvalidInput(f"{self.label} has {option} {live}; {service} cannot change it to {desired}", hint=hint)
 
     def explain(self, refused: CallRefused) -> MusterError:
-        hint = self.hint(refused.code, str(refused))
+        hint = self.hint(refused)
         return CallRefused(str(refused), code=refused.code, hint=hint) if hint else refused
 
-    def hint(self, code: str, said: str) -> str:  # noqa: ARG002
+    def hint(self, refused: CallRefused) -> str:  # noqa: ARG002
         """The hint for a refusal of which this kind knows more."""
         return ""
 
@@ -110,13 +110,12 @@ class Updated(Resource):
         record = found.get("update", {})
         if record.get("status") in ("Failed", "Cancelled"):
             reasons = "; ".join(reason(issue) for issue in record.get("errors", [])) or "AWS gave no reason"
-            raise Failed(
-                f"{self.label}: {step.says} ended as {record['status']}: {reasons}", self.advice(reasons), details={"update": update}
-            )
+            told = f"{self.label}: {step.says} ended as {record['status']}: {reasons}"
+            raise Failed(told, self.advice(codes_of(record.get("errors", []))), details={"update": update})
         return None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
 
     def passes(self, refused: CallRefused) -> bool:
-        return refused.code == "ResourceInUseException" and bool(BUSY.search(refused.message))
+        return refused.cause == BUSY
 
 
 class Immediate(Resource):
@@ -128,10 +127,14 @@ class Immediate(Resource):
 
 def reason(issue: Body) -> str:
     """An issue or error of EKS as one line: code, message, resources."""
-    code = issue.get("code") or issue.get("errorCode", "")
+    (code,) = codes_of([issue])
     message = issue.get("message") or issue.get("errorMessage", "")
     where = ", ".join(issue.get("resourceIds") or [])
     return f"{code}: {message.rstrip('.')}" + (f" ({where})" if where else "")
+
+
+def codes_of(issues: t.Iterable[Body]) -> tuple[str, ...]:
+    return tuple(str(one.get("code") or one.get("errorCode", "")) for one in issues)
 
 
 def status_state(live: Body | None, ready: t.Container[str], failed: t.Container[str], key: str = "status") -> State:
@@ -139,7 +142,8 @@ def status_state(live: Body | None, ready: t.Container[str], failed: t.Container
     if live is None:
         return State(stable=True, seen="does not exist")
     status = live[key]
-    issues = "; ".join(reason(issue) for issue in live.get("health", {}).get("issues", []))
+    rows = live.get("health", {}).get("issues", [])
+    issues = "; ".join(reason(issue) for issue in rows)
     seen = f"{status} ({issues})" if issues else status
     failure = seen if status in failed else ""
-    return State(stable=status in ready or status in failed, seen=seen, failure=failure)
+    return State(stable=status in ready or status in failed, seen=seen, failure=failure, codes=codes_of(rows))

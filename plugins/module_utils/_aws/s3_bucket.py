@@ -113,7 +113,7 @@ class S3Bucket(Immediate):
             return
         first, count = answer["Errors"][0], len(answer["Errors"])
         said = f"{first.get('Code', '')}: {first.get('Message', '')}".rstrip(".: ")
-        locked = "lock" in said.lower() or first.get("Code") == "AccessDenied"
+        locked = first.get("Code") == "AccessDenied"  # of an object lock as well: "Access Denied because object protected by object lock."
         raise Failed(
             f"{self.label}: {count} of {len(step.request['Delete']['Objects'])} objects were not deleted, first {first.get('Key')}: {said}",
             hint="Run again when an object lock has run out and the caller has s3:DeleteObjectVersion; locks are never bypassed"
@@ -122,12 +122,12 @@ class S3Bucket(Immediate):
             details={"code": first.get("Code", "")},
         )
 
-    def hint(self, code: str, said: str) -> str:  # noqa: ARG002
+    def hint(self, refused: CallRefused) -> str:
         more = ": run again" if self.delete_data else "; objects go only with delete_data: true"
         return {
             "BucketAlreadyExists": "The name belongs to another account; names of buckets are unique in all of AWS",
             "BucketNotEmpty": f"Something was put into it a moment ago{more}",
-        }.get(code, "")
+        }.get(refused.code, "")
 
     def used_by(self, live: Body) -> str:
         """A bucket of another region: names are unique in all of them, and botocore follows S3 to the region that has it."""

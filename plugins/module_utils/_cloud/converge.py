@@ -226,9 +226,8 @@ def _wait(resource: CloudResource[A], api: A, step: CloudStep, deadline: Deadlin
     if step.wait in ("stable", "update"):
         state = resource.state(_until_stable(resource, api, deadline, exists=True))
         if state.failure:
-            raise Failed(
-                f"{resource.label}: {step.says} failed: {state.failure}", resource.advice(state.failure), details={"seen": state.seen}
-            )
+            told = f"{resource.label}: {step.says} failed: {state.failure}"
+            raise Failed(told, resource.advice(state.codes), details={"seen": state.seen})
     if step.wait == "gone":
         _until_stable(resource, api, deadline, leaving=before)
 

@@ -64,13 +64,15 @@ class Plan:
 class State:
     """The state of a resource. ``seen`` is for messages; ``failure`` is a state that it will not leave by itself.
 
-    ``usable``: not stable, as the cloud works on it, which may take hours; what is as desired need not be waited for.
+    ``codes`` are the cloud's, which say why. ``usable``: not stable, as the cloud works on it, which may take hours; what is as desired
+    need not be waited for.
     """
 
     stable: bool
     seen: str
     failure: str = ""
     usable: bool = False
+    codes: tuple[str, ...] = ()
 
 
 GONE = State(stable=True, seen="does not exist")

@@ -118,7 +118,7 @@ class CloudResource(abc.ABC, t.Generic[A]):
         """The refusal, with a better explanation if this kind has one."""
         return refused
 
-    def advice(self, failure: str) -> str | None:  # noqa: ARG002
+    def advice(self, codes: t.Collection[str]) -> str | None:  # noqa: ARG002
         """The next step after a state that the resource will not leave by itself, or after a failed update; None for the usual hint."""
         return None
 

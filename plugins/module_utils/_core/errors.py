@@ -5,17 +5,21 @@
 """Expected failures, by meaning: one hierarchy for Kubernetes, AWS and this machine.
 
 Code that calls something raises the class that says what the failure means, independent of its source, so that the code above can decide by
-class (ask again, leave alone, give up) and never by the text of a message. Only the edge (_edge/failure.py) turns an error into a failed
-task. Any other exception is a bug, and is shown with its traceback.
+class or ``cause`` (ask again, leave alone, give up) and never by the text of a message. Only the edge (_edge/failure.py) turns an error
+into a failed task. Any other exception is a bug, and is shown with its traceback.
 """
 
 from __future__ import annotations
 
+import re
+import types
 import typing as t
 
 _ENDS_A_SENTENCE = (".", "!", "?", ":", "\n")
 
 Details = t.Mapping[str, t.Any]
+Causes = t.Sequence[tuple[str, re.Pattern[str]]]
+"""What an API tells only in words: each cause with its sentence, the more telling one first. The table stands beside the translation."""
 
 
 class MusterError(Exception):
@@ -24,7 +28,14 @@ class MusterError(Exception):
     ``message`` says what failed and on which object; ``hint`` says what to do next; ``ref`` is the object (the result's key ``object``);
     ``details`` become keys of the module's result, for playbooks that decide by them. Messages are sentences that stand alone: in the log
     of a nightly run nothing else may be left of the task.
+
+    ``cause`` is a word for what the other side's answer means beyond the class, put on once, where the answer is translated. ``said`` is
+    that answer, to be shown; ``named`` has what it names, such as a webhook.
     """
+
+    cause = ""
+    said = ""
+    named: t.Mapping[str, str] = types.MappingProxyType({})
 
     def __init__(self, message: str, hint: str | None = None, *, ref: t.Any = None, details: Details | None = None) -> None:
         super().__init__(message)
@@ -32,6 +43,13 @@ class MusterError(Exception):
         self.hint = hint or None
         self.ref = ref
         self.details: dict[str, t.Any] = dict(details or {})
+
+    def tell_cause(self, said: str, causes: Causes) -> None:
+        """Set the cause from the sentence of another program: the first of CAUSES whose pattern it has."""
+        self.said = said
+        found = next(((cause, match) for cause, pattern in causes if (match := pattern.search(said))), None)
+        if found:
+            self.cause, self.named = found[0], {key: value for key, value in found[1].groupdict().items() if value}
 
     def __str__(self) -> str:
         if not self.hint:

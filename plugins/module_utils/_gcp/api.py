@@ -9,14 +9,13 @@ Gets its session from the caller and imports no library of Google, so that the c
 
 from __future__ import annotations
 
-import re
 import typing as t
 
 from .._cloud.plan import Body
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import MusterError, Unreachable
 from .._core.pace import Backoff, with_retries
-from .errors import DISABLED, Refused, refusal
+from .errors import DISABLED, NOT_SEEN, OWNED, Refused, refusal
 from .plan import Step
 
 ADDRESSES = {
@@ -35,13 +34,9 @@ FAILED = (500, 502, 503, 504)
 # If Google has never answered, the network or the proxy is probably wrong.
 _FIRST_CONTACT = 3.0
 EXISTS = "ALREADY_EXISTS"
-# The message of Cloud Storage.
-_BUCKET_EXISTS = "you already own it"
 # An API refuses for minutes after it was enabled.
 _ENABLING = 300.0
 CREATING = ("create", "insert")
-# A service account is not seen everywhere as soon as it is created (IAM documentation, "Eventual consistency").
-ACCOUNT_NOT_SEEN = re.compile(r"(?i)service ?account.*(?:does not exist|not found|invalid)")
 
 
 class Session(t.Protocol):
@@ -101,7 +96,7 @@ class Api:
         except Refused as refused:
             if step.verb == "DELETE" and refused.http == 404:
                 return {}
-            exists = EXISTS in refused.codes or _BUCKET_EXISTS in refused.said
+            exists = EXISTS in refused.codes or refused.cause == OWNED
             if exists and step.operation.rsplit(".", 1)[-1] in CREATING:
                 return {}  # ``converge`` checks its owner next
             raise
@@ -146,4 +141,4 @@ def too_early(error: MusterError, *, reads: bool) -> bool:
         return False
     if error.codes & THROTTLED or error.http in NOT_DONE or (reads and error.http in FAILED):
         return True
-    return not reads and error.http in (400, 404) and bool(ACCOUNT_NOT_SEEN.search(error.said))
+    return not reads and error.http in (400, 404) and error.cause == NOT_SEEN

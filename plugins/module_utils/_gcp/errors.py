@@ -12,7 +12,7 @@ import typing as t
 
 from .._cloud.errors import CallRefused, without_secrets
 from .._cloud.plan import Body
-from .._core.errors import Unauthorized, Unreachable
+from .._core.errors import Causes, Unauthorized, Unreachable
 
 # Older words for the same.
 _SAME = {
@@ -52,6 +52,31 @@ _SENTENCES = {
     # GKE says of a stale fingerprint only FAILED_PRECONDITION, which is what it says of much else.
     "CONDITION_NOT_MET": r"fingerprint mismatch",
 }
+REMADE, NO_POOL, NOT_SEEN, BUSY = "account made again", "no identity pool", "account not seen", "busy"
+NO_PUBLIC, NOT_UNIFORM, OWNED, NOT_EMPTY, RETAINED = "not public", "access not uniform", "owned", "not empty", "retained"
+RANGE_IN_USE, HELD = "range in use", "held"
+_BY = r"being used by '?[^' ]*?(?P<holder>\w+/[^/' ]+)'?(?: |$|[.;,])"
+# What only sentences tell, beside words that mean much else; recorded answers are in tests/unit/plugins/module_utils/_gcp/test_errors.py.
+CAUSES: Causes = (
+    # An account of the member's name was deleted, and IAM does not know everywhere yet that there is another one of it: the policy has to
+    # be read again (GoogleCloudPlatform/k8s-config-connector#279).
+    (REMADE, re.compile(r"(?i)inconsistent representation of deleted member")),
+    (NO_POOL, re.compile(r"(?i)identity ?pool")),
+    # A service account is not seen everywhere as soon as it is created (IAM documentation, "Eventual consistency").
+    (NOT_SEEN, re.compile(r"(?i)service ?account.*(?:does not exist|not found|invalid)")),
+    # Another operation on the same resource has not ended: the messages of GKE and of Compute Engine.
+    (BUSY, re.compile(r"incompatible operation|(?i:operation \S+ is currently|has (?:an? )?(?:running|pending|ongoing) operation|"
+                      "please wait and try again)")),
+    # Conditions of a bucket that no retry can meet.
+    (NO_PUBLIC, re.compile("public access")),
+    (NOT_UNIFORM, re.compile("uniform bucket-level access")),
+    # Cloud Storage (googleapis/google-cloud-cpp#10478).
+    (OWNED, re.compile("you already own it")),
+    (NOT_EMPTY, re.compile("not empty")),
+    (RETAINED, re.compile("retention")),
+    (RANGE_IN_USE, re.compile(rf"(?i)secondary.*(?:in use|{_BY}|being used)")),
+    (HELD, re.compile(_BY)),
+)  # fmt: skip
 HINTS = {
     "AUTOPILOT": "An Autopilot cluster makes its nodes by itself as pods ask for them: leave the node pools out, or use a Standard one",
     STOCKOUT: "Google has no such machine there now: try another zone, another type, spot or a reservation, or run again later",
@@ -69,15 +94,14 @@ HINTS = {
 class Refused(CallRefused):
     """Google refused a request. ``code`` is the most telling word of the answer, ``codes`` all of them, ``http`` its status.
 
-    ``said`` is Google's own sentence: the message has names before it, which may be any words.
-
     Words are in the spelling of google.rpc.Code, whichever API they come from: compute's ``alreadyExists`` is ALREADY_EXISTS.
     """
 
     def __init__(self, message: str, hint: str | None = None, *, codes: t.Sequence[str], http: int = 0, said: str = "") -> None:
         super().__init__(message, hint, code=codes[0] if codes else str(http))
         self.codes = frozenset(codes)
-        self.http, self.said = http, said
+        self.http = http
+        self.tell_cause(said, CAUSES)
 
     def with_hint(self, hint: str) -> Refused:
         """The same, with a hint that knows more."""

@@ -7,19 +7,16 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import typing as t
 
 from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, camelled
 from .._cloud.texts import is_within
 from .._core.errors import InvalidInput, MusterError
-from .errors import Refused
+from .errors import RANGE_IN_USE, Refused
 from .links import network_link, range_of
 from .plan import Step
 from .resource import Change, Described
-
-RANGE_IN_USE = re.compile(r"(?i)secondary.*(?:in use|being used)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,7 +80,7 @@ class GcpSubnetwork(Described):
         return live
 
     def explain(self, refused: CallRefused) -> MusterError:
-        if isinstance(refused, Refused) and RANGE_IN_USE.search(refused.said):
+        if isinstance(refused, Refused) and refused.cause == RANGE_IN_USE:
             return refused.with_hint(
                 "A secondary range goes only when no cluster uses it: delete the cluster first, or leave the range in the list"
             )

@@ -17,7 +17,7 @@ from .._cloud.plan import Body
 from .._core.errors import MusterError
 from .._core.pool import run_all
 from .api import Api
-from .errors import DISABLED, Refused
+from .errors import DISABLED, NOT_EMPTY, RETAINED, Refused
 from .plan import Step
 from .resource import Change, Labelled
 
@@ -121,14 +121,14 @@ class GcsBucket(Labelled):
     def explain(self, refused: CallRefused) -> MusterError:
         if not isinstance(refused, Refused):
             return refused
-        if "not empty" in refused.said:
+        if refused.cause == NOT_EMPTY:
             more = ": run again" if self.delete_data else f"; objects go only with {self.data_option}"
             return refused.with_hint(f"Something was put into it a moment ago{more}")
         if refused.http == 409:
             return refused.with_hint(
                 "Choose another name. It belongs to another project, or to a bucket of another project that was deleted and can be restored"
             )
-        if {"RETENTION_POLICY_NOT_MET", "OBJECT_UNDER_ACTIVE_HOLD"} & refused.codes or "retention" in refused.said:
+        if {"RETENTION_POLICY_NOT_MET", "OBJECT_UNDER_ACTIVE_HOLD"} & refused.codes or refused.cause == RETAINED:
             return refused.with_hint("Run again when the retention has run out; holds and retention are never bypassed")
         return super().explain(refused)
 

@@ -15,18 +15,17 @@ import typing as t
 
 from .._cloud.converge import Outcome
 from .._cloud.plan import Body, Plan
-from .._core.errors import InvalidInput
-from .._core.pace import Backoff
+from .._core.clock import Deadline
+from .._core.errors import InvalidInput, MusterError
+from .._core.pace import Backoff, with_retries
+from .._core.waiting import growing_interval, last_answer
 from .api import Api
-from .errors import Refused
+from .errors import NO_POOL, NO_PUBLIC, NOT_UNIFORM, REMADE, Refused
 from .plan import Step
 
 VERSION = 3
 """The version of policies with conditions. An older version shows conditions differently, and writing it would lose them."""
 STALE = {"ABORTED", "CONDITION_NOT_MET", "CONFLICT"}
-# An account of the member's name was deleted, and IAM does not know everywhere yet that there is another one of it: the policy has to be
-# read again (GoogleCloudPlatform/k8s-config-connector#279).
-REMADE = re.compile(r"(?i)inconsistent representation of deleted member")
 NO_CASE = re.compile(r"^(?:user|group|serviceAccount|domain):")
 DELETED = re.compile(r"^deleted:(?P<member>[^?]+)\?uid=\d+$")
 TYPES = re.compile(
@@ -35,11 +34,12 @@ TYPES = re.compile(
 )
 REPOSITORY = re.compile(r"projects/[^/]+/locations/[^/]+/repositories/[^/]+")
 ACCOUNT_OF = re.compile(r"@([a-z0-9-]+)\.iam\.gserviceaccount\.com$")
-POOL = re.compile(r"(?i)identity ?pool")
-# Conditions of a bucket that no retry can meet.
-LASTING = {
-    "public access": "The bucket does not allow public access: name who may read it",
-    "uniform bucket-level access": "Turn on uniform bucket-level access of the bucket, or leave out condition",
+HINTS = {
+    NO_POOL: "The pool comes with the first cluster that has Workload Identity: create that first",
+    REMADE: "An account of this name was deleted before and is still in the policy: run again later, or remove that member first "
+    "(state: absent takes it out)",
+    NO_PUBLIC: "The bucket does not allow public access: name who may read it",
+    NOT_UNIFORM: "Turn on uniform bucket-level access of the bucket, or leave out condition",
 }
 
 
@@ -187,45 +187,41 @@ def converge_member(wanted: IamMember, api: Api, *, check: bool) -> Outcome:
     wanted.validate()
     backoff = Backoff(api.clock, first=0.5, factor=1.7, longest=10.0)
     sent = Plan()
-    while True:
+
+    def write() -> Outcome:
+        nonlocal sent
         policy = _existing(wanted, api, check=check)
         plan = Plan() if policy is None and wanted.absent else wanted.plan(policy)
         if check or not plan.changed:
             # A request that was done, and whose answer was lost, meets its own change.
             return Outcome(plan if plan.changed else sent, policy)
         sent = plan
-        try:
-            return Outcome(plan, api.write(wanted.place.label, t.cast(Step, plan.steps[0])))
-        except Refused as refused:
-            if not _stale(refused) or not backoff.wait_for_retry(limit=api.retry_timeout):
-                raise _explained(refused) from refused
+        return Outcome(plan, api.write(wanted.place.label, t.cast(Step, plan.steps[0])))
+
+    try:
+        return with_retries(write, lambda error: is_stale(error) and backoff.wait_for_retry(limit=api.retry_timeout))
+    except Refused as refused:
+        hint = HINTS.get(refused.cause)
+        raise (refused.with_hint(hint) if hint else refused) from refused
 
 
 def _existing(wanted: IamMember, api: Api, *, check: bool) -> Body | None:
     """The policy. A resource that was just made may take a while to be seen; in a plan it may not exist at all."""
-    backoff = Backoff(api.clock, first=1.0, factor=1.5, longest=10.0)
-    while True:
+
+    def observe() -> tuple[Body | None, str | None]:
         policy = wanted.read(api)
-        if policy is not None or check or wanted.absent:
-            return policy
-        if not backoff.wait_for_retry(limit=api.retry_timeout):
-            raise InvalidInput(f"Google {wanted.place.noun} does not exist", hint="Create it first, or correct resource")
+        return policy, None if policy is not None or check or wanted.absent else "it does not appear yet"
+
+    deadline, pause = Deadline(api.retry_timeout, api.clock), growing_interval(1.0, 10.0, api.clock)
+    policy = last_answer(observe, deadline=deadline, pause=pause)
+    if policy is None and not (check or wanted.absent):
+        raise InvalidInput(f"Google {wanted.place.noun} does not exist", hint="Create it first, or correct resource")
+    return policy
 
 
-def _stale(refused: Refused) -> bool:
+def is_stale(error: MusterError) -> bool:
     """Whether the policy was changed since it was read, or is to be read again for another reason."""
-    if refused.http == 400 and REMADE.search(refused.said):
-        return True
-    return bool(refused.codes & STALE) and not any(words in refused.said for words in LASTING)
-
-
-def _explained(refused: Refused) -> Refused:
-    if POOL.search(refused.said):
-        return refused.with_hint("The pool comes with the first cluster that has Workload Identity: create that first")
-    if REMADE.search(refused.said):
-        return refused.with_hint(
-            "An account of this name was deleted before and is still in the policy: run again later, or remove that member first "
-            "(state: absent takes it out)"
-        )
-    hint = next((hint for words, hint in LASTING.items() if words in refused.said), "")
-    return refused.with_hint(hint) if hint else refused
+    if not isinstance(error, Refused):
+        return False
+    remade = error.http == 400 and error.cause == REMADE
+    return remade or (bool(error.codes & STALE) and error.cause not in (NO_PUBLIC, NOT_UNIFORM))

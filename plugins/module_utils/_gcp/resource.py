@@ -51,16 +51,10 @@ from .._core.errors import Failed, InvalidInput, MusterError
 from . import operations
 from .api import Api
 from .compare import MARK, asked_part, labels_with, mark_of, same, split_mark, text_with
-from .errors import Refused, hint_of
+from .errors import BUSY, Refused, hint_of
 from .labels import refuse_labels
 from .plan import Step
 
-# Another operation on the same resource has not ended: the messages of GKE and of Compute Engine.
-_BUSY = re.compile(
-    r"incompatible operation|(?i:operation \S+ is currently|has (?:an? )?(?:running|pending|ongoing) operation|please wait and try again)"
-)
-
-_HOLDER = re.compile(r"being used by '?[^' ]*?(\w+/[^/' ]+)'?(?: |$|[.;,])")
 # Names of ingress-gce (NEGs, k8s1-..., k8s2-...), of Kubernetes' cloud provider (k8s-fw-..., a with the uid of a Service) and of GKE.
 _MAKERS = (
     (
@@ -99,12 +93,12 @@ class Resource(resource.CloudResource[Api]):
     def passes(self, refused: CallRefused) -> bool:
         codes = refused.codes if isinstance(refused, Refused) else frozenset()
         freed = self.FREED and "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes
-        return freed or "RESOURCE_NOT_READY" in codes or bool(_BUSY.search(refused.message))
+        return freed or "RESOURCE_NOT_READY" in codes or refused.cause == BUSY
 
     def busy(self, refused: CallRefused) -> str:
         """The message of the refusal, with the creator of the resource that blocks it, if its name shows that."""
-        holder = _HOLDER.search(refused.message)
-        made = next((who for names, who in _MAKERS if holder and names.fullmatch(holder[1])), "")
+        holder = refused.named.get("holder", "")
+        made = next((who for names, who in _MAKERS if names.fullmatch(holder)), "")
         return f"{refused.message}{made}"
 
     def explain(self, refused: CallRefused) -> MusterError:

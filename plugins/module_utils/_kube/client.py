@@ -492,7 +492,7 @@ class HttpCluster:
             options["preconditions"] = {key: value for key, value in known.items() if value}
         path = _path(ref.api_version, resource, ref.namespace, ref.name)
         answer = self._call("DELETE", path, _with_dry_run({}, dry_run), options)
-        if answer.status == 404 or (answer.status == 409 and "recondition" in str(answer.json().get("message"))):
+        if answer.status == 404 or responses.is_overtaken(answer.status, answer.json()):
             return False
         self._checked(answer, verb="delete", ref=ref, what=str(ref))
         return True

@@ -83,6 +83,11 @@ def why_not_running(pod: Manifest) -> tuple[str, bool]:
     return "", False
 
 
+def waits_for_claim(pod: Manifest) -> bool:
+    """Whether the scheduler names claims as the reason: "pod has unbound immediate PersistentVolumeClaims" (its plugin VolumeBinding)."""
+    return "PersistentVolumeClaim" in str(condition(pod, "PodScheduled").get("message"))
+
+
 def image_trouble(pod: Manifest) -> tuple[str, bool]:
     """Return why the image of a pod is not pulled (empty if it is), and whether the registry has refused it: trying again does not help."""
     for container in container_statuses(pod):

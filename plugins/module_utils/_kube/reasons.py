@@ -17,6 +17,7 @@ from .._core.conditions import condition, conditions, reason_of
 from .._core.errors import MusterError
 from .cluster import Cluster
 from .objects import CLAIM, DEPLOYMENT, NAMESPACE, POD, SERVICE, GroupKind, Manifest, Ref, group_kind, ref_of, selector_of
+from .pod_status import waits_for_claim
 from .ready import State, deletion_state, pod
 
 _SHOWN = 3
@@ -36,8 +37,6 @@ _MADE: dict[GroupKind, Sequence[tuple[str, str]]] = {
 }
 """The kinds that controllers create for an object of the kind, owners first; for all other kinds pods are assumed."""
 
-_WEBHOOK = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
-_ADDRESS = re.compile(r'"https://(?P<host>[^/":]+)')
 _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
@@ -77,18 +76,19 @@ def event_time(event: Manifest) -> str:
 def event_of(cluster: Cluster, manifest: Manifest, *, normal: bool = False) -> str:
     """The last event of an object in words, where it is a warning; with NORMAL whatever it is."""
     event = newest_event(cluster, manifest)
-    if not event or (event.get("type") != "Warning" and not normal):
-        return ""
+    return _in_words(event) if event and (normal or event.get("type") == "Warning") else ""
+
+
+def _in_words(event: Manifest) -> str:
     message = " ".join(str(event.get("message") or "").removeprefix(_COMBINED).split()).rstrip(".")
     return f"{event.get('reason')}: {message}"[:_LONGEST]
 
 
 def event_of_pod(cluster: Cluster, manifest: Manifest) -> str:
     """Return what blocks a pod whose own status has no reason (a volume, a probe, a sandbox), or only that a claim is not bound."""
-    reason = pod(manifest).reason
-    if "PersistentVolumeClaim" in reason:
+    if waits_for_claim(manifest):
         return _claims(cluster, manifest)
-    return event_of(cluster, manifest) if reason in _BARE else ""
+    return event_of(cluster, manifest) if pod(manifest).reason in _BARE else ""
 
 
 def _claims(cluster: Cluster, manifest: Manifest) -> str:
@@ -107,8 +107,8 @@ def _claims(cluster: Cluster, manifest: Manifest) -> str:
 
 def why_no_pods(cluster: Cluster, manifest: Manifest) -> str:
     """Return why a workload's pods cannot be created (quota, Pod Security, a limit); empty if the last ones could."""
-    said = event_of(cluster, manifest)
-    return said if said.startswith("FailedCreate") else ""
+    event = newest_event(cluster, manifest)
+    return _in_words(event) if event.get("reason") == "FailedCreate" else ""
 
 
 def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
@@ -197,24 +197,22 @@ def with_webhook_hints(cluster: Cluster, failures: Sequence[MusterError]) -> Seq
     """The failures; those of a webhook that does not answer have a hint about who should."""
     known: dict[str, str] = {}
     for failure in failures:
-        match = _WEBHOOK.search(failure.message)
-        if match and not failure.hint:
-            name = match["name"]
+        name = failure.named.get("webhook")
+        if name and not failure.hint:
             if name not in known:
-                address = _ADDRESS.search(failure.message, match.end())
-                known[name] = _about_webhook(cluster, name, address["host"] if address else "", failure.message)
+                known[name] = _about_webhook(cluster, name, failure.named.get("host", ""), trusted="untrusted" not in failure.named)
             failure.hint = known[name]
     return failures
 
 
-def _about_webhook(cluster: Cluster, name: str, host: str, message: str) -> str:
+def _about_webhook(cluster: Cluster, name: str, host: str, *, trusted: bool) -> str:
     configuration = _configuration(cluster, name)
     whose = f" of {configuration}" if configuration else ""
     service, _dot, rest = host.partition(".")
     namespace, _dot, domain = rest.partition(".")
     if domain != "svc":
         return f"Webhook {name}{whose} is served by {host or 'an unknown host'}: that must answer, or the webhook must go."
-    state, advice = _served(cluster, Ref("v1", "Service", service, namespace), message)
+    state, advice = _served(cluster, Ref("v1", "Service", service, namespace), trusted=trusted)
     left_over = f"delete {configuration or 'its configuration'} where what it belonged to was removed"
     return f"Webhook {name}{whose} is served by Service {namespace}/{service}, {state}: {advice}, or {left_over}."
 
@@ -229,7 +227,7 @@ def _configuration(cluster: Cluster, name: str) -> str:
     return ""
 
 
-def _served(cluster: Cluster, ref: Ref, message: str) -> tuple[str, str]:
+def _served(cluster: Cluster, ref: Ref, *, trusted: bool) -> tuple[str, str]:
     """Return the state of the Service behind a webhook, and the next step."""
     try:
         if cluster.get(ref) is None:
@@ -240,6 +238,6 @@ def _served(cluster: Cluster, ref: Ref, message: str) -> tuple[str, str]:
     if not ready:
         return "which has no ready endpoints", f"get its pods ready (kubectl -n {ref.namespace} get pods)"
     state = f"which has {ready} ready {'endpoint' if ready == 1 else 'endpoints'}"
-    if "x509" in message:
+    if not trusted:
         return state, "its certificate and the caBundle of the configuration must fit"
     return state, "see the log of its pods, and whether the API server can reach them (firewall, NetworkPolicy)"

@@ -4,8 +4,8 @@
 
 """Map responses of the API server to errors: a status code and a Status object become one of the collection's error classes.
 
-``cause_of`` finds the cause of a refusal that only its message text tells. This is the one module that decides by message texts: admission
-plugins answer a plain Forbidden, and a webhook that cannot be called is a plain InternalError.
+``CAUSES`` has the causes of a refusal that only its message text tells. This is the one module that decides by texts of the API server:
+admission plugins answer a plain Forbidden, and a webhook that cannot be called is a plain InternalError.
 """
 
 from __future__ import annotations
@@ -13,7 +13,19 @@ from __future__ import annotations
 import re
 import typing as t
 
-from .._core.errors import Conflict, Forbidden, Gone, MissingKind, MusterError, NotFound, Rejected, ServerError, Terminating, Unauthorized
+from .._core.errors import (
+    Causes,
+    Conflict,
+    Forbidden,
+    Gone,
+    MissingKind,
+    MusterError,
+    NotFound,
+    Rejected,
+    ServerError,
+    Terminating,
+    Unauthorized,
+)
 from . import redact
 from .objects import BOOKKEEPING, Manifest, Ref
 
@@ -25,6 +37,30 @@ _FORBIDDEN = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "
 _INVALID = re.compile(r"Invalid value: (?P<value>.*): (?P<problem>[^:]*)", re.DOTALL)
 _LONGEST_VALUE = 60
 _LONGEST = 1500
+
+CAUSES: Causes = (
+    # 500 InternalError: nothing answers at the webhook's address, or its certificate is not accepted.
+    ("webhook unavailable", re.compile(
+        r'failed calling webhook(?: "(?P<webhook>[^"]+)"(?:[^"]*"https://(?P<host>[^/":]+))?)?(?:.*(?P<untrusted>x509))?', re.DOTALL)),
+    # 400 BadRequest: the webhook has side effects, so the API server does not ask it in a dry run.
+    ("webhook without dry run", re.compile(r"does not support dry run")),
+    # The webhook of Kubeflow Trainer 2.3.0 (pkg/runtime/core/trainingruntime.go), whose cache may not have a new runtime yet.
+    ("missing reference", re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob")),
+    # The webhook chooses code and reason; only these words in front come from the API server.
+    ("webhook refusal", re.compile(r"admission webhook")),
+    # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).
+    ("missing reference", re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")),
+    # 403 Forbidden, from the plugin ResourceQuota: the controller of quotas has not counted yet what is used of a new one (CheckRequest of
+    # k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
+    ("uncounted quota", re.compile(r"status unknown for quota")),
+    # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
+    ("allocated", re.compile(r"already allocated")),
+    # 403 Forbidden, from the plugin ResourceQuota: the one object more than the quota has (its "object count quota").
+    ("allocated", re.compile(r"exceeded quota: \S+, requested: (?:count/[\w.-]+|configmaps|pods|secrets|services[\w.]*)=1, used")),
+    # 422 Invalid with reason FieldValueForbidden: what may be changed is named, and not what was (ValidateStatefulSetUpdate of
+    # pkg/apis/apps/validation/validation.go, and its like for Jobs and pods).
+    ("immutable", re.compile(r"for fields other than (?P<mutable>.*)", re.DOTALL)),
+)  # fmt: skip
 
 
 def is_retryable(status: int, payload: Manifest) -> bool:
@@ -51,6 +87,12 @@ def _names_an_object(payload: Manifest) -> bool:
     return bool((payload.get("details") or {}).get("name"))
 
 
+def is_overtaken(status: int, payload: Manifest) -> bool:
+    """Whether a deletion met another object of the name, or another version of it: "the UID in the precondition" or "Precondition failed"
+    (pkg/registry/rest/delete.go and pkg/storage/interfaces.go of k8s.io/apiserver), else a Conflict as any other."""
+    return status == 409 and "recondition" in str(payload.get("message"))
+
+
 def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None) -> MusterError:
     """The error for an answer that is not a success. ``what`` names the object or list. It shows no secret value of SENT."""
     if sent:  # causes name elements of a list by their keys, any of which may be secret
@@ -58,6 +100,12 @@ def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what
         payload = {**payload, "details": {**(payload.get("details") or {}), "causes": causes}}
     message = _readable(payload, secret=bool(sent and redact.has_secret(sent))).rstrip(".") or f"HTTP status {status}"
     message = redact.without_secrets(message, sent) if sent else message
+    error = _error_of(status, payload, message, verb, ref, what)
+    error.tell_cause(message, CAUSES)
+    return error
+
+
+def _error_of(status: int, payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
     if status == 401:
         return Unauthorized(f"The API server does not accept the credentials (401, when asked to {verb} {what}).",
                             hint="The token or certificate may have expired, or belongs to another cluster.", ref=ref)  # fmt: skip
@@ -139,35 +187,3 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
         managers=list(by_manager), fields=[field for _manager, field in conflicts], ref=ref,
         hint="Leave those fields out, or take them over with force_conflicts.",
     )  # fmt: skip
-
-
-# Causes
-
-Cause = t.Literal[
-    "webhook unavailable", "webhook without dry run", "webhook refusal", "missing reference", "uncounted quota", "allocated", "other"
-]
-
-_TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
-    # 500 InternalError: nothing answers at the webhook's address, or its certificate is not accepted.
-    ("webhook unavailable", re.compile(r"failed calling webhook")),
-    # 400 BadRequest: the webhook has side effects, so the API server does not ask it in a dry run.
-    ("webhook without dry run", re.compile(r"does not support dry run")),
-    # The webhook of Kubeflow Trainer 2.3.0 (pkg/runtime/core/trainingruntime.go), whose cache may not have a new runtime yet.
-    ("missing reference", re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob")),
-    # The webhook chooses code and reason; only these words in front come from the API server.
-    ("webhook refusal", re.compile(r"admission webhook")),
-    # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).
-    ("missing reference", re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")),
-    # 403 Forbidden, from the plugin ResourceQuota: the controller of quotas has not counted yet what is used of a new one (CheckRequest of
-    # k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
-    ("uncounted quota", re.compile(r"status unknown for quota")),
-    # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
-    ("allocated", re.compile(r"already allocated")),
-    # 403 Forbidden, from the plugin ResourceQuota: the one object more than the quota has (its "object count quota").
-    ("allocated", re.compile(r"exceeded quota: \S+, requested: (count/[\w.-]+|configmaps|pods|secrets|services[\w.]*)=1, used")),
-)
-
-
-def cause_of(refusal: MusterError) -> Cause:
-    """The first cause whose pattern matches."""
-    return next((cause for cause, text in _TEXTS if text.search(refusal.message)), "other")

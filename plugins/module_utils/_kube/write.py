@@ -13,7 +13,7 @@ import typing as t
 
 from .._core.deletion import why_kept
 from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound, Overtaken, Rejected
-from .._core.pace import Backoff
+from .._core.pace import Backoff, with_retries
 from .._core.sensitive import printable
 from . import fields, redact
 from .cluster import Cluster
@@ -31,12 +31,12 @@ from .objects import (
 from .plan import CHANGED, ApplyOptions, PlannedObject, overtaken, without_bookkeeping
 from .ready import deletion_state
 from .report import Change
-from .responses import cause_of
 from .wait import wait_until
 
 _GONE_TIMEOUT = 120.0
 _TRIES = 5
 """Tries to take over the fields of an object whose status a controller writes meanwhile."""
+_PASSING = ("webhook unavailable", "missing reference", "uncounted quota")
 _WEBHOOK_PATIENCE = 30.0
 """Seconds for a webhook or a new kind to be served by what an earlier wave started."""
 
@@ -101,7 +101,7 @@ class Writer:
         try:
             self._dry_run(step)
         except MusterError as exc:
-            if _is_inconclusive(exc) or (later and cause_of(exc) == "webhook refusal"):
+            if _is_inconclusive(exc) or (later and exc.cause == "webhook refusal"):
                 return
             if not isinstance(exc, Rejected):
                 raise
@@ -187,17 +187,17 @@ class Writer:
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
     def _apply(self, desired: Manifest, step: PlannedObject | None = None) -> Manifest:
-        backoff, force = Backoff(self.options.clock, first=0.5, factor=1), self.options.force_conflicts
-        while True:
+        backoff, force, check = Backoff(self.options.clock, first=0.5, factor=1), self.options.force_conflicts, self.options.check
+
+        def send() -> Manifest:
             try:
-                return self._sent(desired, step, dry_run=self.options.check, force=force)
+                return self._sent(desired, step, dry_run=check, force=force)
             except Conflict as exc:
                 if force or step is None or not step.may_overwrite(exc.fields):
                     raise
-                force = True
-            except MusterError as exc:
-                if not (_is_transient(exc) and backoff.wait_for_retry(limit=_WEBHOOK_PATIENCE)):
-                    raise
+            return self._sent(desired, step, dry_run=check, force=True)
+
+        return with_retries(send, lambda exc: _is_transient(exc) and backoff.wait_for_retry(limit=_WEBHOOK_PATIENCE))
 
     @staticmethod
     def _change(step: PlannedObject, reason: str, stored: Manifest | None = None) -> Change:
@@ -226,7 +226,7 @@ class Writer:
 
         What it would refuse of a new one as well is just wrong.
         """
-        if step.live is None or cause_of(refusal) == "allocated" or _is_inconclusive(refusal):
+        if step.live is None or refusal.cause == "allocated" or _is_inconclusive(refusal):
             raise refusal
         self._dry_run_recreate(step, refusal)
         immutable = _naming_fields(refusal, step.desired, step.live)
@@ -252,7 +252,7 @@ class Writer:
         try:
             self.cluster.apply(tried, dry_run=True, manager=self.options.manager)
         except MusterError as exc:
-            if cause_of(exc) == "allocated":  # address, port or place in a quota of the old object, free once it is deleted
+            if exc.cause == "allocated":  # address, port or place in a quota of the old object, free once it is deleted
                 return
             wrong = exc.details.get("fields")
             if not self.options.recreate or not isinstance(exc, Rejected) or wrong == refusal.details.get("fields"):
@@ -349,10 +349,10 @@ _MUTABLE = re.compile(r"'(\w+)'")
 
 def _naming_fields(refusal: Rejected, desired: Manifest, live: Manifest) -> Immutable:
     """Return why the object cannot be changed in place. For some kinds the server only lists the fields that could be changed."""
-    message = refusal.message.partition(f"{refusal.ref}: ")[2] or refusal.message
+    message = f"{refusal.said or refusal.message.rstrip('.')}."
     differ, named = fields.differing_paths(live, desired), refusal.details.get("fields") or []
-    if "for fields other than" in message:
-        mutable = _MUTABLE.findall(message)
+    if refusal.cause == "immutable":
+        mutable = _MUTABLE.findall(refusal.named["mutable"])
         tops = dict.fromkeys(re.split(r"[.\[]", path)[1] for path in differ if path.startswith("spec."))
         if changed := [f"spec.{key}" for key in tops if key not in mutable]:
             named, message = changed, f"{', '.join(changed)} {'is' if len(changed) == 1 else 'are'} immutable."
@@ -362,13 +362,9 @@ def _naming_fields(refusal: Rejected, desired: Manifest, live: Manifest) -> Immu
 
 def _is_inconclusive(exc: MusterError) -> bool:
     """Whether a refused dry run says nothing about the object: a webhook was not asked, or something is too new."""
-    return isinstance(exc, NotFound) or cause_of(exc) in (
-        "webhook unavailable", "webhook without dry run", "missing reference", "uncounted quota",
-    )  # fmt: skip
+    return isinstance(exc, NotFound) or exc.cause in (*_PASSING, "webhook without dry run")
 
 
 def _is_transient(exc: MusterError) -> bool:
     """Whether the cause passes soon: a new server of a webhook, definition or quota, or the service account of a new namespace."""
-    return isinstance(exc, MissingKind) or cause_of(exc) in (
-        "webhook unavailable", "missing reference", "uncounted quota",
-    )  # fmt: skip
+    return isinstance(exc, MissingKind) or exc.cause in _PASSING

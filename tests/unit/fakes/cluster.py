@@ -14,7 +14,7 @@ import json
 import socket
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube import redact
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
@@ -27,7 +27,14 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     ServedKind,
     ref_of,
 )
+from ansible_collections.muster.ml.plugins.module_utils._kube.responses import to_error
 from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
+
+
+def answered(status: int, message: str, ref: Ref | None = None) -> MusterError:
+    """The error that the client makes of an answer of the API server."""
+    return to_error(status, {"message": message}, verb="apply", ref=ref, what=str(ref or "it"))
+
 
 ALWAYS_THERE = ("default", "kube-system")
 WRITES = ("apply", "create", "delete", "patch")

@@ -18,9 +18,9 @@ from ..._core.clock import Deadline
 from ..._core.errors import NotFound, Rejected, Unauthorized
 from ..._core.sensitive import printable
 from ..._core.waiting import growing_interval, wait_for
-from .api import ManagementApi
+from .api import NOT_EMPTY, ManagementApi
 from .document import KINDS, VHOST_LIMITS, Document, live_row, references
-from .plan import DATA_OPTION, NOT_EMPTY, ApiRequest, RequestPlan, Wanted, plan, vhost_data
+from .plan import DATA_OPTION, ApiRequest, RequestPlan, Wanted, plan, vhost_data
 
 _SETTLES = 10.0
 """Seconds that the broker may take until it shows what it accepted (a vhost starts its message stores)."""
@@ -133,7 +133,7 @@ def _refusal(api: ManagementApi, step: ApiRequest) -> str:
     try:
         api.call(step.method, step.path, step.body, query=step.query)
     except Rejected as exc:
-        if "if-empty" in step.query and NOT_EMPTY in exc.message:
+        if "if-empty" in step.query and exc.cause == NOT_EMPTY:
             return "holds messages"
         raise
     if step.password:

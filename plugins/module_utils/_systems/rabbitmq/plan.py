@@ -25,8 +25,6 @@ from .document import KINDS, SECRETS, Document, Key, Kind, Row, body_of, referen
 _HASHES = {f"rabbit_password_hashing_{name}": name for name in ("sha256", "sha512", "md5")}
 _SALT = 4
 _NAMED = 3
-NOT_EMPTY = "not empty"
-"""The broker's error for the deletion of a classic queue with if-empty."""
 DATA_OPTION = "delete_data: true"
 
 

@@ -8,6 +8,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
+from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Step
 from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused
 from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -67,6 +68,25 @@ def test_no_credential_is_in_a_message(error: Exception, told: str) -> None:
         assert TOKEN not in str(refused.value)
         assert TOKEN not in repr(refused.value.details)
         assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "cause"),
+    [
+        ("InvalidParameterException", "The specified principalArn is invalid: invalid principal.", "no such principal"),
+        ("InvalidParameterException", "Role with arn: x, could not be assumed because it does not exist", "role not seen"),
+        ("InvalidRequestException", "The cluster's authentication mode must be set to one of [API] to perform this.", "no access entries"),
+        ("InvalidParameterException", "Unsupported authentication mode update from API to CONFIG_MAP.", ""),
+        ("InvalidRequestException", "You are not authorized to launch instances with this launch template.", "launch not allowed"),
+        ("ResourceInUseException", "Cluster has nodegroups attached", "has parts"),
+        ("ResourceInUseException", "Nodegroup cannot be updated as it is currently not in Active State", "busy"),
+        ("NoSuchEntity", "The role is busy: operation in progress", ""),
+    ],
+)
+def test_code_and_sentence_tell_the_cause(code: str, message: str, cause: str) -> None:
+    with pytest.raises(CallRefused) as refused:
+        Api(lambda _service: Fails(Refusal(code, message)), FakeClock()).write("x", Step("get_role", {}, "read", "iam"))
+    assert (refused.value.cause, refused.value.said) == (cause, message.rstrip("."))
 
 
 def test_an_old_boto3_is_named() -> None:

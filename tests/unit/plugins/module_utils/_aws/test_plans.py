@@ -7,7 +7,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
+from ansible_collections.muster.ml.plugins.module_utils._aws.api import CAUSES, Api, too_early
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, as_value, check_version, successor
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, release_parameter
@@ -109,7 +109,9 @@ def test_addon_values_and_versions() -> None:
     ],
 )
 def test_when_to_try_again(code: str, message: str, says: str, early: bool) -> None:
-    assert too_early(Step("x", {}, says), CallRefused(message, code=code)) is early
+    refused = CallRefused(message, code=code)
+    refused.tell_cause(message, CAUSES.get(code, ()))
+    assert too_early(Step("x", {}, says), refused) is early
 
 
 def test_what_is_no_answer_of_aws_is_not_hidden() -> None:

@@ -109,6 +109,26 @@ def test_gke_tells_of_a_range_that_is_used_up_in_a_sentence() -> None:
     assert "smaller max_pods_per_node" in HINTS["IP_SPACE_EXHAUSTED"]
 
 
+@pytest.mark.parametrize(
+    ("message", "cause", "named"),
+    [
+        ("Policy modification failed. Inconsistent representation of deleted member serviceAccount:a@p", "account made again", {}),
+        ("Identity Pool does not exist (p.svc.id.goog). Please check that you specified a valid resource name", "no identity pool", {}),
+        ("Service account a@p.iam.gserviceaccount.com does not exist.", "account not seen", {}),
+        ("Cluster is running incompatible operation operation-1.", "busy", {}),
+        ("Your previous request to create the named bucket succeeded and you already own it.", "owned", {}),
+        ("The bucket you tried to delete is not empty.", "not empty", {}),
+        ("The secondary range 'pods' is in use by cluster 'c'.", "range in use", {}),
+        ("The secondary range is being used by 'projects/p/zones/z/instances/i'", "range in use", {"holder": "instances/i"}),
+        ("'projects/p/global/networks/x' is already being used by 'projects/p/global/firewalls/ssh'", "held", {"holder": "firewalls/ssh"}),
+    ],
+)
+def test_a_sentence_tells_the_cause(message: str, cause: str, named: dict[str, str]) -> None:
+    refused = refusal("Google network busy", "compute", *error(400, "invalid", message))
+    assert (refused.cause, refused.named) == (cause, named)
+    assert refused.with_hint("Wait").cause == cause
+
+
 def test_gke_tells_of_a_stale_fingerprint_in_a_sentence() -> None:
     message = 'Labels could not be set due to fingerprint mismatch; try again with the proper fingerprint: supplied was "1"'
     refused = refusal("x", "container", *error(400, "failedPrecondition", message, status="FAILED_PRECONDITION"))

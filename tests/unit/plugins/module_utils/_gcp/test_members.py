@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import Refused, refusal
-from ansible_collections.muster.ml.plugins.module_utils._gcp.iam_member import IamMember, _stale, converge_member, place
+from ansible_collections.muster.ml.plugins.module_utils._gcp.iam_member import IamMember, converge_member, is_stale, place
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, error
 
@@ -38,7 +38,7 @@ def test_the_case_of_a_principal_is_a_difference_and_a_binding_without_members_i
     ],
 )
 def test_every_word_for_a_stale_etag_is_known(answer: tuple[int, t.Any], stale: bool) -> None:
-    assert _stale(refusal("policy", "storage", *answer)) is stale
+    assert is_stale(refusal("policy", "storage", *answer)) is stale
 
 
 def test_what_never_ends_is_told() -> None:

@@ -21,6 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Immutable,
     InvalidInput,
     MissingKind,
+    MusterError,
     NotFound,
     Rejected,
     ServerError,
@@ -36,7 +37,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.removal import del
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
 from ansible_collections.muster.ml.tests.unit.fakes.applied import config, space, stateful
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster, answered
 
 OWNER = "apply.test"
 ANYBODYS = Ownership(OWNER, unowned=True)
@@ -394,12 +395,12 @@ def test_what_was_done_before_a_failure_is_in_the_error(cluster: FakeCluster) ->
 
 
 def test_a_webhook_that_is_still_starting_is_asked_again(cluster: FakeCluster) -> None:
-    cluster.fail("apply", "a", *[ServerError("failed calling webhook x: connection refused")] * 3)
+    cluster.fail("apply", "a", *[answered(500, "failed calling webhook x: connection refused")] * 3)
     assert apply(cluster, config()).changed
 
 
 def test_a_webhook_without_dry_run_does_not_stop_check_mode(cluster: FakeCluster) -> None:
-    cluster.fail("apply", "a", Rejected("admission webhook x does not support dry run"))
+    cluster.fail("apply", "a", answered(400, "admission webhook x does not support dry run"))
     report = apply(cluster, config(), check=True)
     assert report.changes[0].action == "created"
     assert "could not be tried" in report.changes[0].reason
@@ -415,14 +416,14 @@ REFUSALS = [
 
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_what_the_same_run_creates_does_not_stop_check_mode_or_the_rehearsal(cluster: FakeCluster, refusal: str) -> None:
-    cluster.fail("apply", "w", Forbidden(refusal))
+    cluster.fail("apply", "w", answered(403, refusal))
     assert "could not be tried" in apply(cluster, stateful(), check=True).changes[0].reason
-    cluster.fail("apply", "w", Forbidden(refusal))
+    cluster.fail("apply", "w", answered(403, refusal))
     assert actions(apply(cluster, config(), stateful())) == {"ConfigMap default/a": "created", "StatefulSet default/w": "created"}
 
 
 def test_a_quota_that_is_not_counted_yet_is_waited_for(cluster: FakeCluster) -> None:
-    refusal = Forbidden("Not allowed to apply ConfigMap a (403): forbidden: status unknown for quota: q, resources: x.")
+    refusal = answered(403, "forbidden: status unknown for quota: q, resources: x")
     cluster.fail("apply", "a", *[refusal] * 3)
     assert actions(apply(cluster, config())) == {"ConfigMap default/a": "created"}
 
@@ -430,9 +431,8 @@ def test_a_quota_that_is_not_counted_yet_is_waited_for(cluster: FakeCluster) -> 
 # Immutable fields
 
 
-def immutable(told: str = "spec.x: field is immutable") -> Rejected:
-    ref = Ref("apps/v1", "StatefulSet", "w", "default")
-    return Rejected(f"The API server refused {ref}: {told}.", ref=ref)
+def immutable(told: str = "spec.x: field is immutable") -> MusterError:
+    return answered(422, told, Ref("apps/v1", "StatefulSet", "w", "default"))
 
 
 def test_an_immutable_field_fails_and_recreate_helps(cluster: FakeCluster) -> None:
@@ -589,11 +589,11 @@ def test_what_a_controller_makes_again_at_once_is_told(cluster: FakeCluster) -> 
 def test_a_webhook_that_does_not_answer_is_explained(cluster: FakeCluster) -> None:
     message = 'failed calling webhook "w.x.io": failed to call webhook: Post "https://hook.ops.svc:443/?timeout=10s": EOF'
     said = r"Webhook w\.x\.io is served by Service ops/hook, which does not exist: install what brings the Service"
-    cluster.fail("apply", "a", *[ServerError(message)] * 99)
+    cluster.fail("apply", "a", *[answered(500, message)] * 99)
     with pytest.raises(ServerError, match=said):
         apply(cluster, config())
     cluster.add(config("b"))
-    cluster.fail("delete", "b", ServerError(message))
+    cluster.fail("delete", "b", answered(500, message))
     with pytest.raises(ServerError, match=said):
         delete_objects(cluster, [config("b")], ANYBODYS, check=False)
 

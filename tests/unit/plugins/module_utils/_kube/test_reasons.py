@@ -12,7 +12,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forb
 from ansible_collections.muster.ml.plugins.module_utils._kube import reasons
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.ready import deletion_state, state_of
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, answered
 
 JOB = Ref("batch/v1", "Job", "train", "ml")
 CLAIM = Ref("v1", "PersistentVolumeClaim", "data", "ml")
@@ -204,8 +204,7 @@ REFUSED = 'failed calling webhook "w.example.com": failed to call webhook: Post 
 
 
 def webhook(cluster: FakeCluster, host: str = "hook.cert.svc:443", why: str = "EOF") -> str:
-    failure = ServerError(f"The API server failed to apply ConfigMap ml/c (status 500): {REFUSED.format(host, why)}.")
-    (found,) = reasons.with_webhook_hints(cluster, [failure])
+    (found,) = reasons.with_webhook_hints(cluster, [answered(500, REFUSED.format(host, why))])
     return found.hint or ""
 
 
@@ -253,7 +252,7 @@ def test_a_webhook_outside_of_the_cluster(cluster: FakeCluster) -> None:
 def test_one_webhook_is_looked_at_once_for_all_it_refused(cluster: FakeCluster) -> None:
     endpoints(cluster, True)
     message = REFUSED.format("hook.cert.svc:443", "EOF")
-    failures = [ServerError(f"{number}: {message}") for number in range(50)] + [ServerError("something else")]
+    failures = [answered(500, f"{number}: {message}") for number in range(50)] + [ServerError("something else")]
     found = reasons.with_webhook_hints(cluster, failures)
     assert len(cluster.requests) <= 4
     assert found[-1].hint is None

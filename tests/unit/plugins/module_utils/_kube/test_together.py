@@ -15,7 +15,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.lease import Lease
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, OWNER, actions, apply, config, space, stateful
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, answered
 
 
 def claims(cluster: FakeCluster) -> list[str]:
@@ -132,7 +132,7 @@ def test_a_desired_object_under_another_name_is_told_by_its_uid_alone(monkeypatc
         report = apply(cluster, space(), config(), **options)
     else:
         apply(cluster, space())
-        cluster.fail("apply", "ml", Rejected("admission webhook x does not support dry run"))
+        cluster.fail("apply", "ml", answered(400, "admission webhook x does not support dry run"))
         report = apply(cluster, space(a="1"), check=True, **options)
     assert actions(report)["Project ml"] == "kept"
     assert "is desired under another name" in report.warnings[0]

@@ -12,7 +12,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conf
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ANNOTATION_NOT_KEPT, Manifest, Ref, annotations_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, apply, config, space
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, answered
 
 
 def service(port: int) -> Manifest:
@@ -139,7 +139,7 @@ def test_a_port_that_the_old_object_holds_does_not_keep_the_new_one_from_being_m
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apply(cluster, service(1))
-    refusing(cluster, monkeypatch, Rejected("spec.ports[0].nodePort: provided port is already allocated"))
+    refusing(cluster, monkeypatch, answered(422, "spec.ports[0].nodePort: provided port is already allocated"))
     assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
 
 
@@ -151,7 +151,7 @@ def test_a_quota_that_the_old_object_fills_does_not_keep_the_new_one_from_being_
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apply(cluster, service(1))
-    refusing(cluster, monkeypatch, Rejected(f"Service default/x was refused: {QUOTA}."))
+    refusing(cluster, monkeypatch, answered(403, QUOTA))
     assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
 
 
