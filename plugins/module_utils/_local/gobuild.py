@@ -17,13 +17,18 @@ import tempfile
 import typing as t
 from pathlib import Path
 
-from .._core.errors import CommandFailed, InvalidInput, Rejected
+from .._core.errors import Causes, CommandFailed, InvalidInput, Rejected
 from .._core.files import draft_prefix
 from .host import run
 from .once import making
 
 # The sums are those of go.sum, so neither a workspace, nor the user's flags, nor the checksum database has a say.
 SETTINGS = {"GOFLAGS": "", "GOWORK": "off", "GONOSUMDB": "*"}
+_NO_COMPILER = "no compiler"
+# Go's words where there is no compiler, and a compiler's where there is no C library to compile for.
+_CAUSES: Causes = ((_NO_COMPILER, re.compile(r"C compiler .* not found|fatal error: \S+\.h: No such file")),)
+_NEEDS_C = "Install gcc and libc6-dev, which it needs besides Go."
+_AGAIN = "If modules could not be fetched, check GOPROXY (go env GOPROXY) and run again: what was built is kept."
 PIN = re.compile(r"([A-Za-z0-9][\w.~/-]*) (v[\w.+-]+) (h1:\S+)")
 
 
@@ -103,21 +108,13 @@ def _build(desired: GoBuild, go: str, runner: t.Callable[..., str]) -> None:
     draft = target.with_name(f"{draft_prefix(target)}{os.getpid()}")
     try:
         with main_module(desired, go, runner) as folder:
-            runner(desired.argv(go, draft), env=desired.environment(), cwd=str(folder))
+            runner(desired.argv(go, draft), env=desired.environment(), cwd=str(folder), causes=_CAUSES)
         draft.replace(target)
     except CommandFailed as exc:
-        raise CommandFailed(
-            f"Building {desired.name} from {desired.package} failed: {exc.message}", hint=_hint(desired, exc.message)
-        ) from exc
+        hint = _NEEDS_C if desired.cgo and exc.cause == _NO_COMPILER else _AGAIN
+        raise CommandFailed(f"Building {desired.name} from {desired.package} failed: {exc.message}", hint) from exc
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _hint(desired: GoBuild, said: str) -> str:
-    # Go's words where there is no compiler, and a compiler's where there is no C library to compile for.
-    if desired.cgo and re.search(r"C compiler .* not found|fatal error: \S+\.h: No such file", said):
-        return "Install gcc and libc6-dev, which it needs besides Go."
-    return "If modules could not be fetched, check GOPROXY (go env GOPROXY) and run again: what was built is kept."
 
 
 @contextlib.contextmanager

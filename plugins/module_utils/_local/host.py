@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.deletion import Candidate, why_kept
-from .._core.errors import CommandFailed
+from .._core.errors import Causes, CommandFailed
 from .._core.waiting import fixed_interval, wait_for
 from .node_files import HostTraits
 
@@ -27,11 +28,27 @@ CNI_BIN_DIRS = ("/usr/lib/cni", "/opt/cni/bin")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+NOT_INSTALLED = "not installed"
+_NO_SPACE = "no space"
+# What Go prints for ENOSPC (syscall/zerrors_linux_amd64.go), and so ctr.
+_CTR: Causes = ((_NO_SPACE, re.compile("no space left on device")),)
+
+
 def import_failure(image: str, node: str, said: str) -> CommandFailed:
     """The error of an import into a node's containerd; SAID: ctr's output, whose end is the error (``ctr: ...``)."""
     reason = said.rpartition("ctr: ")[2].strip()[-500:].rstrip(".")
-    hint = "Free space on the disk of /var/lib/muster, and run again." if "no space left on device" in reason else None
-    return CommandFailed(f"Importing {image} into {node} failed: {reason}.", hint=hint)
+    error = CommandFailed(f"Importing {image} into {node} failed: {reason}.")
+    error.tell_cause(reason, _CTR)
+    if error.cause == _NO_SPACE:
+        error.hint = "Free space on the disk of /var/lib/muster, and run again."
+    return error
+
+
+def failure(argv: t.Sequence[str], status: int, said: str, causes: Causes = ()) -> CommandFailed:
+    """The error of a program that exited with STATUS and said why. CAUSES are in the words of that program."""
+    error = CommandFailed(f"{' '.join(argv[:4])} exited with {status}: {said}")
+    error.tell_cause(said, causes)
+    return error
 
 
 def run(
@@ -41,8 +58,9 @@ def run(
     env: t.Mapping[str, str] | None = None,
     cwd: str | None = None,
     timeout: float | None = None,
+    causes: Causes = (),
 ) -> str:
-    """Run a program to its end and return its output; an error has the last lines of it."""
+    """Run a program to its end and return its output; an error has the last lines of it, and the one of CAUSES that these tell."""
     try:
         done = subprocess.run(
             list(argv),
@@ -54,12 +72,13 @@ def run(
             env={**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}", "LC_ALL": "C", **(env or {})},
         )
     except FileNotFoundError as exc:
-        raise CommandFailed(f"{argv[0]} is not installed.", hint="Install it and run again.") from exc
+        error = CommandFailed(f"{argv[0]} is not installed.", hint="Install it and run again.")
+        error.cause = NOT_INSTALLED
+        raise error from exc
     except subprocess.TimeoutExpired as exc:
         raise CommandFailed(f"{' '.join(argv[:3])} did not end within {timeout:.0f} s.") from exc
     if done.returncode:
-        last = (done.stderr or done.stdout).decode(errors="replace").strip()[-2000:]
-        raise CommandFailed(f"{' '.join(argv[:4])} exited with {done.returncode}: {last}")
+        raise failure(argv, done.returncode, (done.stderr or done.stdout).decode(errors="replace").strip()[-2000:], causes)
     return done.stdout.decode(errors="replace")
 
 

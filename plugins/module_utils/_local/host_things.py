@@ -14,14 +14,17 @@ import typing as t
 from collections.abc import Callable, Sequence
 
 from .._core.created import Record, Removal
-from .._core.errors import CommandFailed
+from .._core.errors import Causes, CommandFailed
 from . import host
 
 # Seconds that apt waits for another program that installs packages.
 _APT_LOCK_SECONDS = 120
+_NOTHING = "nothing of the name"
+_OF_DPKG: Causes = ((_NOTHING, re.compile("no packages found")),)
+_OF_NFT: Causes = ((_NOTHING, re.compile("No such file or directory")),)
 # The last one is of a script in /etc/init.d, such as a removed package leaves (systemd 252, Debian 12): status 1 means disabled.
-_NOT_ENABLED = re.compile(
-    r"(disabled|masked|static|indirect|not-found|No such file or directory|is not installed\.|systemd-sysv-install is-enabled \S+)\s*$"
+_OF_SYSTEMCTL: Causes = (
+    (_NOTHING, re.compile(r"(disabled|masked|static|indirect|not-found|No such file or directory|systemd-sysv-install is-enabled \S+)$")),
 )
 _REMOVED_WITH_IT = re.compile(r"^Remv (\S+)", re.MULTILINE)
 
@@ -36,19 +39,19 @@ class Kind(t.NamedTuple):
     remove: Callable[[str], None]
 
 
-def _says(argv: Sequence[str], of_nothing: str) -> str:
-    """The output of a program that only reads; empty if it is not installed, or fails with OF_NOTHING."""
+def _says(argv: Sequence[str], causes: Causes) -> str:
+    """The output of a program that only reads; empty if it is not installed, or there is nothing of the name."""
     try:
-        return host.run(argv)
+        return host.run(argv, causes=causes)
     except CommandFailed as error:
-        if of_nothing in error.message or "is not installed" in error.message:
+        if error.cause in (_NOTHING, host.NOT_INSTALLED):
             return ""
         raise
 
 
 def _installed(package: str) -> bool:
     # A package that was removed and not purged has the status config-files: its configuration and data may be those of others.
-    status = _says(["dpkg-query", "--show", "--showformat=${db:Status-Status}", package], "no packages found")
+    status = _says(["dpkg-query", "--show", "--showformat=${db:Status-Status}", package], _OF_DPKG)
     return status not in ("", "not-installed", "config-files")
 
 
@@ -64,7 +67,7 @@ def _remove_package(package: str) -> None:
 
 
 def _loaded(table: str) -> bool:
-    return bool(_says(["nft", "list", "table", *table.split()], "No such file or directory"))
+    return bool(_says(["nft", "list", "table", *table.split()], _OF_NFT))
 
 
 def _unload(table: str) -> None:
@@ -73,12 +76,7 @@ def _unload(table: str) -> None:
 
 def _enabled(unit: str) -> bool:
     """Whether systemd starts the unit at boot; what systemctl (252 to 257) says of one that it does not start is no error."""
-    try:
-        return host.run(["systemctl", "is-enabled", unit]).strip() in ("enabled", "enabled-runtime", "alias")
-    except CommandFailed as error:
-        if _NOT_ENABLED.search(error.message):
-            return False
-        raise
+    return _says(["systemctl", "is-enabled", unit], _OF_SYSTEMCTL).strip() in ("enabled", "enabled-runtime", "alias")
 
 
 def _disable(unit: str) -> None:

@@ -19,7 +19,7 @@ import tempfile
 import typing as t
 from pathlib import Path
 
-from .._core.errors import CommandFailed, Failed, Forbidden, InvalidInput, MusterError, Unauthorized, Unreachable
+from .._core.errors import Causes, CommandFailed, Failed, Forbidden, InvalidInput, MusterError, Unauthorized, Unreachable
 from .gobuild import GoBuild
 from .host import run
 from .oci import OciImage, Published
@@ -38,16 +38,25 @@ _OF_THE_SOURCE = (
     "Check the name, the network and the proxy settings; where its registry asks for a login, log in to it (oras login, docker login) "
     "as the user who runs this."
 )
-# What ORAS says, in lower case (it is pinned, so its words are known), what that means, and the next step.
-_REFUSALS: tuple[tuple[str, type[MusterError], str, str], ...] = (
-    ("credential not found", Unauthorized, "asks for credentials, and there are none", _LOGIN),
-    ("unauthorized", Unauthorized, "refuses the credentials", _LOGIN),
-    ("denied", Forbidden, "does not allow this", "Ask its owner for the right to push there, or correct images_registry."),
-    ("forbidden", Forbidden, "does not allow this", "Ask its owner for the right to push there, or correct images_registry."),
-    ("x509", Unreachable, "has a certificate that this machine does not trust",
-     "Set images_registry_ca to the file of the authority that signed it."),
-    ("http response to https", Unreachable, "has no TLS", "Give it TLS: without, every host on the way can read the password."),
-)  # fmt: skip
+_ABSENT = "has no such image"
+# What the errors of ORAS mean for a registry; it is pinned, so its words are known, and the check `registry` has them said.
+_CAUSES: Causes = (
+    (_ABSENT, re.compile(": not found$")),
+    ("asks for credentials, and there are none", re.compile("(?i)credential not found")),
+    ("refuses the credentials", re.compile("(?i)unauthorized")),
+    ("does not allow this", re.compile("(?i)denied|forbidden")),
+    ("has a certificate that this machine does not trust", re.compile("(?i)x509")),
+    ("has no TLS", re.compile("(?i)http response to https")),
+)
+_REFUSALS: dict[str, tuple[type[MusterError], str]] = {
+    "asks for credentials, and there are none": (Unauthorized, _LOGIN),
+    "refuses the credentials": (Unauthorized, _LOGIN),
+    "does not allow this": (Forbidden, "Ask its owner for the right to push there, or correct images_registry."),
+    "has a certificate that this machine does not trust": (
+        Unreachable, "Set images_registry_ca to the file of the authority that signed it."
+    ),
+    "has no TLS": (Unreachable, "Give it TLS: without, every host on the way can read the password."),
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,7 +103,7 @@ class Registry:
         try:
             described = run([str(self.oras.path), *_DESCRIBE, image.name], timeout=120)
         except CommandFailed as exc:
-            raise Unreachable(f"{image.name}: {_said(exc)}.", _OF_THE_SOURCE) from exc
+            raise Unreachable(f"{image.name}: {exc.said or exc.message}.", _OF_THE_SOURCE) from exc
         try:
             found = self._oras(" ".join(_DESCRIBE), "", self.reference(image), timeout=120)
         except CommandFailed as exc:
@@ -112,7 +121,7 @@ class Registry:
 
     def _nothing(self, image: OciImage | Published, exc: CommandFailed) -> str:
         """An empty digest where the registry says that it has no such image; anything else that it says is an error."""
-        if exc.message.endswith(": not found"):
+        if exc.cause == _ABSENT:
             return ""
         raise self._refusal(image, exc) from exc
 
@@ -136,7 +145,7 @@ class Registry:
         ca = [f"--{prefix}ca-file", self.ca_path] if self.ca_path else []
         with self._credentials() as path:
             config = [f"--{prefix}registry-config", path] if path else []
-            return run([str(self.oras.path), *command.split(), *ca, *config, *words], timeout=timeout)
+            return run([str(self.oras.path), *command.split(), *ca, *config, *words], timeout=timeout, causes=_CAUSES)
 
     @contextlib.contextmanager
     def _credentials(self) -> t.Iterator[str]:
@@ -152,16 +161,11 @@ class Registry:
             yield f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
     def _refusal(self, image: OciImage | Published, exc: CommandFailed) -> MusterError:
-        said = _said(exc)
-        reference = self.reference(image)
-        for mark, kind, meaning, hint in _REFUSALS:
-            if mark in said.lower():
-                return kind(f"{reference}: the registry {meaning}: {said}.", hint)
+        said, reference = (exc.said or exc.message).rstrip("."), self.reference(image)
+        if exc.cause in _REFUSALS:
+            kind, hint = _REFUSALS[exc.cause]
+            return kind(f"{reference}: the registry {exc.cause}: {said}.", hint)
         return Unreachable(f"{reference}: {said}.", "Check images_registry, the network and the proxy settings.")
-
-
-def _said(exc: CommandFailed) -> str:
-    return exc.message.rpartition("exited with 1: ")[2]
 
 
 def unpacked_layers(image: OciImage, folder: Path) -> list[Path]:

@@ -18,9 +18,10 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core import created, files
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, Conflict, Failed
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Causes, CommandFailed, Conflict, Failed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import host, host_things
+from ansible_collections.muster.ml.plugins.module_utils._local.host import failure
 from ansible_collections.muster.ml.plugins.modules import host_file, host_record
 
 
@@ -59,12 +60,12 @@ class Machine:
     def remove(self, **params: t.Any) -> dict[str, t.Any]:
         return self.run(host_record, path=str(self.record), state="absent", **params)
 
-    def command(self, argv: t.Sequence[str], **_more: t.Any) -> str:
+    def command(self, argv: t.Sequence[str], causes: Causes = (), **_more: t.Any) -> str:
         """What dpkg-query, apt-get and nft do with packages and tables of these names."""
         name = argv[-1]
         if argv[0] == "dpkg-query":
             if name not in self.packages:
-                raise CommandFailed(f"dpkg-query exited with 1: dpkg-query: no packages found matching {name}")
+                raise failure(argv, 1, f"dpkg-query: no packages found matching {name}", causes)
             return "installed"
         if argv[0] == "apt-get" and "--simulate" in argv:
             return "".join(f"Remv {one} [1]\n" for one in (name, *self.dependents))
@@ -73,11 +74,11 @@ class Machine:
             return ""
         if argv[0] == "systemctl":
             if name not in self.enabled:
-                raise CommandFailed("systemctl is-enabled p exited with 1: disabled")
+                raise failure(argv, 1, "disabled", causes)
             self.enabled -= {name} if argv[1] == "disable" else set()
             return "enabled\n"
         if name not in self.tables:
-            raise CommandFailed("nft exited with 1: Error: No such file or directory")
+            raise failure(argv, 1, "Error: No such file or directory", causes)
         self.tables -= {name} if argv[1] == "delete" else set()
         return "table"
 
@@ -501,14 +502,14 @@ def test_a_unit_is_disabled_again_if_it_was(machine: Machine, before: bool) -> N
 def test_a_script_that_a_removed_package_left_is_not_enabled(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a removal, which does not purge: what systemctl 252 says of /etc/init.d/rabbitmq-server."""
     said = (
-        "systemctl is-enabled rabbitmq-server exited with 1: rabbitmq-server.service is not a native service, redirecting to "
+        "rabbitmq-server.service is not a native service, redirecting to "
         "systemd-sysv-install.\nExecuting: /lib/systemd/systemd-sysv-install is-enabled rabbitmq-server"
     )
 
-    def command(argv: t.Sequence[str], **more: t.Any) -> str:
+    def command(argv: t.Sequence[str], causes: Causes = (), **more: t.Any) -> str:
         if argv[:2] == ["systemctl", "is-enabled"]:
-            raise CommandFailed(said)
-        return machine.command(argv, **more)
+            raise failure(argv, 1, said, causes)
+        return machine.command(argv, causes, **more)
 
     monkeypatch.setattr(host, "run", command)
     assert machine.claim(packages=["rabbitmq-server"], units=["rabbitmq-server"])["changed"]
@@ -523,8 +524,8 @@ def test_the_unit_of_a_package_that_stays_goes_on(machine: Machine) -> None:
 
 @pytest.mark.parametrize("said", ["Access denied", "Connection timed out"])
 def test_a_unit_that_cannot_be_asked_about_ends_the_run(machine: Machine, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
-    def run(argv: t.Sequence[str], **_more: t.Any) -> str:
-        raise CommandFailed(f"{argv[0]} exited with 1: {said}")
+    def run(argv: t.Sequence[str], causes: Causes = (), **_more: t.Any) -> str:
+        raise failure(argv, 1, said, causes)
 
     monkeypatch.setattr(host, "run", run)
     for kind in host_things.KINDS:

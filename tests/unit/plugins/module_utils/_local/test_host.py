@@ -294,7 +294,7 @@ ctr: failed to ingest "./blobs/sha256/d6c3edee": failed to copy: write /var/lib/
 
 def test_an_import_into_a_full_node_names_image_node_and_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def failing(_argv: t.Sequence[str], **_more: t.Any) -> t.NoReturn:
-        raise CommandFailed(f"ctr exited with 1: {FULL_NODE}")
+        raise host.failure(["ctr"], 1, FULL_NODE)
 
     image = types.SimpleNamespace(name="muster.local/tools:1", archive=tmp_path)
     monkeypatch.setattr(oci_nodes, "run", failing)

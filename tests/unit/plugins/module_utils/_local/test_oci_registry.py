@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
-    CommandFailed,
+    Causes,
     Failed,
     Forbidden,
     InvalidInput,
@@ -29,6 +29,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, oci_nodes, oci_registry
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild
+from ansible_collections.muster.ml.plugins.module_utils._local.host import failure
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage, Published
 from ansible_collections.muster.ml.plugins.module_utils._local.oci_registry import RECIPE, Registry
 from ansible_collections.muster.ml.plugins.modules import local_image
@@ -90,13 +91,13 @@ class Oras:
             monkeypatch.setattr(module, "run", self.run)
         monkeypatch.setattr(gobuild, "build", lambda desired: desired.path)
 
-    def run(self, argv: t.Sequence[str], **_options: t.Any) -> str:
+    def run(self, argv: t.Sequence[str], causes: Causes = (), **_options: t.Any) -> str:
         self.ran.append(list(argv))
         self.credentials += [json.loads(Path(path).read_text()) for option, path in pairwise(argv) if option.endswith("registry-config")]
         if argv[1] == "cp":
             self.manifest = self.pushed
         if argv[1] == "manifest" and not self.manifest:
-            raise CommandFailed(f"oras manifest fetch exited with 1: {self.says or 'Error response from registry: a/x:1: not found'}")
+            raise failure(argv, 1, self.says or "Error response from registry: a/x:1: not found", causes)
         return self.manifest if argv[1] == "manifest" else ""
 
 

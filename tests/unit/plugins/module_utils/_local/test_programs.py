@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    Causes,
     CommandFailed,
     InvalidInput,
     MusterError,
@@ -28,6 +29,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Unreachable,
 )
 from ansible_collections.muster.ml.plugins.module_utils._local import download, gobuild, programs, sources
+from ansible_collections.muster.ml.plugins.module_utils._local.host import failure
 
 
 def archive(**members: bytes) -> bytes:
@@ -361,9 +363,9 @@ def test_a_program_appears_whole_or_not_at_all(module: Path, tmp_path: Path) -> 
     ],
 )
 def test_a_program_with_parts_in_c_needs_a_compiler(module: Path, tmp_path: Path, said: str, hint: str) -> None:
-    def go(_argv: list[str], env: dict[str, str], **_options: t.Any) -> str:
+    def go(argv: list[str], env: dict[str, str], causes: Causes, **_options: t.Any) -> str:
         assert env["CGO_ENABLED"] == "1"
-        raise CommandFailed(said)
+        raise failure(argv, 1, said, causes)
 
     with pytest.raises(CommandFailed) as caught:
         gobuild.build(build_of(module, tmp_path, cgo=True), runner=go)
@@ -382,7 +384,7 @@ class Go:
         (folder / "go.mod").write_text("module etcd\n")
         (folder / "go.sum").write_text("x v1 h1:00=\n")
 
-    def __call__(self, argv: list[str], *, env: dict[str, str], cwd: str) -> str:
+    def __call__(self, argv: list[str], *, env: dict[str, str], cwd: str, **_options: t.Any) -> str:
         self.calls.append(argv)
         assert env["GONOSUMDB"] == "*"
         if argv[1] == "build":
