@@ -273,7 +273,7 @@ def authorities(params: dict[str, t.Any]) -> str | None:
 def places(ctx: Context) -> dict[str, Opened]:
     """Return name of a replica -> function that connects to it."""
     params, url = ctx.params, ctx.params["url"]
-    speaking = functools.partial(_CLIENTS[params["protocol"]], timeout=params["request_timeout"])
+    speaking = functools.partial(_CLIENTS[params["protocol"]], timeout=params["request_timeout"], clock=ctx.clock)
     if url:
         more = {"hostname": params["hostname"], "authorities": authorities(params)}
         return {url: lambda: speaking(url, f"Triton at {url}", **more)}

@@ -272,9 +272,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     if limits.steps and not ctx.check:
         live, before = routes.live()
         if live and route.shares(live) != route.shares(wanted.weights):
-            steps = Steps(
-                ctx.cluster, wanted.namespace, limits, before, wanted.weights, timeout=ctx.params["wait_timeout"], progress=ctx.progress
-            )
+            how = {"timeout": ctx.params["wait_timeout"], "progress": ctx.progress, "clock": ctx.clock}
+            steps = Steps(ctx.cluster, wanted.namespace, limits, before, wanted.weights, **how)
             steps.walk(live, write)
     report.merge(routes.write(wait=params["wait"]))
     report.merge(delete_unwanted(ctx.cluster, routes.unwanted(), routes.owner, check=ctx.check))

@@ -182,7 +182,6 @@ import functools
 import typing as t
 from pathlib import Path
 
-from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import FOLDER, MAP, NEEDED, OFF, TEXT, WORDS, checked_recipe, rows
@@ -248,7 +247,7 @@ def kustomize_program(ctx: HostContext) -> Path:
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    started = SYSTEM_CLOCK.monotonic()
+    started = ctx.clock.monotonic()
     if ctx.params["images"] and not ctx.params["builder"]:
         raise InvalidInput("images are given without a builder.", hint="Give the folder with umoci's go.sum.")
     cache, processor = Path(ctx.params["cache_dir"]), gobuild.architecture()
@@ -271,7 +270,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     return {
         "changed": bool(missing_programs or missing_images or written),
         "paths": [str(one.path) for one in programs],
-        "elapsed": round(SYSTEM_CLOCK.monotonic() - started),
+        "elapsed": round(ctx.clock.monotonic() - started),
     }
 
 

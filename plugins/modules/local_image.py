@@ -296,7 +296,6 @@ elapsed:
 import typing as t
 from pathlib import Path
 
-from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import FOLDER, NEEDED, RECIPE, TEXT
 from ansible_collections.muster.ml.plugins.module_utils._local import oci_nodes
@@ -392,7 +391,7 @@ def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> di
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    started = SYSTEM_CLOCK.monotonic()
+    started = ctx.clock.monotonic()
     registry = desired_registry(ctx.params)
     if registry and ctx.params["recipe"] is None:
         found = copied(ctx, registry)
@@ -400,7 +399,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         cluster = ctx.params["cluster_name"]
         nodes = oci_nodes.nodes_of(cluster) if cluster else []
         found = (present if ctx.params["state"] == "present" else absent)(ctx, desired(ctx.params), nodes)
-    return {**found, "elapsed": round(SYSTEM_CLOCK.monotonic() - started, 1)}
+    return {**found, "elapsed": round(ctx.clock.monotonic() - started, 1)}
 
 
 def main() -> None:

@@ -273,9 +273,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     for warning in source.warnings if source else ():
         ctx.warn(warning)
     namespace = ctx.namespace
-    rollout = Rollout(
-        ctx.cluster, params["name"], namespace, params["model"], timeout=params["wait_timeout"], progress=ctx.progress, warn=ctx.warn
-    )
+    how = {"timeout": params["wait_timeout"], "progress": ctx.progress, "warn": ctx.warn, "clock": ctx.clock}
+    rollout = Rollout(ctx.cluster, params["name"], namespace, params["model"], **how)
     owner = owner_of("triton_server", namespace, params["name"])  # the record is deleted with the server
     wanted = Wanted(params["model"], source, params["versions"], purge=params["purge_versions"])
     try:

@@ -7,13 +7,15 @@ import importlib
 import json
 import time
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import pytest
 from ansible.module_utils import _internal
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import Clock
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 
 Result = dict[str, Any]
 Run = Callable[..., Result]
@@ -28,11 +30,18 @@ class Hasty:
         time.sleep(seconds / 50)
 
 
-def runner(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, api: ModuleType, secret: str, **connection: str) -> Run:
-    """``api`` has the clock of the modules. No result may show the secret."""
+def on_clock(monkeypatch: pytest.MonkeyPatch, context: type[HostContext], clock: Clock) -> None:
+    """Modules whose ``execute`` gets such a context go by this clock from now on."""
+    monkeypatch.setitem(vars(context)["__init__"].__kwdefaults__, "clock", clock)
+
+
+def runner(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, context: type[HostContext], secret: str, **connection: str
+) -> Run:
+    """``context`` is that of the modules. No result may show the secret."""
     # A test that imported a filter would make this process a controller, where a module's warnings go to the screen.
     monkeypatch.setattr(_internal, "is_controller", False)
-    monkeypatch.setattr(api, "SYSTEM_CLOCK", Hasty())
+    on_clock(monkeypatch, context, Hasty())
 
     def run_module(module_name: str, /, *, check: bool = False, **options: Any) -> Result:
         module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{module_name}")

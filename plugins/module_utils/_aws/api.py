@@ -94,10 +94,10 @@ class Caller:
 class Api:
     """One account and region."""
 
-    def __init__(self, connect: t.Callable[[str], t.Any], clock: Clock | None = None, retry_timeout: float = 90.0) -> None:
+    def __init__(self, connect: t.Callable[[str], t.Any], clock: Clock = SYSTEM_CLOCK, retry_timeout: float = 90.0) -> None:
         self._connect = connect
         self._clients: dict[str, t.Any] = {}
-        self.clock = clock or SYSTEM_CLOCK
+        self.clock = clock
         self.retry_timeout = retry_timeout
         self._caller: Caller | None = None
 

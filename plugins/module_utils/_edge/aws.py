@@ -160,7 +160,7 @@ def converger(
 
     def execute(ctx: AwsContext) -> Result:
         params = {**ctx.params, "region": ctx.login.region}
-        api = Api(ctx.login.client)
+        api = Api(ctx.login.client, ctx.clock)
         mark = texts("only_tagged", params.get("only_tagged") or {})
         absent = only_removes or params.get("state") == "absent"
         asked = None if absent or params.get("tags") is None else texts("tags", params["tags"])
@@ -185,7 +185,7 @@ def converger(
 
 def surveyor(survey: Survey) -> Execute:
     """The ``execute`` of a module that only reads."""
-    return lambda ctx: {"changed": False, **snake_case_result(survey(Api(ctx.login.client), ctx.params))}
+    return lambda ctx: {"changed": False, **snake_case_result(survey(Api(ctx.login.client, ctx.clock), ctx.params))}
 
 
 def aws_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:

@@ -109,7 +109,7 @@ def api_of(ctx: HostContext, *, lenient: bool) -> Api:
     """The project of a task. All options of google.cloud need one; ours say so when there is none."""
     if not ctx.params["project"]:
         raise InvalidInput("No project is given", hint="Set project, or GCP_PROJECT in the environment")
-    return Api(HttpSession(ctx.params), project=ctx.params["project"], lenient=lenient)
+    return Api(HttpSession(ctx.params), ctx.clock, project=ctx.params["project"], lenient=lenient)
 
 
 on_controller = HostContext

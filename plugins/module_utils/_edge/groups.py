@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Deadline
+from .._core.clock import Deadline
 from .._core.pool import Progress
 from .._core.waiting import Observe, fixed_interval, wait_for
 from .._kube import made_once
@@ -105,9 +105,9 @@ def waited(ctx: Context, observe: Observe[T], *, goal: str, every: float) -> T:
     return wait_for(
         observe,
         goal=goal,
-        deadline=Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK),
-        pause=fixed_interval(every, SYSTEM_CLOCK),
-        progress=Progress(ctx.progress, SYSTEM_CLOCK),
+        deadline=Deadline(ctx.params["wait_timeout"], ctx.clock),
+        pause=fixed_interval(every, ctx.clock),
+        progress=Progress(ctx.progress, ctx.clock),
     )
 
 

@@ -15,6 +15,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._core.clock import SYSTEM_CLOCK, Clock
 from .failure import EXPECTED, Result, failure, without_logins
 from .values import checked
 
@@ -32,6 +33,7 @@ class HostContext:
     warn: t.Callable[[str], None] = _silent
     progress: t.Callable[[str], None] = _silent
     diff: bool = dataclasses.field(default=False, kw_only=True)
+    clock: Clock = dataclasses.field(default=SYSTEM_CLOCK, kw_only=True)
 
     def __post_init__(self) -> None:
         warn, progress = self.warn, self.progress

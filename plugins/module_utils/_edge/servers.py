@@ -56,7 +56,7 @@ class Life(abc.ABC, t.Generic[S]):
         self.ctx, self.params = ctx, ctx.params
         self.live: Manifest | None = None
         """The StatefulSet with claims as it is in the cluster."""
-        self._deadline = Deadline(ctx.params["wait_timeout"])
+        self._deadline = Deadline(ctx.params["wait_timeout"], ctx.clock)
 
     @functools.cached_property
     def owner(self) -> str:

@@ -52,11 +52,11 @@ class Api:
     """
 
     def __init__(
-        self, session: Session, clock: Clock | None = None, retry_timeout: float = 90.0, *, project: str = "", lenient: bool = False
+        self, session: Session, clock: Clock = SYSTEM_CLOCK, retry_timeout: float = 90.0, *, project: str = "", lenient: bool = False
     ) -> None:
         self._session = session
         self.project, self.lenient = project, lenient
-        self.clock = clock or SYSTEM_CLOCK
+        self.clock = clock
         self.retry_timeout = retry_timeout
         self._answered = False
 

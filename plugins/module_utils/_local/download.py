@@ -16,7 +16,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from .._core.clock import SYSTEM_CLOCK
+from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.errors import InvalidInput, MusterError, NotFound, Rejected, Unauthorized, Unreachable
 from .._core.files import NO_ROOM
 
@@ -141,10 +141,10 @@ def read(url: str, answer: http.client.HTTPResponse, most: int = 4 << 20) -> byt
     return body
 
 
-def _body(url: str, answer: http.client.HTTPResponse) -> t.Iterator[bytes]:
+def _body(url: str, answer: http.client.HTTPResponse, clock: Clock = SYSTEM_CLOCK) -> t.Iterator[bytes]:
     """The body in pieces. Raises Unreachable if it ends too early, or comes too slowly."""
     length, received = int(answer.headers.get("Content-Length") or -1), 0
-    since, counted = SYSTEM_CLOCK.monotonic(), 0
+    since, counted = clock.monotonic(), 0
     while True:
         try:
             chunk = answer.read1(CHUNK)
@@ -156,16 +156,16 @@ def _body(url: str, answer: http.client.HTTPResponse) -> t.Iterator[bytes]:
             break
         received, counted = received + len(chunk), counted + len(chunk)
         yield chunk
-        passed = SYSTEM_CLOCK.monotonic() - since
+        passed = clock.monotonic() - since
         if passed >= STALL_SECONDS:
             if counted < SLOWEST * passed:
                 raise _unreachable(url, OSError(f"only {counted / passed / 1024:.1f} KiB a second arrived"), STALL_SECONDS)
-            since, counted = SYSTEM_CLOCK.monotonic(), 0
+            since, counted = clock.monotonic(), 0
     if received < length:
         raise _unreachable(url, OSError(f"the connection ended after {received} of {length} bytes"), STALL_SECONDS)
 
 
-def why_unreachable(urls: t.Sequence[str], seconds: float = PROBE_SECONDS) -> str:
+def why_unreachable(urls: t.Sequence[str], seconds: float = PROBE_SECONDS, clock: Clock = SYSTEM_CLOCK) -> str:
     """Ask for the headers of all URLs at once, and return why one of them cannot be had; empty if all can, within so many seconds."""
     found: queue.Queue[str] = queue.Queue()
 
@@ -180,13 +180,13 @@ def why_unreachable(urls: t.Sequence[str], seconds: float = PROBE_SECONDS) -> st
         else:
             found.put("")
 
-    deadline = SYSTEM_CLOCK.monotonic() + seconds
+    deadline = Deadline(seconds, clock)
     for url in urls:
         # Daemons, because the name service of the C library knows no timeout.
         threading.Thread(target=ask, args=(url,), daemon=True).start()
     for _url in urls:
         try:
-            if why := found.get(timeout=max(0.0, deadline - SYSTEM_CLOCK.monotonic())):
+            if why := found.get(timeout=deadline.left):
                 return why
         except queue.Empty:
             return f"{', '.join(sorted({'/'.join(url.split('/')[:3]) for url in urls}))}: no answer within {seconds:.0f} s."

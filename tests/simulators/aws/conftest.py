@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._aws import api
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import AwsContext
 from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator
 from simulators.modules import Run, runner, thrice
@@ -58,7 +58,7 @@ def run(aws: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
     # botocore's own retries are left one, to see ours.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     connection = {"region": REGION, "endpoint_url": aws.url, "access_key": "AKIAIOSFODNN7EXAMPLE", "secret_key": SECRET}
-    return runner(capfd, monkeypatch, api, SECRET, **connection)
+    return runner(capfd, monkeypatch, AwsContext, SECRET, **connection)
 
 
 @pytest.fixture

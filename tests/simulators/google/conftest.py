@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._gcp import api
 from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
 from simulators.google.play import permissions
@@ -62,7 +63,7 @@ def run(google: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytes
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with_all = runner(capfd, monkeypatch, api, ACCESS_TOKEN)
+    with_all = runner(capfd, monkeypatch, HostContext, ACCESS_TOKEN)
     published = [*permissions("upload models"), *MODULES_ONLY]
 
     def run_module(module_name: str, /, **options: Any) -> Result:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._gcp import api
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from simulators.google.client import PROJECT, Simulator
 from simulators.google.reader import REGION, Reader
-from simulators.modules import Run
+from simulators.modules import Run, on_clock
 
 EMAIL = f"nodes-of-x@{PROJECT}.iam.gserviceaccount.com"
 MEMBER = f"serviceAccount:{EMAIL}"
@@ -182,7 +183,7 @@ def test_an_account_that_is_not_seen_yet_is_waited_for_and_a_wrong_one_is_told(
     google.clear()
     assert run("gcp_iam_member", **VIEWER)["changed"] is True
     assert google.attempts().count("cloudresourcemanager:projects.setIamPolicy") == 2
-    monkeypatch.setattr(api, "SYSTEM_CLOCK", FakeClock())
+    on_clock(monkeypatch, HostContext, FakeClock())
     wrong = run("gcp_iam_member", **{**VIEWER, "member": "serviceAccount:nobody@muster-test.iam.gserviceaccount.com"})
     assert "Service account nobody@muster-test.iam.gserviceaccount.com does not exist" in wrong["msg"]
 
@@ -275,7 +276,7 @@ def test_what_cannot_be_is_refused(google: Simulator, run: Run, change: dict[str
 
 
 def test_what_does_not_exist_has_no_member_to_remove_and_may_be_planned_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "SYSTEM_CLOCK", FakeClock())
+    on_clock(monkeypatch, HostContext, FakeClock())
     wanted = {"resource": {"bucket": "nothing-here"}, "role": "roles/storage.objectUser", "member": MEMBER}
     assert run("gcp_iam_member", **wanted, state="absent")["changed"] is False
     assert len(run("gcp_iam_member", **wanted, check=True)["actions"]) == 1

@@ -29,7 +29,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._gcp import objects
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import model_rollout
 from ansible_collections.muster.ml.plugins.modules import triton_model
 from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -90,7 +89,8 @@ class World:
         self.google.clear()
         for method, kind in (faults or {}).items():
             self.google.fault(kind, method, times=99 if kind == "refuse" else 1, status=503)
-        context = Context(params=given.validated_parameters, check=check, connect=lambda: self.cluster, warn=print, diff=True)
+        how = {"connect": lambda: self.cluster, "warn": print, "diff": True, "clock": self.cluster.clock}
+        context = Context(params=given.validated_parameters, check=check, **how)
         result: dict[str, Any] = triton_model.execute(context)
         # google-auth asks there where a service account may be used from.
         assert {*self.google.strangers()} <= {"iamcredentials.googleapis.com"}
@@ -116,7 +116,6 @@ def world(google: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(model_rollout, "_PAUSE", 0.01)
     monkeypatch.setattr(objects, "_PATIENCE_S", 3.0)
     google.reset()
     google.enable()

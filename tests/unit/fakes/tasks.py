@@ -34,7 +34,7 @@ def options(module: types.ModuleType, params: dict[str, t.Any]) -> dict[str, t.A
 
 def context(module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False, **more: t.Any) -> Context:
     """What a module is called with."""
-    return Context(params=options(module, params), check=check, connect=lambda: cluster, **more)
+    return Context(params=options(module, params), check=check, connect=lambda: cluster, **{"clock": cluster.clock, **more})
 
 
 def run(module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], **more: t.Any) -> Result:

@@ -15,10 +15,10 @@ import ssl
 import typing as t
 from urllib.parse import SplitResult, urlsplit
 
-from ..._core.clock import SYSTEM_CLOCK
+from ..._core.clock import SYSTEM_CLOCK, Clock
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from ..._core.trust import trusting
-from .inference import Inference, flat, hint_of
+from .inference import Inference, flat, refused
 
 READY = "READY"
 Answer = tuple[int, dict[str, t.Any]]
@@ -73,8 +73,11 @@ class Client(contextlib.AbstractContextManager["Client"]):
     AUTHORITIES (PEM) are those that HTTPS trusts, instead of those of the system.
     """
 
-    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None) -> None:
-        self.who = who
+    def __init__(
+        self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:  # fmt: skip
+        self.who, self._clock = who, clock
         parts = parts_of(url)
         if not re.fullmatch("[!-~]*", hostname or ""):
             raise InvalidInput("hostname: it has other characters than those of a DNS name.")
@@ -156,15 +159,15 @@ class Client(contextlib.AbstractContextManager["Client"]):
     def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, and the seconds that it took."""
         body = inference.body
-        began = SYSTEM_CLOCK.monotonic()
+        began = self._clock.monotonic()
         answer = self.ask("POST", inference.asked, body)
-        return self._needed(answer, f"infer with model {inference.model}"), SYSTEM_CLOCK.monotonic() - began
+        return self._needed(answer, f"infer with model {inference.model}"), self._clock.monotonic() - began
 
     def _needed(self, answer: Answer, doing: str) -> dict[str, t.Any]:
         status, found = answer
         if status != _OK or "error" in found:
             said = str(found.get("error") or "no reason given")
-            raise Failed(f"{self.who} refuses to {doing}: {said} (status {status}).", hint_of(said))
+            raise refused(self.who, doing, said, status)
         return found
 
 

@@ -15,10 +15,10 @@ import typing as t
 import warnings
 from pathlib import Path
 
-from ..._core.clock import SYSTEM_CLOCK
+from ..._core.clock import SYSTEM_CLOCK, Clock
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from .client import parts_of
-from .inference import Inference, flat, hint_of
+from .inference import Inference, flat, refused
 from .tensors import packed, unpacked
 
 _OPTIONS = (
@@ -46,9 +46,11 @@ def _library() -> tuple[t.Any, t.Any, t.Any]:
 class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
     """A client of the server at URL. WHO names it in messages; HOSTNAME replaces the host of the URL in requests."""
 
-    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None) -> None:
-        self.who = who
-        self._timeout = timeout
+    def __init__(
+        self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:  # fmt: skip
+        self.who, self._timeout, self._clock = who, timeout, clock
         parts = parts_of(url)
         if parts.path.strip("/"):
             raise InvalidInput(f"url: '{url}' has a path, which gRPC has not.", "Write it as http://HOST:PORT.")
@@ -78,7 +80,7 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
             code, said = error.code(), str(error.details() or "no reason given").rstrip(".")
             if code in (self._grpc.StatusCode.UNAVAILABLE, self._grpc.StatusCode.DEADLINE_EXCEEDED):
                 raise Unreachable(f"{self.who} gives no answer: {said}.") from error
-            raise Failed(f"{self.who} refuses to {doing}: {said} (status {code.name}).", hint_of(said)) from error
+            raise refused(self.who, doing, said, code.name) from error
 
     def is_ready(self, inference: Inference) -> bool:
         """Whether the server reports that the model is ready."""
@@ -103,9 +105,9 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
     def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, as over HTTP, and the seconds that it took."""
         request = self._request(inference)
-        began = SYSTEM_CLOCK.monotonic()
+        began = self._clock.monotonic()
         answers = self._call(self._streamed if inference.stream else self._one, request, f"infer with model {inference.model}")
-        took = SYSTEM_CLOCK.monotonic() - began
+        took = self._clock.monotonic() - began
         outputs = [
             {"name": row.name, "datatype": row.datatype, "shape": list(row.shape), "data": unpacked(row.datatype, raw)}
             for answer in answers

@@ -12,13 +12,16 @@ import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from ..._core.errors import InvalidInput
+from ..._core.errors import Causes, Failed, InvalidInput
 
 DATATYPES = (
     "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32", "FP64", "BYTES",
 )  # fmt: skip
 NOT_IN_JSON = ("FP16", "BF16")
 """The datatypes that the HTTP API only accepts as bytes."""
+# What Triton 2.51.0 says beside its status of a model that answers any number of times (recorded in tests/unit/fakes/triton.py).
+_CAUSES: Causes = (("decoupled", re.compile("decoupled transaction policy")),)
+_HINTS = {"decoupled": "Set stream: true."}
 _PERCENTILES = (50, 90, 99)
 
 
@@ -89,9 +92,12 @@ def flat(data: t.Any) -> list[t.Any]:
     return [value for item in data for value in flat(item)] if isinstance(data, list) else [data]
 
 
-def hint_of(said: str) -> str | None:
-    """Return a hint for an error of the server; None if there is none."""
-    return "Set stream: true." if "decoupled transaction policy" in said else None
+def refused(who: str, doing: str, said: str, status: int | str) -> Failed:
+    """The error for an answer of the server that has an error."""
+    error = Failed(f"{who} refuses to {doing}: {said} (status {status}).")
+    error.tell_cause(said, _CAUSES)
+    error.hint = _HINTS.get(error.cause)
+    return error
 
 
 def differences(inference: Inference, answer: Mapping[str, t.Any]) -> list[str]:

@@ -14,7 +14,7 @@ import dataclasses
 import typing as t
 from collections.abc import Collection, Mapping
 
-from ..._core.clock import SYSTEM_CLOCK, Deadline
+from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from ..._core.conditions import is_true
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import Progress
@@ -81,10 +81,10 @@ class Rollout:
         timeout: float,
         progress: t.Callable[[str], None],
         warn: t.Callable[[str], None],
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._cluster, self._name, self._namespace, self._model = cluster, name, namespace, model
-        self._deadline = Deadline(timeout, SYSTEM_CLOCK)
-        self._progress = Progress(progress, SYSTEM_CLOCK)
+        self._clock, self._deadline, self._progress = clock, Deadline(timeout, clock), Progress(progress, clock)
         ref = Ref(*DEPLOYMENT, name, namespace)
         self.server = server_of(self._cluster.get(ref), ref)
         if self.server and self.server.mode == "none":
@@ -171,13 +171,13 @@ class Rollout:
 
         KNOWN: the indexes before the change, so that an earlier failure is not taken for one of this change.
         """
-        wanted, began = sorted(versions), SYSTEM_CLOCK.monotonic()
+        wanted, began = sorted(versions), self._clock.monotonic()
 
         def observe() -> tuple[dict[str, list[int]], str | None]:
             pods, missing = self._pods()
             found, lacks = {}, [missing] if missing else []
             for pod in pods:
-                passed = SYSTEM_CLOCK.monotonic() - began
+                passed = self._clock.monotonic() - began
 
                 def ask(client: Client, pod: Ref = pod, passed: float = passed) -> list[int]:
                     index = client.index(self._model)
@@ -209,7 +209,7 @@ class Rollout:
                 raise Failed(f"Triton in {pod} refuses to load model {self._model}: version {version}: {what.reason or 'no reason given'}.")
 
     def _wait(self, observe: t.Callable[[], tuple[T, str | None]], goal: str) -> T:
-        pause = fixed_interval(_PAUSE, SYSTEM_CLOCK)
+        pause = fixed_interval(_PAUSE, self._clock)
         return wait_for(observe, goal=goal, deadline=self._deadline, pause=pause, progress=self._progress)
 
 

@@ -14,7 +14,7 @@ import dataclasses
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
-from ..._core.clock import SYSTEM_CLOCK, Deadline
+from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from ..._core.errors import Failed, InvalidInput, MusterError, Unreachable, WaitTimeout
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
@@ -105,9 +105,10 @@ class Steps:
         *,
         timeout: float,
         progress: t.Callable[[str], None],
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._cluster, self._namespace, self._limits = cluster, namespace, limits
-        self._timeout, self._progress = timeout, progress
+        self._timeout, self._progress, self._clock = timeout, progress, clock
         self._before, self._after = before, after
         old, new = shares(before), shares(after)
         self._growing = [name for name, share in new.items() if share > old.get(name, 0)]
@@ -151,7 +152,7 @@ class Steps:
 
     def _judge(self, step: int) -> None:
         """Watch one step until its time is over and enough requests came."""
-        limits, began, before = self._limits, SYSTEM_CLOCK.monotonic(), self._counts()
+        limits, began, before = self._limits, self._clock.monotonic(), self._counts()
 
         def observe() -> tuple[None, str | None]:
             few = []
@@ -164,7 +165,7 @@ class Steps:
                     raise Failed(f"At {step} % of the way {why}.")
                 if (asked := seen.good + seen.failed) < limits.min_requests:
                     few.append(f"{asked} of {limits.min_requests} requests to {name}")
-            left = limits.interval - (SYSTEM_CLOCK.monotonic() - began)
+            left = limits.interval - (self._clock.monotonic() - began)
             waits = few or ([f"{left:.0f} s left"] if left > 0 else [])
             return None, f"{step} %: {', '.join(waits)}" if waits else None
 
@@ -172,9 +173,9 @@ class Steps:
             wait_for(
                 observe,
                 goal=f"At {step} % of the way the servers that get more requests cannot be judged",
-                deadline=Deadline(limits.interval + self._timeout, SYSTEM_CLOCK),
-                pause=fixed_interval(min(_PAUSE, limits.interval / 4), SYSTEM_CLOCK),
-                progress=Progress(self._progress, SYSTEM_CLOCK),
+                deadline=Deadline(limits.interval + self._timeout, self._clock),
+                pause=fixed_interval(min(_PAUSE, limits.interval / 4), self._clock),
+                progress=Progress(self._progress, self._clock),
             )
         except WaitTimeout as error:
             error.hint = "Too few requests: send some, or lower min_requests."

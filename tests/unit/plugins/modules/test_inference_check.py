@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.modules import inference_check
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.triton import EVENTS, METADATA, NO_DECOUPLED, NO_SEQUENCE, FakeTriton
 
 LABELS = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}
@@ -22,16 +22,19 @@ INPUTS = [
 SUM = {"model": "add", "inputs": INPUTS, "expected": [{"name": "SUM", "data": [2.5, 3]}]}
 
 
+class Ticking(FakeClock):
+    """A clock on which 5 ms pass from one look to the next."""
+
+    def monotonic(self) -> float:
+        self.now += 0.005
+        return self.now
+
+
 def run(cluster: FakeCluster | None = None, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
     found = cluster or FakeCluster()
-    result = tasks.run(inference_check, found, {"namespace": "default", **params}, check=check)
+    result = tasks.run(inference_check, found, {"namespace": "default", **params}, check=check, clock=Ticking())
     assert not found.writes
     return result
-
-
-@pytest.fixture(autouse=True)
-def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference_check, "_PAUSE", 0.01)
 
 
 def start(cluster: FakeCluster, name: str, triton: FakeTriton, **more: t.Any) -> None:
@@ -67,7 +70,7 @@ def test_every_replica_that_is_ready_is_asked_over_one_connection(cluster: FakeC
     assert (found["replicas"], found["requests"], found["changed"]) == (["triton-a", "triton-b"], 6, False)
     assert found["outputs"] == [{"name": "SUM", "datatype": "FP32", "shape": [1, 2], "data": [2.5, 3]}]
     assert (found["server"]["version"], found["model"], found["model_version"]) == ("2.51.0", METADATA, "1")
-    assert 0 < found["latency_ms"]["p50"] <= found["latency_ms"]["max"]
+    assert found["latency_ms"]["p50"] == found["latency_ms"]["max"] == 5
     assert triton.requests.count("/v2/models/add/infer") == 6
     assert len(triton.clients) == 2
 

@@ -14,7 +14,6 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import failure
-from ansible_collections.muster.ml.plugins.modules import inference_check
 from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.triton import FakeTriton, certificate_in
@@ -26,8 +25,7 @@ SERVERS: dict[str, type[FakeTriton] | type[FakeGrpcTriton]] = {"http": FakeTrito
 
 
 @pytest.fixture
-def triton(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[FakeGrpcTriton]:
-    monkeypatch.setattr(inference_check, "_PAUSE", 0.01)
+def triton() -> t.Iterator[FakeGrpcTriton]:
     found = FakeGrpcTriton()
     yield found
     found.stop()
@@ -52,7 +50,7 @@ def test_every_replica_is_asked_over_one_connection(triton: FakeGrpcTriton) -> N
     assert found["outputs"] == [{"name": "SUM", "datatype": "FP32", "shape": [1, 2], "data": [2.5, 3]}]
     assert (found["server"]["version"], found["model_version"]) == ("2.51.0", "1")
     assert (found["model"]["versions"], found["model"]["inputs"][0]["shape"]) == (["1"], [-1, 2])
-    assert 0 < found["latency_ms"]["p50"] <= found["latency_ms"]["max"]
+    assert found["latency_ms"]["p50"] == found["latency_ms"]["max"] == 5
 
 
 def test_a_message_larger_than_any_buffer_goes_both_ways_through_a_forwarded_port(triton: FakeGrpcTriton) -> None:

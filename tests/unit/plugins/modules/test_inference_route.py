@@ -28,7 +28,6 @@ class World:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: str = "gateway-api") -> None:
         self.kind, self.api = kind, inference_route.APIS[kind]
-        monkeypatch.setattr(route_steps, "_PAUSE", 0.01)
         monkeypatch.setattr(route_steps, "reached", self.reached)
         self.cluster = FakeCluster()
         for kind, plural in (("HTTPRoute", "httproutes"), ("GRPCRoute", "grpcroutes")):
@@ -74,7 +73,7 @@ class World:
         spec = {**inference_route.ARGUMENT_SPEC}
         checked = ArgumentSpecValidator(spec, **inference_route.CONSTRAINTS).validate(given)
         assert not checked.error_messages, checked.error_messages
-        ctx = Context(params=checked.validated_parameters, check=check, connect=lambda: self.cluster)
+        ctx = Context(params=checked.validated_parameters, check=check, connect=lambda: self.cluster, clock=self.cluster.clock)
         return inference_route.execute(ctx)
 
     def weights(self) -> dict[str, int]:

@@ -22,7 +22,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     ServerError,
     WaitTimeout,
 )
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
@@ -552,7 +551,7 @@ def test_logs_are_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPat
         lambda: finish(cluster),
         lambda: cluster.log_lines.update({("default", "adult-trainer-0-abcde"): "epoch=1\nepoch=2\n"}),
     ]
-    monkeypatch.setattr(groups.SYSTEM_CLOCK, "sleep", lambda _seconds: steps.pop(0)())
+    monkeypatch.setattr(cluster.clock, "sleep", lambda _seconds: steps.pop(0)())
     options = {"name": "adult", "namespace": "default", "groups": ["trainer"], "search": r"epoch=(?P<epoch>\d+)"}
     assert len(run(job_logs, cluster, {**options, "matches": 2})["found"]) == 2
     assert steps == []
@@ -565,7 +564,7 @@ def test_a_group_that_is_made_last_is_waited_for(cluster: FakeCluster, monkeypat
     finish(cluster)
     cluster.log_lines[("default", "adult-trainer-0-abcde")] = "epoch=1\n"
     later = {key: cluster.objects.pop(key) for key in list(cluster.objects) if key[3].startswith("adult-trainer")}
-    monkeypatch.setattr(groups.SYSTEM_CLOCK, "sleep", lambda _seconds: cluster.objects.update(later))
+    monkeypatch.setattr(cluster.clock, "sleep", lambda _seconds: cluster.objects.update(later))
     options = {"name": "adult", "namespace": "default", "groups": ["trainer"], "search": "epoch=1", "matches": 1}
     assert len(run(job_logs, cluster, options)["found"]) == 1
 
@@ -577,7 +576,7 @@ def test_a_kind_that_is_installed_meanwhile_is_seen(cluster: FakeCluster, monkey
     def resource(api_version: str, kind: str, *, refresh: bool = False) -> None:
         asked.extend([f"{api_version}/{kind}"] if refresh else [])
 
-    monkeypatch.setattr(groups.SYSTEM_CLOCK, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(cluster.clock, "sleep", lambda _seconds: None)
     real = cluster.resource
     monkeypatch.setattr(cluster, "resource", lambda *key, **how: resource(*key, **how) if "ersia" in key[1] else real(*key, **how))
     with pytest.raises(WaitTimeout, match="There is no training default/adult"):

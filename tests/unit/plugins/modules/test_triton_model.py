@@ -17,7 +17,6 @@ from ansible_collections.muster.ml.plugins.module_utils._edge import google_logi
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._gcp import objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import model_rollout
 from ansible_collections.muster.ml.plugins.modules import triton_model
 from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -41,7 +40,6 @@ class World:
     """A cluster with two replicas that read a folder, and a folder of models to upload."""
 
     def __init__(self, tmp: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-        monkeypatch.setattr(model_rollout, "_PAUSE", 0.01)
         self.cluster = FakeCluster()
         self.warned: list[str] = []
         self.where, self.root, self.src = where, tmp / "live", tmp / "src"
@@ -82,8 +80,8 @@ class World:
             copy.deepcopy({"namespace": "default", "model": "add", "wait_timeout": 10, **place, **params})
         )
         assert not given.error_messages
-        context = Context(params=given.validated_parameters, check=check, connect=lambda: self.cluster, warn=self.warned.append, diff=True)
-        return triton_model.execute(context)
+        how = {"warn": self.warned.append, "diff": True, "clock": self.cluster.clock}
+        return triton_model.execute(Context(given.validated_parameters, check, connect=lambda: self.cluster, **how))
 
     def served(self) -> list[list[int]]:
         return [replica.served() for replica in self.replicas.values()]
