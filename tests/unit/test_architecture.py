@@ -396,6 +396,102 @@ def test_one_loop_waits() -> None:
     sleeping = {name_of(p) for p in ours if any(a.attr == "sleep" for a in attributes(p))}
     assert {name for name in sleeping if "/_core/" not in name} == set()
     assert {name_of(p) for p in ours if "time" in imported(p)} == {"plugins/module_utils/_core/clock.py"}
+    loops = {name_of(p) for p in ours for n in nodes(p) if isinstance(n, ast.While) and "wait_for_retry" in ast.dump(n)}
+    assert loops == {"plugins/module_utils/_kube/client.py"}  # ``with_retries`` is the loop of all others
+
+
+def hard_clocks(tree: ast.AST) -> set[int]:
+    """The lines that use the system's clock other than as the default of an argument or field."""
+    allowed: set[ast.AST | None] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arguments):
+            allowed |= {*node.defaults, *node.kw_defaults}
+        elif isinstance(node, ast.AnnAssign):
+            allowed |= {node.value, *(k.value for k in getattr(node.value, "keywords", ()) if k.arg == "default")}
+    return {n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == "SYSTEM_CLOCK" and n not in allowed}
+
+
+def test_the_clock_is_handed_in() -> None:
+    ours = [p for p in ALL_CODE if {"module_utils", "modules"} & set(p.parts) and p.name != "clock.py"]
+    assert {name_of(p): lines for p in ours if (lines := hard_clocks(syntax(p)))} == {}
+
+
+@pytest.mark.parametrize("text", ["began = SYSTEM_CLOCK.monotonic()", "Deadline(5, SYSTEM_CLOCK)", "clock = given or SYSTEM_CLOCK"])
+def test_a_hard_clock_is_found(text: str) -> None:
+    assert hard_clocks(ast.parse(text)) == {1}
+    assert not hard_clocks(
+        ast.parse("def f(clock: Clock = SYSTEM_CLOCK, *, c: Clock = SYSTEM_CLOCK): ...\nclass C:\n    c: Clock = SYSTEM_CLOCK")
+    )
+
+
+SEARCHES = {"count", "endswith", "find", "findall", "finditer", "fullmatch", "index", "match", "search", "startswith"}
+WORDS = {"message", "msg", "said", "stderr"}
+
+
+def decisions_by_words(tree: ast.AST) -> set[int]:
+    """The lines that search the message of an error, or what was made of it."""
+    found = set()
+    for function in [n for n in ast.walk(tree) if isinstance(n, Function)]:
+        inside = list(ast.walk(function))
+        errors = {n.name for n in inside if isinstance(n, ast.ExceptHandler)}
+        known = {n.arg for n in inside if isinstance(n, ast.arg)} & WORDS
+
+        def is_told(node: ast.AST, errors: set[str | None] = errors, known: set[str] = known) -> bool:
+            return any(
+                (isinstance(n, ast.Attribute) and n.attr in WORDS)
+                or (isinstance(n, ast.Name) and n.id in known)
+                or (isinstance(n, ast.Call) and ast.unparse(n.func) in ("str", "repr") and n.args and ast.unparse(n.args[0]) in errors)
+                for n in ast.walk(node)
+            )
+
+        for node in inside:
+            if isinstance(node, ast.Assign | ast.NamedExpr) and is_told(node.value):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                known |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        for node in inside:
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+                found |= {node.lineno} if is_told(node.comparators[0]) else set()
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
+                found |= {node.lineno} if any(is_told(n) for n in [node.func.value, *node.args]) else set()
+    return found
+
+
+def test_only_translations_decide_by_words() -> None:
+    """Elsewhere a class, code or ``cause`` decides, which ``tell_cause`` sets from the tables of the program that said it."""
+    ours = [p for p in ALL_CODE if "_pod_programs" not in p.parts]
+    assert {name_of(p).removeprefix("plugins/module_utils/") for p in ours if decisions_by_words(syntax(p))} == {
+        "_core/errors.py",  # ``tell_cause`` itself
+        "_gcp/errors.py",
+        "_kube/responses.py",
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['"x509" in exc.message', 'str(exc).endswith("gone")', "BUSY.search(refused.said)", '"a" not in (text := f"{exc}: {exc.message}")'],
+)
+def test_a_decision_by_words_is_found(line: str) -> None:
+    assert decisions_by_words(ast.parse(f"def f():\n try: g()\n except E as exc:\n  if {line}: raise")) == {4}
+
+
+def causes_of(path: Path) -> list[tuple[str, re.Pattern[str]]]:
+    """The rows of the tables of causes in a file."""
+    found: list[tuple[str, re.Pattern[str]]] = []
+    tables = [n for n in syntax(path).body if isinstance(n, ast.AnnAssign) and "Causes" in ast.unparse(n.annotation)]
+    for table in tables:
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        value = getattr(importlib.import_module(f"ansible_collections.muster.ml.{name}"), ast.unparse(table.target))
+        found += [row for rows in (value.values() if isinstance(value, dict) else [value]) for row in rows]
+    return found
+
+
+def test_every_sentence_that_means_a_cause_is_in_a_test() -> None:
+    """As it was said by the other program."""
+    texts = [n.value for p in sorted((ROOT / "tests" / "unit").rglob("*.py")) for n in nodes(p) if isinstance(n, ast.Constant)]
+    said = [text for text in texts if isinstance(text, str)]
+    rows = [(path, *row) for path in ALL_CODE for row in causes_of(path)]
+    assert len(rows) > 30
+    assert [f"{name_of(path)}: {cause}" for path, cause, words in rows if not any(words.search(text) for text in said)] == []
 
 
 def test_one_pool_has_the_threads() -> None:

@@ -110,7 +110,7 @@ def _error_of(status: int, payload: Manifest, message: str, verb: str, ref: Ref 
         return Unauthorized(f"The API server does not accept the credentials (401, when asked to {verb} {what}).",
                             hint="The token or certificate may have expired, or belongs to another cluster.", ref=ref)  # fmt: skip
     if status == 403:
-        return _forbidden(message, verb, ref, what)
+        return _forbidden(payload, message, verb, ref, what)
     if status == 404:
         return (NotFound if _names_an_object(payload) else MissingKind)(f"Cannot {verb} {what}: {message}.", ref=ref)
     if status == 409:
@@ -142,7 +142,7 @@ def _cause(cause: dict[str, t.Any], secret: bool) -> str:
     return f"{cause['field']}: {message}" if cause.get("field") else message
 
 
-def _forbidden(message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
+def _forbidden(payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
     found = _FORBIDDEN.search(message)
     if found:
         where = f" in namespace {ref.namespace}" if ref and ref.namespace else ""
@@ -151,7 +151,7 @@ def _forbidden(message: str, verb: str, ref: Ref | None, what: str) -> MusterErr
             hint="Give the user a Role or ClusterRole with that verb, or use another kubeconfig.", ref=ref,
             details={"user": found["user"], "verb": found["verb"], "resource": found["resource"]},
         )  # fmt: skip
-    if "is being terminated" in message:
+    if any(cause.get("reason") == "NamespaceTerminating" for cause in _causes(payload)):
         return Terminating(f"Cannot {verb} {what}: its namespace is being deleted.",
                            hint="Wait until it is gone, then run again.", ref=ref)  # fmt: skip
     if "exceeded quota" in message or "admission" in message or "denied" in message:

@@ -59,7 +59,6 @@ def test_forbidden_names_user_verb_and_resource() -> None:
     ("status", "message", "kind"),
     [
         (401, "Unauthorized", errors.Unauthorized),
-        (403, "unable to create new content in namespace ml because it is being terminated", errors.Terminating),
         (403, 'pods "x" is forbidden: exceeded quota: q', errors.Rejected),
         (403, "something else", errors.Forbidden),
         (404, "the server could not find the requested resource", errors.MissingKind),
@@ -78,7 +77,13 @@ def test_kinds_of_errors(status: int, message: str, kind: type[errors.MusterErro
     found = error(status, message=message)
     assert found.__class__ is kind
     assert found.ref == REF
-    assert (message or "HTTP status 503") in str(found) or kind in (errors.Unauthorized, errors.Terminating)
+    assert (message or "HTTP status 503") in str(found) or kind is errors.Unauthorized
+
+
+def test_a_namespace_that_goes_is_told_by_its_cause() -> None:
+    message = 'configmaps "x" is forbidden: unable to create new content in namespace ml because it is being terminated'
+    cause = {"reason": "NamespaceTerminating", "message": "namespace ml is being terminated", "field": "metadata.namespace"}
+    assert isinstance(error(403, message=message, details={"name": "x", "causes": [cause]}), errors.Terminating)
 
 
 def test_an_object_that_is_missing_is_told_from_a_kind_that_is() -> None:
