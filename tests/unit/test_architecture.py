@@ -400,28 +400,12 @@ def test_one_loop_waits() -> None:
     assert loops == {"plugins/module_utils/_kube/client.py"}  # ``with_retries`` is the loop of all others
 
 
-def hard_clocks(tree: ast.AST) -> set[int]:
-    """The lines that use the system's clock other than as the default of an argument or field."""
-    allowed: set[ast.AST | None] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arguments):
-            allowed |= {*node.defaults, *node.kw_defaults}
-        elif isinstance(node, ast.AnnAssign):
-            allowed |= {node.value, *(k.value for k in getattr(node.value, "keywords", ()) if k.arg == "default")}
-    return {n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == "SYSTEM_CLOCK" and n not in allowed}
-
-
 def test_the_clock_is_handed_in() -> None:
+    """Below the edge the system's clock is the default of an argument or field, and nothing else."""
+    default = re.compile(r"import .*SYSTEM_CLOCK|\bclock: Clock = (dataclasses\.field\(default=)?SYSTEM_CLOCK\b")
     ours = [p for p in ALL_CODE if {"module_utils", "modules"} & set(p.parts) and p.name != "clock.py"]
-    assert {name_of(p): lines for p in ours if (lines := hard_clocks(syntax(p)))} == {}
-
-
-@pytest.mark.parametrize("text", ["began = SYSTEM_CLOCK.monotonic()", "Deadline(5, SYSTEM_CLOCK)", "clock = given or SYSTEM_CLOCK"])
-def test_a_hard_clock_is_found(text: str) -> None:
-    assert hard_clocks(ast.parse(text)) == {1}
-    assert not hard_clocks(
-        ast.parse("def f(clock: Clock = SYSTEM_CLOCK, *, c: Clock = SYSTEM_CLOCK): ...\nclass C:\n    c: Clock = SYSTEM_CLOCK")
-    )
+    lines = [f"{name_of(p)}: {line}" for p in ours for line in p.read_text("utf-8").splitlines() if "SYSTEM_CLOCK" in line]
+    assert [line for line in lines if not default.search(line)] == []
 
 
 SEARCHES = {"count", "endswith", "find", "findall", "finditer", "fullmatch", "index", "match", "search", "startswith"}
@@ -431,28 +415,22 @@ WORDS = {"message", "msg", "said", "stderr"}
 def decisions_by_words(tree: ast.AST) -> set[int]:
     """The lines that search the message of an error, or what was made of it."""
     found = set()
-    for function in [n for n in ast.walk(tree) if isinstance(n, Function)]:
-        inside = list(ast.walk(function))
-        errors = {n.name for n in inside if isinstance(n, ast.ExceptHandler)}
+    for inside in [list(ast.walk(n)) for n in ast.walk(tree) if isinstance(n, Function)]:
         known = {n.arg for n in inside if isinstance(n, ast.arg)} & WORDS
+        known |= {f"{to}({n.name})" for n in inside if isinstance(n, ast.ExceptHandler) for to in ("str", "repr")}
 
-        def is_told(node: ast.AST, errors: set[str | None] = errors, known: set[str] = known) -> bool:
-            return any(
-                (isinstance(n, ast.Attribute) and n.attr in WORDS)
-                or (isinstance(n, ast.Name) and n.id in known)
-                or (isinstance(n, ast.Call) and ast.unparse(n.func) in ("str", "repr") and n.args and ast.unparse(n.args[0]) in errors)
-                for n in ast.walk(node)
-            )
+        def is_told(one: ast.AST, known: set[str] = known) -> bool:
+            named = [n for n in ast.walk(one) if isinstance(n, ast.Attribute | ast.Call | ast.Name)]
+            return any(getattr(n, "attr", None) in WORDS or ast.unparse(n) in known for n in named)
 
+        for node in [n for n in inside if isinstance(n, ast.Assign | ast.NamedExpr) and is_told(n.value)]:
+            targets = [n for target in getattr(node, "targets", [node]) for n in ast.walk(getattr(target, "target", target))]
+            known |= {n.id for n in targets if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         for node in inside:
-            if isinstance(node, ast.Assign | ast.NamedExpr) and is_told(node.value):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                known |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        for node in inside:
-            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
-                found |= {node.lineno} if is_told(node.comparators[0]) else set()
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
-                found |= {node.lineno} if any(is_told(n) for n in [node.func.value, *node.args]) else set()
+            searched = node.comparators if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn) else []
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
+                searched = [node.func.value, *node.args]
+            found |= {n.lineno for n in searched if is_told(n)}
     return found
 
 
@@ -476,13 +454,10 @@ def test_a_decision_by_words_is_found(line: str) -> None:
 
 def causes_of(path: Path) -> list[tuple[str, re.Pattern[str]]]:
     """The rows of the tables of causes in a file."""
-    found: list[tuple[str, re.Pattern[str]]] = []
     tables = [n for n in syntax(path).body if isinstance(n, ast.AnnAssign) and "Causes" in ast.unparse(n.annotation)]
-    for table in tables:
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        value = getattr(importlib.import_module(f"ansible_collections.muster.ml.{name}"), ast.unparse(table.target))
-        found += [row for rows in (value.values() if isinstance(value, dict) else [value]) for row in rows]
-    return found
+    module = "ansible_collections.muster.ml." + ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    values = [getattr(importlib.import_module(module), ast.unparse(table.target)) for table in tables]
+    return [row for value in values for rows in (value.values() if isinstance(value, dict) else [value]) for row in rows]
 
 
 def test_every_sentence_that_means_a_cause_is_in_a_test() -> None:
