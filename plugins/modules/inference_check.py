@@ -273,7 +273,7 @@ def authorities(params: dict[str, t.Any]) -> str | None:
 def places(ctx: Context) -> dict[str, Opened]:
     """Return name of a replica -> function that connects to it."""
     params, url = ctx.params, ctx.params["url"]
-    speaking = functools.partial(_CLIENTS[params["protocol"]], timeout=params["request_timeout"], clock=ctx.clock)
+    speaking = functools.partial(_CLIENTS[params["protocol"]], timeout=params["request_timeout"])
     if url:
         more = {"hostname": params["hostname"], "authorities": authorities(params)}
         return {url: lambda: speaking(url, f"Triton at {url}", **more)}
@@ -296,7 +296,7 @@ def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Check every replica."""
     inference = desired(ctx.params)
-    found = checked(reachable(ctx, inference), inference, ctx.params["requests"])
+    found = checked(reachable(ctx, inference), inference, ctx.params["requests"], ctx.clock)
     return {"changed": False, **found}
 
 

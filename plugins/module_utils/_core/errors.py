@@ -33,8 +33,7 @@ class MusterError(Exception):
     that answer, to be shown; ``named`` has what it names, such as a webhook.
     """
 
-    cause = ""
-    said = ""
+    cause = said = ""
     named: t.Mapping[str, str] = types.MappingProxyType({})
 
     def __init__(self, message: str, hint: str | None = None, *, ref: t.Any = None, details: Details | None = None) -> None:

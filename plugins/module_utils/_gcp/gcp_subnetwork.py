@@ -9,11 +9,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, camelled
 from .._cloud.texts import is_within
-from .._core.errors import InvalidInput, MusterError
-from .errors import RANGE_IN_USE, Refused
+from .._core.errors import InvalidInput
+from .errors import RANGE_IN_USE
 from .links import network_link, range_of
 from .plan import Step
 from .resource import Change, Described
@@ -32,6 +31,9 @@ class GcpSubnetwork(Described):
         Change(("privateIpGoogleAccess",), "setPrivateIpGoogleAccess", "POST", "/setPrivateIpGoogleAccess"),
     )
     FREED = True
+    HINTS: t.ClassVar = {
+        RANGE_IN_USE: "A secondary range goes only when no cluster uses it: delete the cluster first, or leave the range in the list"
+    }
     FIXED_HINT = "Leave the option out, or make a subnetwork of another name; without owner the name alone decides"
 
     region: str
@@ -78,10 +80,3 @@ class GcpSubnetwork(Described):
                 hint="Give a range that holds the present one, or make a subnetwork of another name",
             )
         return live
-
-    def explain(self, refused: CallRefused) -> MusterError:
-        if isinstance(refused, Refused) and refused.cause == RANGE_IN_USE:
-            return refused.with_hint(
-                "A secondary range goes only when no cluster uses it: delete the cluster first, or leave the range in the list"
-            )
-        return super().explain(refused)

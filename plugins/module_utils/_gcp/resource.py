@@ -72,7 +72,7 @@ class Resource(resource.CloudResource[Api]):
     CLOUD = "Google"
     BUSY = ("is busy or still in use", "Wait until that has ended, or run again later")
     HINTS: t.ClassVar[dict[str, str]] = {}
-    """Hints for words of Google where this kind knows more than ``errors.HINTS``; ``hint`` may know more still."""
+    """Hints for words of Google, and causes, where this kind knows more than ``errors.HINTS``; ``hint`` may know more still."""
     FREED: t.ClassVar[bool] = False
     """Whether what uses it may be removed by GKE, some minutes after the cluster for which it was made
     (hashicorp/terraform-provider-google#7637)."""
@@ -102,7 +102,7 @@ class Resource(resource.CloudResource[Api]):
         return f"{refused.message}{made}"
 
     def explain(self, refused: CallRefused) -> MusterError:
-        told = self.hint(sorted(refused.codes)) if isinstance(refused, Refused) else ""
+        told = self.hint([refused.cause, *sorted(refused.codes)]) if isinstance(refused, Refused) else ""
         return refused.with_hint(told) if told and isinstance(refused, Refused) else refused
 
     def hint(self, codes: t.Sequence[str]) -> str:

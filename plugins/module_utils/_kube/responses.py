@@ -13,19 +13,8 @@ from __future__ import annotations
 import re
 import typing as t
 
-from .._core.errors import (
-    Causes,
-    Conflict,
-    Forbidden,
-    Gone,
-    MissingKind,
-    MusterError,
-    NotFound,
-    Rejected,
-    ServerError,
-    Terminating,
-    Unauthorized,
-)
+from .._core import errors
+from .._core.errors import Conflict, Forbidden, Gone, MissingKind, MusterError, NotFound, Rejected, ServerError, Terminating, Unauthorized
 from . import redact
 from .objects import BOOKKEEPING, Manifest, Ref
 
@@ -38,7 +27,7 @@ _INVALID = re.compile(r"Invalid value: (?P<value>.*): (?P<problem>[^:]*)", re.DO
 _LONGEST_VALUE = 60
 _LONGEST = 1500
 
-CAUSES: Causes = (
+CAUSES: errors.Causes = (
     # 500 InternalError: nothing answers at the webhook's address, or its certificate is not accepted.
     ("webhook unavailable", re.compile(
         r'failed calling webhook(?: "(?P<webhook>[^"]+)"(?:[^"]*"https://(?P<host>[^/":]+))?)?(?:.*(?P<untrusted>x509))?', re.DOTALL)),

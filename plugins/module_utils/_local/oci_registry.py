@@ -38,25 +38,18 @@ _OF_THE_SOURCE = (
     "Check the name, the network and the proxy settings; where its registry asks for a login, log in to it (oras login, docker login) "
     "as the user who runs this."
 )
-_ABSENT = "has no such image"
-# What the errors of ORAS mean for a registry; it is pinned, so its words are known, and the check `registry` has them said.
-_CAUSES: Causes = (
-    (_ABSENT, re.compile(": not found$")),
-    ("asks for credentials, and there are none", re.compile("(?i)credential not found")),
-    ("refuses the credentials", re.compile("(?i)unauthorized")),
-    ("does not allow this", re.compile("(?i)denied|forbidden")),
-    ("has a certificate that this machine does not trust", re.compile("(?i)x509")),
-    ("has no TLS", re.compile("(?i)http response to https")),
-)
-_REFUSALS: dict[str, tuple[type[MusterError], str]] = {
-    "asks for credentials, and there are none": (Unauthorized, _LOGIN),
-    "refuses the credentials": (Unauthorized, _LOGIN),
-    "does not allow this": (Forbidden, "Ask its owner for the right to push there, or correct images_registry."),
-    "has a certificate that this machine does not trust": (
-        Unreachable, "Set images_registry_ca to the file of the authority that signed it."
-    ),
-    "has no TLS": (Unreachable, "Give it TLS: without, every host on the way can read the password."),
-}  # fmt: skip
+# What ORAS says, in lower case (it is pinned, so its words are known), what that means, and the next step.
+_REFUSALS: tuple[tuple[str, type[MusterError], str, str], ...] = (
+    ("credential not found", Unauthorized, "asks for credentials, and there are none", _LOGIN),
+    ("unauthorized", Unauthorized, "refuses the credentials", _LOGIN),
+    ("denied", Forbidden, "does not allow this", "Ask its owner for the right to push there, or correct images_registry."),
+    ("forbidden", Forbidden, "does not allow this", "Ask its owner for the right to push there, or correct images_registry."),
+    ("x509", Unreachable, "has a certificate that this machine does not trust",
+     "Set images_registry_ca to the file of the authority that signed it."),
+    ("http response to https", Unreachable, "has no TLS", "Give it TLS: without, every host on the way can read the password."),
+)  # fmt: skip
+_ABSENT = "absent"
+_CAUSES: Causes = ((_ABSENT, re.compile(": not found$")), *((row[0], re.compile(f"(?i){row[0]}")) for row in _REFUSALS))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,9 +155,9 @@ class Registry:
 
     def _refusal(self, image: OciImage | Published, exc: CommandFailed) -> MusterError:
         said, reference = (exc.said or exc.message).rstrip("."), self.reference(image)
-        if exc.cause in _REFUSALS:
-            kind, hint = _REFUSALS[exc.cause]
-            return kind(f"{reference}: the registry {exc.cause}: {said}.", hint)
+        for cause, kind, meaning, hint in _REFUSALS:
+            if cause == exc.cause:
+                return kind(f"{reference}: the registry {meaning}: {said}.", hint)
         return Unreachable(f"{reference}: {said}.", "Check images_registry, the network and the proxy settings.")
 
 

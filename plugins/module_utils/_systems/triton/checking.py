@@ -10,6 +10,7 @@ import contextlib
 import typing as t
 from collections.abc import Mapping
 
+from ..._core.clock import Clock
 from ..._core.errors import Failed, NotFound
 from .client import Client
 from .grpc_client import GrpcClient
@@ -30,7 +31,9 @@ def unready(found: Mapping[str, Opened], inference: Inference) -> str | None:
     return "; ".join(missing) or None
 
 
-def check_replica(client: Asked, inference: Inference, requests: int) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
+def check_replica(
+    client: Asked, inference: Inference, requests: int, clock: Clock
+) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
     """The model's metadata, the last answer, and the seconds of each request."""
     if not client.is_ready(inference):
         raise NotFound(
@@ -39,7 +42,7 @@ def check_replica(client: Asked, inference: Inference, requests: int) -> tuple[d
     model, seconds = client.model(inference), []
     answer: dict[str, t.Any] = {}
     for number in range(1, requests + 1) if inference.inputs else ():
-        answer, took = client.infer(inference)
+        answer, took = client.infer(inference, clock)
         seconds.append(took)
         wrong = differences(inference, answer)
         if wrong:
@@ -50,13 +53,13 @@ def check_replica(client: Asked, inference: Inference, requests: int) -> tuple[d
     return model, answer, seconds
 
 
-def checked(found: Mapping[str, Opened], inference: Inference, requests: int) -> dict[str, t.Any]:
+def checked(found: Mapping[str, Opened], inference: Inference, requests: int, clock: Clock) -> dict[str, t.Any]:
     """Check all servers, and return their results as one."""
     server: dict[str, t.Any] = {}
     results = []
     for opened in found.values():
         with opened() as client:
-            results.append(check_replica(client, inference, requests))
+            results.append(check_replica(client, inference, requests, clock))
             server = server or client.server()
     model, answer, _seconds = results[0]
     seconds = [one for _model, _answer, took in results for one in took]

@@ -73,11 +73,8 @@ class Client(contextlib.AbstractContextManager["Client"]):
     AUTHORITIES (PEM) are those that HTTPS trusts, instead of those of the system.
     """
 
-    def __init__(
-        self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:  # fmt: skip
-        self.who, self._clock = who, clock
+    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None) -> None:
+        self.who = who
         parts = parts_of(url)
         if not re.fullmatch("[!-~]*", hostname or ""):
             raise InvalidInput("hostname: it has other characters than those of a DNS name.")
@@ -156,12 +153,12 @@ class Client(contextlib.AbstractContextManager["Client"]):
         """Unload the model, with all its versions."""
         self._needed(self.ask("POST", f"/v2/repository/models/{model}/unload", {}), f"unload model {model}")
 
-    def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
+    def infer(self, inference: Inference, clock: Clock = SYSTEM_CLOCK) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, and the seconds that it took."""
         body = inference.body
-        began = self._clock.monotonic()
+        began = clock.monotonic()
         answer = self.ask("POST", inference.asked, body)
-        return self._needed(answer, f"infer with model {inference.model}"), self._clock.monotonic() - began
+        return self._needed(answer, f"infer with model {inference.model}"), clock.monotonic() - began
 
     def _needed(self, answer: Answer, doing: str) -> dict[str, t.Any]:
         status, found = answer

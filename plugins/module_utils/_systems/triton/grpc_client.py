@@ -46,11 +46,9 @@ def _library() -> tuple[t.Any, t.Any, t.Any]:
 class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
     """A client of the server at URL. WHO names it in messages; HOSTNAME replaces the host of the URL in requests."""
 
-    def __init__(
-        self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:  # fmt: skip
-        self.who, self._timeout, self._clock = who, timeout, clock
+    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None) -> None:
+        self.who = who
+        self._timeout = timeout
         parts = parts_of(url)
         if parts.path.strip("/"):
             raise InvalidInput(f"url: '{url}' has a path, which gRPC has not.", "Write it as http://HOST:PORT.")
@@ -102,12 +100,12 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         }
         return {"name": found.name, "versions": list(found.versions), "platform": found.platform, **tensors}
 
-    def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
+    def infer(self, inference: Inference, clock: Clock = SYSTEM_CLOCK) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, as over HTTP, and the seconds that it took."""
         request = self._request(inference)
-        began = self._clock.monotonic()
+        began = clock.monotonic()
         answers = self._call(self._streamed if inference.stream else self._one, request, f"infer with model {inference.model}")
-        took = self._clock.monotonic() - began
+        took = clock.monotonic() - began
         outputs = [
             {"name": row.name, "datatype": row.datatype, "shape": list(row.shape), "data": unpacked(row.datatype, raw)}
             for answer in answers

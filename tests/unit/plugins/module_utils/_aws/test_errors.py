@@ -73,14 +73,11 @@ def test_no_credential_is_in_a_message(error: Exception, told: str) -> None:
 @pytest.mark.parametrize(
     ("code", "message", "cause"),
     [
-        ("InvalidParameterException", "The specified principalArn is invalid: invalid principal.", "no such principal"),
-        ("InvalidParameterException", "Role with arn: x, could not be assumed because it does not exist", "role not seen"),
         ("InvalidRequestException", "The cluster's authentication mode must be set to one of [API] to perform this.", "no access entries"),
         ("InvalidParameterException", "Unsupported authentication mode update from API to CONFIG_MAP.", ""),
         ("InvalidRequestException", "You are not authorized to launch instances with this launch template.", "launch not allowed"),
         ("ResourceInUseException", "Cluster has nodegroups attached", "has parts"),
         ("ResourceInUseException", "Nodegroup cannot be updated as it is currently not in Active State", "busy"),
-        ("NoSuchEntity", "The role is busy: operation in progress", ""),
     ],
 )
 def test_code_and_sentence_tell_the_cause(code: str, message: str, cause: str) -> None:

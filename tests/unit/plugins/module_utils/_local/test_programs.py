@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import socket
 import tarfile
 import threading
 import time
+import types
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -66,11 +68,7 @@ class Site(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command == "HEAD":
             return
-        content = {"half": content[: len(content) // 2], "other": content[::-1]}.get(fault, content)
-        for byte in content if fault == "slow" else [content]:
-            self.wfile.write(bytes([byte]) if isinstance(byte, int) else byte)
-            if fault == "slow" and self.server.quiet.wait(0.05):  # type: ignore[attr-defined]
-                return
+        self.wfile.write({"half": content[: len(content) // 2], "other": content[::-1]}.get(fault, content))
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -139,8 +137,10 @@ FAULTS: list[tuple[str, type[MusterError], str]] = [
 def test_a_fault_of_a_mirror_is_told_with_the_next_step_and_leaves_nothing(
     fault: str, kind: type[MusterError], told: str, site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "STALL_SECONDS", 0.2)
-    monkeypatch.setattr(download.request, "__defaults__", (None, "GET", 0.2))
+    """On the clock of ``slow`` half a minute passes from look to look; only ``silent`` is waited for."""
+    clock = types.SimpleNamespace(monotonic=itertools.count(step=31 if fault == "slow" else 0).__next__)
+    monkeypatch.setattr(download._body, "__defaults__", (clock,))
+    monkeypatch.setattr(download.request, "__defaults__", (None, "GET", 0.2 if fault == "silent" else 30))
     with pytest.raises(kind, match=told) as caught:
         programs.fetch(release(f"{site}/{fault}/kubeadm", tmp_path))
     assert "set local_cluster_source to build" in str(caught.value)
