@@ -435,10 +435,10 @@ def decisions_by_words(tree: ast.AST) -> set[int]:
 
 
 def test_only_translations_decide_by_words() -> None:
-    """Elsewhere a class, code or ``cause`` decides, which ``tell_cause`` sets from the tables of the program that said it."""
+    """Elsewhere a class, code or ``cause`` decides, which ``with_cause`` sets from the tables of the program that said it."""
     ours = [p for p in ALL_CODE if "_pod_programs" not in p.parts]
     assert {name_of(p).removeprefix("plugins/module_utils/") for p in ours if decisions_by_words(syntax(p))} == {
-        "_core/errors.py",  # ``tell_cause`` itself
+        "_core/errors.py",  # ``with_cause`` itself
         "_gcp/errors.py",
         "_kube/responses.py",
     }

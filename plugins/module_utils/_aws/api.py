@@ -188,9 +188,8 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
         raise error
     code, message = answer["Error"]["Code"], without_secrets(answer["Error"].get("Message", "").rstrip("."))
     what = "" if step.says in ("read", "list") else f" ({step.says})"
-    refused = CallRefused(f"{label}: {step.operation}{what} was refused: {code}: {message}", code=code, hint=HINTS.get(code, ""))
-    refused.tell_cause(message, CAUSES.get(code, ()))
-    return refused
+    told = f"{label}: {step.operation}{what} was refused: {code}: {message}"
+    return CallRefused(told, code=code, hint=HINTS.get(code, "")).with_cause(message, CAUSES.get(code, ()))
 
 
 def _error_text(error: Exception) -> str:

@@ -18,6 +18,7 @@ import typing as t
 _ENDS_A_SENTENCE = (".", "!", "?", ":", "\n")
 
 Details = t.Mapping[str, t.Any]
+E = t.TypeVar("E", bound="MusterError")
 Causes = t.Sequence[tuple[str, re.Pattern[str]]]
 """What an API tells only in words: each cause with its sentence, the more telling one first. The table stands beside the translation."""
 
@@ -43,12 +44,13 @@ class MusterError(Exception):
         self.ref = ref
         self.details: dict[str, t.Any] = dict(details or {})
 
-    def tell_cause(self, said: str, causes: Causes) -> None:
+    def with_cause(self: E, said: str, causes: Causes) -> E:
         """Set the cause from the sentence of another program: the first of CAUSES whose pattern it has."""
         self.said = said
-        found = next(((cause, match) for cause, pattern in causes if (match := pattern.search(said))), None)
-        if found:
-            self.cause, self.named = found[0], {key: value for key, value in found[1].groupdict().items() if value}
+        found = ((cause, match.groupdict()) for cause, pattern in causes if (match := pattern.search(said)))
+        self.cause, named = next(found, ("", {}))
+        self.named = {key: value for key, value in named.items() if value}
+        return self
 
     def __str__(self) -> str:
         if not self.hint:

@@ -101,7 +101,7 @@ class Refused(CallRefused):
         super().__init__(message, hint, code=codes[0] if codes else str(http))
         self.codes = frozenset(codes)
         self.http = http
-        self.tell_cause(said, CAUSES)
+        self.with_cause(said, CAUSES)
 
     def with_hint(self, hint: str) -> Refused:
         """The same, with a hint that knows more."""

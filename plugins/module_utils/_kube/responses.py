@@ -89,9 +89,7 @@ def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what
         payload = {**payload, "details": {**(payload.get("details") or {}), "causes": causes}}
     message = _readable(payload, secret=bool(sent and redact.has_secret(sent))).rstrip(".") or f"HTTP status {status}"
     message = redact.without_secrets(message, sent) if sent else message
-    error = _error_of(status, payload, message, verb, ref, what)
-    error.tell_cause(message, CAUSES)
-    return error
+    return _error_of(status, payload, message, verb, ref, what).with_cause(message, CAUSES)
 
 
 def _error_of(status: int, payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:

@@ -29,26 +29,21 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 NOT_INSTALLED = "not installed"
-_NO_SPACE = "no space"
 # What Go prints for ENOSPC (syscall/zerrors_linux_amd64.go), and so ctr.
-_CTR: Causes = ((_NO_SPACE, re.compile("no space left on device")),)
+_CTR: Causes = (("no space", re.compile("no space left on device")),)
 
 
 def import_failure(image: str, node: str, said: str) -> CommandFailed:
     """The error of an import into a node's containerd; SAID: ctr's output, whose end is the error (``ctr: ...``)."""
     reason = said.rpartition("ctr: ")[2].strip()[-500:].rstrip(".")
-    error = CommandFailed(f"Importing {image} into {node} failed: {reason}.")
-    error.tell_cause(reason, _CTR)
-    if error.cause == _NO_SPACE:
-        error.hint = "Free space on the disk of /var/lib/muster, and run again."
+    error = CommandFailed(f"Importing {image} into {node} failed: {reason}.").with_cause(reason, _CTR)
+    error.hint = "Free space on the disk of /var/lib/muster, and run again." if error.cause else None
     return error
 
 
 def failure(argv: t.Sequence[str], status: int, said: str, causes: Causes = ()) -> CommandFailed:
     """The error of a program that exited with STATUS and said why. CAUSES are in the words of that program."""
-    error = CommandFailed(f"{' '.join(argv[:4])} exited with {status}: {said}")
-    error.tell_cause(said, causes)
-    return error
+    return CommandFailed(f"{' '.join(argv[:4])} exited with {status}: {said}").with_cause(said, causes)
 
 
 def run(

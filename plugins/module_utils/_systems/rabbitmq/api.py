@@ -270,9 +270,7 @@ class ManagementApi(contextlib.AbstractContextManager["ManagementApi"]):
         if answer.status >= 500:
             said = f": {reason}" if reason else ""
             return ServerError(f"The broker at {self.address} failed at {what} (status {answer.status}){said}.", "Its log says why.")
-        refused = Rejected(f"The broker at {self.address} refuses {what}: {reason or answer.status}.")
-        refused.tell_cause(reason, _CAUSES)
-        return refused
+        return Rejected(f"The broker at {self.address} refuses {what}: {reason or answer.status}.").with_cause(reason, _CAUSES)
 
     def _without_secrets(self, text: str, body: Body | None) -> str:
         for value in [self.login.password, *(body or {}).values()]:

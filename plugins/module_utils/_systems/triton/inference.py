@@ -21,7 +21,6 @@ NOT_IN_JSON = ("FP16", "BF16")
 """The datatypes that the HTTP API only accepts as bytes."""
 # What Triton 2.51.0 says beside its status of a model that answers any number of times (recorded in tests/unit/fakes/triton.py).
 _CAUSES: Causes = (("decoupled", re.compile("decoupled transaction policy")),)
-_HINTS = {"decoupled": "Set stream: true."}
 _PERCENTILES = (50, 90, 99)
 
 
@@ -94,9 +93,8 @@ def flat(data: t.Any) -> list[t.Any]:
 
 def refused(who: str, doing: str, said: str, status: int | str) -> Failed:
     """The error for an answer of the server that has an error."""
-    error = Failed(f"{who} refuses to {doing}: {said} (status {status}).")
-    error.tell_cause(said, _CAUSES)
-    error.hint = _HINTS.get(error.cause)
+    error = Failed(f"{who} refuses to {doing}: {said} (status {status}).").with_cause(said, _CAUSES)
+    error.hint = "Set stream: true." if error.cause else None
     return error
 
 

@@ -109,8 +109,7 @@ def test_addon_values_and_versions() -> None:
     ],
 )
 def test_when_to_try_again(code: str, message: str, says: str, early: bool) -> None:
-    refused = CallRefused(message, code=code)
-    refused.tell_cause(message, CAUSES.get(code, ()))
+    refused = CallRefused(message, code=code).with_cause(message, CAUSES.get(code, ()))
     assert too_early(Step("x", {}, says), refused) is early
 
 
