@@ -132,7 +132,7 @@ class Transport:
         self._agent = f"muster/{run}" if run.isalnum() else "muster"
         """The user agent, with the identifier of the run by which callback summary counts requests."""
         self._idle: queue.LifoQueue[_Wire] = queue.LifoQueue()
-        self._clock = clock
+        self.clock = clock
         self._bucket = TokenBucket(_RATE, _BURST, clock)
         self._answered = False
         self._broken_at = -math.inf
@@ -152,7 +152,7 @@ class Transport:
         data = request_body(body) if body is not None else None
         began, deadline = self.now, self.now + within
         # Made at the first failure, and counted from then on: one answer may take as long as an outage is waited for.
-        backoff, refreshed = functools.cache(lambda: Backoff(self._clock)), False
+        backoff, refreshed = functools.cache(lambda: Backoff(self.clock)), False
         # A conflict about a given version would be the same the second time, and so would a name that is taken.
         pinned = "resourceVersion" in ((body or {}).get("metadata") or {})
         while True:
@@ -344,7 +344,7 @@ class Transport:
     @property
     def now(self) -> float:
         """The time of its clock."""
-        return self._clock.monotonic()
+        return self.clock.monotonic()
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -411,6 +411,10 @@ class HttpCluster:
     @property
     def namespace(self) -> str:
         return self._http.connection.namespace
+
+    @property
+    def clock(self) -> Clock:
+        return self._http.clock
 
     def warnings(self) -> t.Sequence[str]:
         return list(self._http.warnings)

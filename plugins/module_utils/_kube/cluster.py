@@ -16,6 +16,7 @@ from .kinds import Kinds
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind
 
 if t.TYPE_CHECKING:
+    from .._core.clock import Clock
     from .tunnel import Tunnel
 
 
@@ -36,6 +37,10 @@ class Cluster(t.Protocol):
     @property
     def namespace(self) -> str:
         """The namespace of the connection's context, for objects that name none."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock by which it is waited for."""
 
     def warnings(self) -> t.Sequence[str]:
         """The API server's warnings so far (deprecated versions, suspicious fields), each once."""

@@ -11,7 +11,6 @@ import re
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
-from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.conditions import condition, is_true
 from .._core.errors import InvalidInput, MusterError, WaitTimeout
 from .objects import Manifest, labels_of
@@ -186,7 +185,7 @@ def _log(cluster: Cluster, pod: Manifest) -> str:
     return ""
 
 
-def wait(cluster: Cluster, query: NodeQuery, *, timeout: float, progress: Callable[[str], None], clock: Clock = SYSTEM_CLOCK) -> Nodes:
+def wait(cluster: Cluster, query: NodeQuery, *, timeout: float, progress: Callable[[str], None]) -> Nodes:
     """Watch the nodes until QUERY is satisfied; WaitTimeout names what was still missing."""
     changes = Changes("v1", "Node", longest=_LOOK_AGAIN)
     latest: Nodes | None = None
@@ -197,10 +196,7 @@ def wait(cluster: Cluster, query: NodeQuery, *, timeout: float, progress: Callab
         return latest, latest.pending_reason
 
     try:
-        return watch_until(
-            cluster, changes, observe, goal="The nodes are not as required", timeout=timeout, progress=progress,
-            hint=_LOOK, clock=clock,
-        )  # fmt: skip
+        return watch_until(cluster, changes, observe, goal="The nodes are not as required", timeout=timeout, progress=progress, hint=_LOOK)
     except WaitTimeout as failure:
         if latest:
             failure.hint = latest.hint

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
+from .._core.clock import Deadline
 from .._core.pool import OnProgress, Progress
 from .._core.waiting import fixed_interval, wait_for
 from .cluster import Cluster
@@ -56,13 +56,12 @@ def watch_until(
     timeout: float,
     progress: OnProgress,
     hint: str | None = None,
-    clock: Clock = SYSTEM_CLOCK,
 ) -> T:
     """Call OBSERVE whenever one of the objects changes, until nothing is missing; WaitTimeout after TIMEOUT seconds.
 
     OBSERVE gets the cluster with as much time for its answers as is left, so however much it asks, it ends with the wait.
     """
-    deadline = Deadline(timeout, clock)
+    clock, deadline = cluster.clock, Deadline(timeout, cluster.clock)
     began = clock.monotonic()
 
     def bounded() -> tuple[T, str | None]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.clock import Clock
 from .._kube.pod_status import EndedRun
 from .status import JobStatus, Rank
 
@@ -61,7 +61,7 @@ class RepeatedFailures:
 class MissingImages:
     """The time since when each rank does not get its image, as one wait has seen it. TIMEOUT: seconds for an image that is not refused."""
 
-    def __init__(self, timeout: float, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, timeout: float, clock: Clock) -> None:
         self._timeout, self._clock = timeout, clock
         self._since: dict[tuple[str, bool], float] = {}
 

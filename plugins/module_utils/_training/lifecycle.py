@@ -232,7 +232,7 @@ def _follow(
     request: Request, desired: Desired, pending_reason: Callable[[Observed], str | None], goal: str, timeout: float, hint: str | None = None
 ) -> Observed:
     """Observe the training whenever one of its pods changes, until nothing is missing, it has ended or it keeps failing."""
-    failures, images = RepeatedFailures(), MissingImages(request.image_timeout)
+    failures, images = RepeatedFailures(), MissingImages(request.image_timeout, request.cluster.clock)
 
     def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
         observed = desired.kind.observe(cluster, desired.namespace, desired.name, progress=request.wait_for == "completed")

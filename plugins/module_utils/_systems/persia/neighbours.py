@@ -10,7 +10,7 @@ the same servers get each other's batches, and load and clear each other's embed
 
 from __future__ import annotations
 
-from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
+from ..._core.clock import Deadline
 from ..._core.errors import Forbidden, InvalidInput
 from ..._core.waiting import fixed_interval, wait_for
 from ..._kube.cluster import Cluster
@@ -23,7 +23,7 @@ ENDING_SECONDS = 60.0
 """The time that pods of a deleted or ended training may take to end; Kubernetes' default is 30 s."""
 
 
-def require_alone(nats_url: str, namespace: str, name: str, cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> None:
+def require_alone(nats_url: str, namespace: str, name: str, cluster: Cluster) -> None:
     """Raise if pods of another training in the namespace use these NATS servers, and wait for those that end.
 
     Pods of other namespaces are not searched.
@@ -45,7 +45,7 @@ def require_alone(nats_url: str, namespace: str, name: str, cluster: Cluster, cl
         return None, f"pod {others[0][0]['metadata']['name']} is ending" if others else None
 
     goal = f"Pods of another training still use {nats_url}, at which training {namespace}/{name} has to be alone"
-    wait_for(observe, goal=goal, deadline=Deadline(ENDING_SECONDS, clock), pause=fixed_interval(1.0, clock))
+    wait_for(observe, goal=goal, deadline=Deadline(ENDING_SECONDS, cluster.clock), pause=fixed_interval(1.0, cluster.clock))
 
 
 def _uses(pod: Manifest, nats_url: str) -> bool:

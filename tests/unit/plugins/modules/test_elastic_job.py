@@ -18,7 +18,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     ServerError,
     WaitTimeout,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
@@ -145,15 +144,8 @@ def test_a_log_that_cannot_be_read_does_not_matter(cluster: FakeCluster) -> None
     assert run(cluster, replicas=3, wait=True, wait_for="running")["world"]["nodes"] == 3
 
 
-def quick(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let waits use the cluster's clock."""
-    real = watching.watch_until
-    monkeypatch.setattr(watching, "watch_until", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
-
-
-def test_a_size_that_the_training_does_not_reach_is_taken_back(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_that_the_training_does_not_reach_is_taken_back(cluster: FakeCluster) -> None:
     with_pods(cluster, 2)
-    quick(cluster, monkeypatch)
     with pytest.raises(WaitTimeout, match=r"has 2 of 3 pods.*It is back at 2 replicas") as caught:
         run(cluster, replicas=3, max_replicas=3, wait=True, wait_for="running", world_timeout=20)
     assert "raise world_timeout" in str(caught.value)
@@ -164,7 +156,6 @@ def test_a_size_that_the_training_does_not_reach_is_taken_back(cluster: FakeClus
 
 def test_a_size_whose_new_pod_keeps_failing_is_taken_back_before_time_is_up(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with_pods(cluster, 2)
-    quick(cluster, monkeypatch)
     real = FakeCluster.list
 
     def fail(self: FakeCluster, *args: t.Any) -> t.Any:
@@ -196,7 +187,6 @@ def test_a_size_that_the_training_reaches_stays(cluster: FakeCluster, monkeypatc
         return real(self, manifest, **options)
 
     monkeypatch.setattr(FakeCluster, "apply", apply)
-    quick(cluster, monkeypatch)
     assert run(cluster, replicas=2, max_replicas=3, wait=True, wait_for="running", world_timeout=20)["world"]["nodes"] == 2
     job = cluster.stored("Job", "digits", "default")
     assert job is not None
@@ -209,10 +199,9 @@ def step(cluster: FakeCluster, number: int) -> None:
     cluster.log_lines["default", "digits-0"] += f"muster.ml/elastic {json.dumps(said)}\n"
 
 
-def test_a_step_that_was_there_before_is_not_the_one_that_is_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_was_there_before_is_not_the_one_that_is_waited_for(cluster: FakeCluster) -> None:
     with_pods(cluster, 2)
     step(cluster, 7)
-    quick(cluster, monkeypatch)
     assert run(cluster, wait=True, wait_for="running")["world"]["step"] == 7
     with pytest.raises(
         WaitTimeout, match=r"Training default/digits makes no step after 30 s\. Last seen: Running; 2 of 2 pods have met; epoch 1, step 7\."
@@ -232,13 +221,11 @@ def test_the_wait_for_a_step_ends_with_the_next_one(cluster: FakeCluster, monkey
         return real(*args, **options)
 
     monkeypatch.setattr(cluster, "watch", watch)
-    quick(cluster, monkeypatch)
     assert run(cluster, wait=True, wait_for="step", wait_timeout=30)["summary"]["steps"] == 8
 
 
 def test_the_wait_for_a_step_ends_with_the_training(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with_pods(cluster, 2)
-    quick(cluster, monkeypatch)
 
     def watch(*_args: t.Any, **_options: t.Any) -> t.Any:
         done = {"conditions": [{"type": "Complete", "status": "True"}]}

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError, NotFound, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
-from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
@@ -56,7 +55,6 @@ class World:
         self.promises: dict[str, Promised] = {}
         monkeypatch.setattr(keys, "BITS", 1024)
         monkeypatch.setattr(cluster, "proxy_get", self._answer)
-        monkeypatch.setattr(watching.watch_until, "__kwdefaults__", {**watching.watch_until.__kwdefaults__, "clock": cluster.clock})
         cluster.controllers["Deployment"] = self._rolled_out
         self.pods: list[str] = []
         self.states: list[str] = []
@@ -332,7 +330,7 @@ def test_pods_that_cannot_start_have_nothing_to_finish(ready: World) -> None:
     assert ready.run(replicas=2, image="example/runner:0.14.3")["drained"]
 
 
-def test_a_run_killed_after_the_change_waits_until_old_pods_are_gone(ready: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_killed_after_the_change_waits_until_old_pods_are_gone(ready: World) -> None:
     def leaving(live: Manifest) -> Manifest:
         return {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 0, "availableReplicas": 2}
 

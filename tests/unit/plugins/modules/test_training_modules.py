@@ -22,7 +22,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     ServerError,
     WaitTimeout,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
@@ -259,14 +258,12 @@ def test_a_failed_training_says_why(cluster: FakeCluster) -> None:
     assert "restart: true" in str(error.value)
 
 
-def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = watching.watch_until
-    monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+def test_waiting_ends_with_the_reason(cluster: FakeCluster) -> None:
     with pytest.raises(WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server, .*: 1 of 1 pods are missing"):
         run(persia_job, cluster, {**JOB, "wait": True, "wait_for": "running", "wait_timeout": 30})
 
 
-def test_a_wait_shows_the_progress_of_the_first_trainer(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_shows_the_progress_of_the_first_trainer(cluster: FakeCluster) -> None:
     run(persia_job, cluster, JOB)
     for group in run(persia_job, cluster, JOB)["groups"]:
         cluster.add(pod(f"adult-{group['name']}-0", labels=labels(group["name"])))
@@ -274,8 +271,6 @@ def test_a_wait_shows_the_progress_of_the_first_trainer(cluster: FakeCluster, mo
     cluster.log_lines["default", "adult-trainer-0"] = steps
     line = "50 %, 30 s left, epoch 2 of 4, step 30 of 60, loss 0.5, 1 steps/s"
     assert run(job_info, cluster, {"name": "adult", "namespace": "default"})["progress"]["line"] == line
-    real = watching.watch_until
-    monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
     shown: list[str] = []
     cluster.requests.clear()
     run(persia_job, cluster, {**JOB, "wait": True, "wait_for": "running"}, progress=shown.append)
@@ -331,12 +326,8 @@ def operators_job(cluster: FakeCluster) -> Ref:
     return ref
 
 
-def test_a_missing_operator_is_named_where_its_finalizer_stays(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_operator_is_named_where_its_finalizer_stays(cluster: FakeCluster) -> None:
     operators_job(cluster)
-    from ansible_collections.muster.ml.plugins.module_utils._systems.persia import training
-
-    real = training.delete_objects
-    monkeypatch.setattr(training, "delete_objects", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
     with pytest.raises(WaitTimeout, match=r"finalizer persiajobs\.persia\.com.*remove_finalizer: true"):
         run(persia_job, cluster, {"name": "adult", "namespace": "default", "state": "absent", "wait_timeout": 10})
     cluster.requests.clear()
@@ -446,11 +437,9 @@ def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> Non
 
 
 @pytest.mark.parametrize("backend", ["statefulset", "operator"])
-def test_servers_that_only_have_to_run_are_not_asked(backend: str, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_that_only_have_to_run_are_not_asked(backend: str, cluster: FakeCluster) -> None:
     cluster.kinds_served["nats.io/v1alpha2", "NatsCluster"] = ServedKind("natsclusters", True)
     cluster.controllers["StatefulSet"] = lambda _item: {"observedGeneration": 1, "readyReplicas": 2, "replicas": 2}
-    real = watching.watch_until
-    monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
     options = {**NATS, "backend": backend, "image": "nats:2", "wait": True, "wait_for": "running", "wait_timeout": 30}
     for index, phase in enumerate(["Running", "Pending"]):
         cluster.add(pod(f"n-{index}", phase, labels={"app": "nats", "nats_cluster": "n"}))

@@ -86,7 +86,7 @@ def test_wait_ends_as_soon_as_the_node_reports(cluster: t.Any) -> None:
     cluster.watch = report_during_watch
     said: list[str] = []
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
-    found = nodes.wait(cluster, query, timeout=60, progress=said.append, clock=cluster.clock)
+    found = nodes.wait(cluster, query, timeout=60, progress=said.append)
     assert found.pending_reason is None
     assert watches == [10]
     assert cluster.clock.now < 1001
@@ -97,7 +97,7 @@ def test_wait_gives_up_and_names_the_node(cluster: t.Any) -> None:
     cluster.add(node("a", "8", gke="x"), node("b", gke="x"))
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
     with pytest.raises(WaitTimeout, match=r"not as required after 60 s\. Last seen: 1 of 2 nodes .*: b\.") as caught:
-        nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock)
+        nodes.wait(cluster, query, timeout=60, progress=lambda _: None)
     assert caught.value.last_seen == ["1 of 2 nodes report no allocatable nvidia.com/gpu: b"]
 
 
@@ -116,7 +116,7 @@ def test_wait_goes_on_after_trouble(cluster: t.Any, error: Exception, verb: str)
     cluster.watch = watched
     cluster.fail(verb, "", error, error)
     cluster.fail("watch", "", *[error] * 2)
-    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock).pending_reason is None
+    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None).pending_reason is None
 
 
 @pytest.mark.parametrize("error", [Gone("410"), ServerError("It fails.")])
@@ -125,7 +125,7 @@ def test_wait_in_endless_trouble_ends_at_its_deadline(cluster: t.Any, error: Exc
     cluster.fail("watch", "", *[error] * 999)
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
     with pytest.raises(WaitTimeout, match=r"report no allocatable nvidia\.com/gpu: a\."):
-        nodes.wait(cluster, query, timeout=20, progress=lambda _: None, clock=cluster.clock)
+        nodes.wait(cluster, query, timeout=20, progress=lambda _: None)
     assert cluster.clock.now <= 1021
 
 
@@ -141,13 +141,13 @@ def test_a_server_that_comes_back_may_forbid_for_a_moment_what_it_allowed(cluste
         return listed(*args)
 
     cluster.list = restarting
-    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock).pending_reason is None
+    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None).pending_reason is None
 
 
 def test_a_right_that_is_missing_from_the_start_is_told_at_once(cluster: t.Any) -> None:
     cluster.fail("list", "", Forbidden("User x may not list nodes."))
     with pytest.raises(Forbidden):
-        nodes.wait(cluster, nodes.NodeQuery(), timeout=60, progress=lambda _: None, clock=cluster.clock)
+        nodes.wait(cluster, nodes.NodeQuery(), timeout=60, progress=lambda _: None)
     assert cluster.clock.now == 1000
 
 
@@ -156,7 +156,7 @@ def test_wait_that_gives_up_in_trouble_tells_both(cluster: t.Any) -> None:
     cluster.fail("watch", "", *[Unreachable("It does not answer.")] * 99)
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
     with pytest.raises(WaitTimeout, match=r"report no allocatable nvidia\.com/gpu: a\. It does not answer\."):
-        nodes.wait(cluster, query, timeout=20, progress=lambda _: None, clock=cluster.clock)
+        nodes.wait(cluster, query, timeout=20, progress=lambda _: None)
 
 
 def test_module_reads_only(cluster: t.Any) -> None:
@@ -195,7 +195,7 @@ def plugin_pod(name: str, on: str, state: Manifest, init: Manifest | None = None
 def reason_and_hint(cluster: t.Any) -> tuple[str, str]:
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU, plugin=PLUGIN)
     with pytest.raises(WaitTimeout) as caught:
-        nodes.wait(cluster, query, timeout=20, progress=lambda _: None, clock=cluster.clock)
+        nodes.wait(cluster, query, timeout=20, progress=lambda _: None)
     return caught.value.last_seen[0], caught.value.hint or ""
 
 
@@ -259,5 +259,5 @@ def test_too_few_nodes_are_a_matter_of_labels(cluster: t.Any) -> None:
     cluster.add(node("a", "8"))
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU, minimum_nodes=1, plugin=PLUGIN)
     with pytest.raises(WaitTimeout) as caught:
-        nodes.wait(cluster, query, timeout=20, progress=lambda _: None, clock=cluster.clock)
+        nodes.wait(cluster, query, timeout=20, progress=lambda _: None)
     assert "Label the nodes" in (caught.value.hint or "")

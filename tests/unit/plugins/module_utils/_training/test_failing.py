@@ -5,17 +5,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import typing as t
 
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import KeepsFailing, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.pod_status import EndedRun, ended_runs
-from ansible_collections.muster.ml.plugins.module_utils._training import lifecycle
-from ansible_collections.muster.ml.plugins.module_utils._training.failing import MissingImages, failed_in_a_row
+from ansible_collections.muster.ml.plugins.module_utils._training.failing import failed_in_a_row
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import persia_job
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
@@ -60,14 +57,6 @@ class Eventful(FakeClock):
 @pytest.fixture
 def clock() -> Eventful:
     return Eventful()
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> None:
-    """Let waits use the cluster's clock."""
-    real = watching.watch_until
-    monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
-    monkeypatch.setattr(lifecycle, "MissingImages", functools.partial(MissingImages, clock=cluster.clock))
 
 
 def train(cluster: FakeCluster, **more: t.Any) -> None:

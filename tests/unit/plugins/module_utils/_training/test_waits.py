@@ -132,12 +132,11 @@ def test_members_of_etcd_are_asked_side_by_side() -> None:
         etcd.wait(cluster, desired, timeout=0.2, progress=unseen)
 
 
-def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(cluster: FakeCluster) -> None:
     desired = EtcdCluster(name="etcd", namespace="default", size=3, storage_size="1Gi", pod=PodSettings(image="etcd:v3.5.35"))
     for number in range(3):
         cluster.add(pod(f"etcd-{number}", "Pending", labels=desired.labels))
         cluster.fail("get", f"data-etcd-{number}", ServerError(f"no answer for data-etcd-{number}"))
-    quick(monkeypatch, cluster)
     with pytest.raises(WaitTimeout, match="etcd-0: PersistentVolumeClaim default/data-etcd-0 does not exist"):
         etcd.wait(cluster, desired, timeout=30, progress=unseen)
 
@@ -145,15 +144,9 @@ def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(cluster: Fak
 # What a look asks, and what it says
 
 
-def quick(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> None:
-    """Let waits use the cluster's clock."""
-    real = watching.watch_until
-    monkeypatch.setattr(watching, "watch_until", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
-
-
 def follow(cluster: FakeCluster, look: t.Callable[[t.Any], tuple[None, str | None]], timeout: float = 30) -> None:
     pods = watching.Changes.of_pods("default", "a=b")
-    watching.watch_until(cluster, pods, look, goal="it is not there", timeout=timeout, progress=lambda _message: None, clock=cluster.clock)
+    watching.watch_until(cluster, pods, look, goal="it is not there", timeout=timeout, progress=lambda _message: None)
 
 
 def test_a_look_has_as_long_as_is_left(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,17 +208,15 @@ def test_a_training_that_has_its_pods_is_not_asked_after(cluster: FakeCluster) -
     assert all(request.verb != "events" for request in cluster.requests)
 
 
-def test_members_of_etcd_that_are_refused_are_told(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_of_etcd_that_are_refused_are_told(cluster: FakeCluster) -> None:
     desired = members(cluster, 0)
     say_refused(cluster, workload("StatefulSet", "etcd", "etcd", "etcd", 9))
-    quick(monkeypatch, cluster)
     with pytest.raises(WaitTimeout, match=r"0 of 9 members have a pod; .*exceeded quota: q"):
         etcd.wait(cluster, desired, timeout=9, progress=unseen)
 
 
-def test_a_data_set_whose_pod_is_refused_says_so(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_set_whose_pod_is_refused_says_so(cluster: FakeCluster) -> None:
     say_refused(cluster, workload("Job", "fetch", "fetch", "fetch", 1))
-    quick(monkeypatch, cluster)
     data = t.cast(Dataset, type("Data", (), {"namespace": "default", "name": "digits", "claim_name": "c"}))
     with pytest.raises(WaitTimeout, match=r"0 of 1 succeeded; FailedCreate: .*exceeded quota: q"):
         fetching.wait(cluster, data, "fetch", timeout=9, progress=unseen)

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.neighbours import require_alone
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 URL = "nats://persia-nats-service:4222"
 
@@ -49,7 +49,7 @@ def test_who_does_not_use_them_any_more_is_no_neighbour(other: dict[str, t.Any])
 ENDING = {"deletionTimestamp": "2026-11-23T09:00:00Z", "finalizers": ["x/y"]}
 
 
-def test_pods_that_end_are_waited_for(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> None:
+def test_pods_that_end_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     found, answers = cluster(**ENDING), [0]
     listed = found.list
 
@@ -58,13 +58,13 @@ def test_pods_that_end_are_waited_for(monkeypatch: pytest.MonkeyPatch, clock: Fa
         return listed(*args, **options) if answers[0] < 5 else []
 
     monkeypatch.setattr(found, "list", list_pods)
-    require_alone(URL, "ml", "new", found, clock)
-    assert clock.monotonic() > 0
+    require_alone(URL, "ml", "new", found)
+    assert found.clock.monotonic() > 1000
 
 
-def test_pods_that_do_not_end_are_named(clock: FakeClock) -> None:
+def test_pods_that_do_not_end_are_named() -> None:
     with pytest.raises(WaitTimeout, match="pod old-emb-server-0 is ending"):
-        require_alone(URL, "ml", "new", cluster(**ENDING), clock)
+        require_alone(URL, "ml", "new", cluster(**ENDING))
 
 
 def test_a_training_is_not_its_own_neighbour() -> None:
