@@ -435,7 +435,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     wanted = desired(ctx)
     if ctx.params["ensure_login"] and ctx.params["login_kubernetes"]:
         raise InvalidInput("ensure_login is for a broker on the host of the task, and login_kubernetes names one in a cluster.")
-    with api.connect(ctx.params) as broker:
+    with api.connect(ctx.params, ctx.clock) as broker:
         first = control.ensure_login(broker, control.run, check=ctx.check) if ctx.params["ensure_login"] else []
         if first and ctx.check:
             ctx.warn(f"What the broker at {broker.address} has cannot be compared before user {broker.user} can log in.")

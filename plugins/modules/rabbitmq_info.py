@@ -141,7 +141,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     params = ctx.params
     if params["match"] is not None:
         return {"changed": False, "queues": _messages(ctx, queues.matching(params["match"]))}
-    with api.connect(params) as broker:
+    with api.connect(params, ctx.clock) as broker:
         if params["wait"] and not ctx.check:
             found = health.wait(broker, params["vhost"], params["wait_timeout"], ctx.progress)
         else:
@@ -157,7 +157,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 def _messages(ctx: HostContext, names: re.Pattern[str]) -> list[queues.Row]:
     """Return the queues whose names match, once they are empty if requested."""
     params = ctx.params
-    with api.connect(params) as broker:
+    with api.connect(params, ctx.clock) as broker:
         if params["wait"] and not ctx.check:
             return queues.wait_empty(broker, params["vhost"], names, params["wait_timeout"], ctx.progress)
         return queues.rows(broker, params["vhost"], names)

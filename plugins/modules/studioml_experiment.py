@@ -358,7 +358,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Submit, wait, read the output."""
-    with api.connect(ctx.params) as broker:
+    with api.connect(ctx.params, ctx.clock) as broker:
         return run(ctx, broker)
 
 

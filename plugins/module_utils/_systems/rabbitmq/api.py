@@ -115,7 +115,7 @@ def address_of(params: Mapping[str, t.Any]) -> Address:
     return Address(host=params["login_host"], port=port, protocol=params["login_protocol"], **same)
 
 
-def connect(params: Mapping[str, t.Any]) -> ManagementApi:
+def connect(params: Mapping[str, t.Any], clock: Clock = SYSTEM_CLOCK) -> ManagementApi:
     """The management API at the options CONNECTION; nothing is sent to it yet."""
     if params.get("login_kubernetes"):
         from .inside import connect_inside
@@ -123,7 +123,7 @@ def connect(params: Mapping[str, t.Any]) -> ManagementApi:
         return connect_inside(params)
     if ":" in params["login_user"]:
         raise InvalidInput("login_user: a name with a colon cannot log in by HTTP (RFC 7617).", "Use another user.")
-    return ManagementApi(address_of(params), Login(params["login_user"], Sensitive(params["login_password"])))
+    return ManagementApi(address_of(params), Login(params["login_user"], Sensitive(params["login_password"])), clock)
 
 
 class ManagementApi(contextlib.AbstractContextManager["ManagementApi"]):

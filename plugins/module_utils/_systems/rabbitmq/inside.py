@@ -62,7 +62,7 @@ def management(
         authority=authority(cluster, broker) if broker.tls else None,
         tunnel=functools.partial(_forwarded, cluster, broker),
     )
-    return ManagementApi(address, login or administrator(cluster, broker))
+    return ManagementApi(address, login or administrator(cluster, broker), cluster.clock)
 
 
 def administrator(cluster: Reads, broker: RabbitmqCluster) -> Login:

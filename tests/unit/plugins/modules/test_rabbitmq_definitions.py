@@ -35,10 +35,8 @@ EVERYTHING: dict[str, t.Any] = {
 
 
 @pytest.fixture
-def broker(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> t.Iterator[FakeBroker]:
+def broker() -> t.Iterator[FakeBroker]:
     found = FakeBroker()
-    made = api.ManagementApi.__init__
-    monkeypatch.setattr(api.ManagementApi, "__init__", lambda self, address, login: made(self, address, login, clock))
     yield found
     found.stop()
 
@@ -46,8 +44,8 @@ def broker(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> t.Iterator[Fake
 class Run:
     """Modules with the broker's login; what they say is searched for passwords."""
 
-    def __init__(self, broker: FakeBroker) -> None:
-        self.broker = broker
+    def __init__(self, broker: FakeBroker, clock: FakeClock) -> None:
+        self.broker, self.clock = broker, clock
         self.warnings: list[str] = []
 
     def __call__(
@@ -56,7 +54,7 @@ class Run:
         options = {**self.broker.login(*(login or ())), **params}
         given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(options)
         assert not given.error_messages
-        context = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, diff=True)
+        context = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, diff=True, clock=self.clock)
         found: dict[str, t.Any] = module.execute(context)
         said = json.dumps([found, self.warnings])
         passwords = [row.get("password") for row in params.get("users", [])]
@@ -80,8 +78,8 @@ class Run:
 
 
 @pytest.fixture
-def run(broker: FakeBroker) -> Run:
-    return Run(broker)
+def run(broker: FakeBroker, clock: FakeClock) -> Run:
+    return Run(broker, clock)
 
 
 # The document

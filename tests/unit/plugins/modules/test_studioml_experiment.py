@@ -35,7 +35,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.publish import TopicQueue
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import bucket as buckets
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, submission
@@ -110,8 +109,8 @@ class MemoryBucket:
 class World:
     """A broker with a queue, a bucket, a workspace, and what the module said."""
 
-    def __init__(self, broker: FakeBroker, bucket: MemoryBucket, folder: Path) -> None:
-        self.broker, self.bucket = broker, bucket
+    def __init__(self, broker: FakeBroker, bucket: MemoryBucket, folder: Path, clock: FakeClock) -> None:
+        self.broker, self.bucket, self.clock = broker, bucket, clock
         self.warnings: list[str] = []
         self.progress: list[str] = []
         broker.put(("queues", "/", "rmq_test"), {"arguments": {}})
@@ -131,7 +130,8 @@ class World:
             {name: value for name, value in options.items() if value is not None}
         )
         assert not given.error_messages
-        ctx = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, progress=self.progress.append, diff=True)
+        how = {"warn": self.warnings.append, "progress": self.progress.append, "diff": True, "clock": self.clock}
+        ctx = HostContext(given.validated_parameters, check, **how)
         try:
             found: dict[str, t.Any] = studioml_experiment.execute(ctx)
         except MusterError as error:
@@ -169,10 +169,8 @@ def nothing() -> None:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, clock: FakeClock, tmp_path: Path) -> t.Iterator[World]:
     broker, bucket = FakeBroker(), MemoryBucket()
-    made = api.ManagementApi.__init__
-    monkeypatch.setattr(api.ManagementApi, "__init__", lambda self, address, login: made(self, address, login, clock))
     monkeypatch.setattr(buckets, "connect", lambda _storage, _ca: bucket)
-    yield World(broker, bucket, tmp_path / "work")
+    yield World(broker, bucket, tmp_path / "work", clock)
     broker.stop()
 
 
