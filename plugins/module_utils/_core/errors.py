@@ -20,7 +20,7 @@ _ENDS_A_SENTENCE = (".", "!", "?", ":", "\n")
 Details = t.Mapping[str, t.Any]
 E = t.TypeVar("E", bound="MusterError")
 Causes = t.Sequence[tuple[str, re.Pattern[str]]]
-"""What an API tells only in words: each cause with its sentence, the more telling one first. The table stands beside the translation."""
+"""Causes that a program tells only in words, each with its sentence, the more telling one first; they stand beside the translation."""
 
 
 class MusterError(Exception):

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.deletion import Candidate
 from .._core.errors import MusterError
 from .cluster import Cluster
@@ -136,7 +135,6 @@ class DeletionFacts:
     beyond: t.Mapping[Ref, str] = dataclasses.field(default_factory=dict)
     used: t.Mapping[Ref, Use] = dataclasses.field(default_factory=dict)
     leaving: t.Collection[str] = ()
-    clock: Clock = SYSTEM_CLOCK
     _going: set[str | None] = dataclasses.field(default_factory=set)
 
     def note_deleted(self, item: Manifest) -> None:
@@ -169,7 +167,7 @@ class DeletionFacts:
 
     def _with_contents(self, known: Candidate, ref: Ref) -> Candidate:
         """Add the objects in the namespace that forbid its deletion."""
-        found, unseen = namespace_contents(self.cluster, ref.name, self.clock)
+        found, unseen = namespace_contents(self.cluster, ref.name)
         others = [item for item in found if not self._goes(item)]
         named = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""

@@ -243,7 +243,7 @@ class _Run:
         shared = {ref: item for ref, item in shared_namespaces(self.cluster, options.owner).items() if ref not in refs}
         check = options.check or lease is None
         ownership = Ownership(options.owner, namespaces=self._reached(refs))
-        deletion = Deletion(self.cluster, ownership, check, options.delete_data, options.parallel, clock=options.clock)
+        deletion = Deletion(self.cluster, ownership, check, options.delete_data, options.parallel)
         pruned = deletion.remove(found, uids).merge(deletion.release(shared))
         if lease is None and pruned.changed and not options.check:
             with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far
@@ -276,7 +276,6 @@ class _Run:
             namespaces=namespaces,
             new={f"{spec.get('group', '')}/{spec.get('version', '')}" for spec in services},
             parallel=self.options.parallel,
-            clock=self.options.clock,
         )
         left = {
             ref: item for ref, item in by_ref(found).items() if ref.identity not in desired and LABEL_PRUNE_RECORD not in labels_of(item)

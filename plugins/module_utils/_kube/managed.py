@@ -9,7 +9,7 @@ import dataclasses
 import re
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
+from .._core.clock import Deadline
 from .._core.errors import MusterError, NotFound
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._core.waiting import fixed_interval, last_answer
@@ -150,7 +150,7 @@ def _of_kubernetes(ref: Ref) -> bool:
     return own or ref.namespace in _OF_KUBERNETES
 
 
-def served_kinds(cluster: Cluster, clock: Clock = SYSTEM_CLOCK, *, new: t.Container[str] = ()) -> tuple[Kinds, list[tuple[str, str]]]:
+def served_kinds(cluster: Cluster, *, new: t.Container[str] = ()) -> tuple[Kinds, list[tuple[str, str]]]:
     """The kinds that are served; and those that may have objects but cannot be listed now, with the reason.
 
     ``new``: API versions (group/version) that nothing served until now, so that they have no objects.
@@ -161,7 +161,7 @@ def served_kinds(cluster: Cluster, clock: Clock = SYSTEM_CLOCK, *, new: t.Contai
         missing = [row for row in _unserved(cluster, kinds) if row[0] not in new]
         return (kinds, missing), "a kind is not served" if missing else None
 
-    return last_answer(observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=fixed_interval(_LOOK_AGAIN, clock))
+    return last_answer(observe, deadline=Deadline(_SERVED_WITHIN, cluster.clock), pause=fixed_interval(_LOOK_AGAIN, cluster.clock))
 
 
 def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
@@ -175,16 +175,18 @@ def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
     return [*found, *((name, missing) for name in names if not kinds.of_definition(name))]
 
 
-def namespace_contents(cluster: Cluster, namespace: str | None, clock: Clock = SYSTEM_CLOCK) -> tuple[list[Manifest], list[str]]:
+def namespace_contents(cluster: Cluster, namespace: str | None) -> tuple[list[Manifest], list[str]]:
     """Metadata of the objects in NAMESPACE, or in all, except those of controllers and Kubernetes' own; and what cannot be listed."""
 
     def observe() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
-        known, missing = served_kinds(cluster, clock)
+        known, missing = served_kinds(cluster)
         kinds = [one for one in known if one[2].namespaced and (group_of(one[0]), one[1]) not in REPORTS]
         found, unseen, gone = _within(cluster, namespace, kinds)
         return (found, unseen, kinds, missing), "a kind vanished meanwhile" if gone else None
 
-    found, unseen, kinds, missing = last_answer(observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=fixed_interval(_LOOK_AGAIN, clock))
+    found, unseen, kinds, missing = last_answer(
+        observe, deadline=Deadline(_SERVED_WITHIN, cluster.clock), pause=fixed_interval(_LOOK_AGAIN, cluster.clock)
+    )
     unseen += [f"objects of {name}: {why}" for name, why in missing]
     listed = {(group_of(api_version), kind) for api_version, kind, _resource in kinds}
     return [item for item in found if not _comes_by_itself(item, listed)], sorted(unseen)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import Forbidden, NotFound, ServerError, Unreachable
 from .._core.pool import run_all_or_raise
 from .cluster import Cluster
@@ -30,14 +29,13 @@ def owned_objects(
     namespaces: t.Collection[str] = (),
     new: t.Container[str] = (),
     parallel: int,
-    clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[list[Manifest], list[str], list[str]]:
     """Metadata of the objects with the owner's labels, each once; warnings about what could not be listed; other owners of that name.
 
     ``new``: API versions whose APIService the caller has just created; their server may not answer yet, and they are left out in silence.
     Controllers copy labels (those of a Service to its EndpointSlices): what has an owner reference and was not applied is left out.
     """
-    kinds, missing = served_kinds(cluster, clock, new=new)
+    kinds, missing = served_kinds(cluster, new=new)
     many = [found for found in kinds if (group_of(found[0]), found[1]) in NEVER_OURS - REPORTS and found[2].namespaced]
     look = functools.partial(_listed, cluster, owner=owner, namespaces=namespaces)
     few = [found for found in kinds if (group_of(found[0]), found[1]) not in NEVER_OURS]

@@ -42,14 +42,13 @@ class Deletion:
     parallel: int = PARALLEL
     wait_gone: t.Callable[[dict[Ref, Manifest | None]], None] | None = None
     ignore_users_of: t.Collection[str] = ()
-    clock: Clock = SYSTEM_CLOCK
 
     def remove(self, live: t.Mapping[Ref, Manifest], desired: t.Container[str] = frozenset()) -> Report:
         """Delete these, last wave first, except what must stay; ``desired`` are the uids of objects that stay in any case."""
         used, warnings = self._used(live)
         report = Report(warnings=warnings)
         facts = DeletionFacts(cluster=self.cluster, ownership=self.ownership, desired=desired, delete_data=self.data,
-                              beyond=self.ownership.beyond(live), used=used, leaving=self.ignore_users_of, clock=self.clock)  # fmt: skip
+                              beyond=self.ownership.beyond(live), used=used, leaving=self.ignore_users_of)  # fmt: skip
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(facts, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
@@ -86,7 +85,7 @@ class Deletion:
             if self.ownership.matches(item) and self.ownership.has_record(item) and not item["metadata"].get("deletionTimestamp")
         }
         owners = {self.ownership.value} if self.ownership.label == LABEL_OWNER else set()
-        return uses_of(self.cluster, ours, leaving=owners | set(self.ignore_users_of), clock=self.clock)
+        return uses_of(self.cluster, ours, leaving=owners | set(self.ignore_users_of))
 
     def _one(self, facts: DeletionFacts, ref: Ref, item: Manifest | None) -> Change:
         deleted = Change(ref, "deleted", before={"apiVersion": ref.api_version, "kind": ref.kind,
@@ -153,7 +152,7 @@ def delete_objects(
         wait_until(cluster, list(going), timeout=left, predicates={ref.group_kind: deletion_state for ref in going}, known=going,
                    goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
 
-    deletion = Deletion(cluster, ownership, check, delete_data, parallel, wait_gone if wait and not check else None, ignore_users_of, clock)
+    deletion = Deletion(cluster, ownership, check, delete_data, parallel, wait_gone if wait and not check else None, ignore_users_of)
     home = namespace or cluster.namespace
     if what is not None:
         return _delete_named(dataclasses.replace(deletion, ownership=dataclasses.replace(ownership, namespaces=None)), what, home)
@@ -184,7 +183,7 @@ def shared_namespaces(cluster: Cluster, owner: str) -> dict[Ref, Manifest]:
 
 def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
     cluster, owner, check = deletion.cluster, deletion.ownership.value, deletion.check
-    observe = functools.partial(owned_objects, cluster, owner, namespaces=[namespace], parallel=deletion.parallel, clock=deletion.clock)
+    observe = functools.partial(owned_objects, cluster, owner, namespaces=[namespace], parallel=deletion.parallel)
     found, warnings, others = observe()
     shared = shared_namespaces(cluster, owner)
     planned = dataclasses.replace(deletion, check=True, wait_gone=None)

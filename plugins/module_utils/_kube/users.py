@@ -15,7 +15,6 @@ import functools
 import re
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import Forbidden, MusterError, NotFound
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._manifests.meta import LABEL_JOB, LABEL_ROLE, ROLE_TRAINER
@@ -83,9 +82,7 @@ class Use:
     unknown: str = ""
 
 
-def uses_of(
-    cluster: Cluster, live: t.Mapping[Ref, Manifest], *, leaving: t.Collection[str] = (), clock: Clock = SYSTEM_CLOCK
-) -> tuple[dict[Ref, Use], list[str]]:
+def uses_of(cluster: Cluster, live: t.Mapping[Ref, Manifest], *, leaving: t.Collection[str] = ()) -> tuple[dict[Ref, Use], list[str]]:
     """Return the live objects that must stay because others use them, and warnings about what was not searched.
 
     ``leaving``: owners whose objects are no users, because they are deleted as well.
@@ -93,7 +90,7 @@ def uses_of(
     names = {ref: names_of(ref, item) for ref, item in live.items() if is_nameable(ref, item)}
     if not names:
         return {}, []
-    search = _Search(cluster, live, clock)
+    search = _Search(cluster, live)
     search.read({name for some in names.values() for name in some})
     users = _Users(search.found, live, frozenset(leaving))
     kept: dict[Ref, Use] = {}
@@ -117,10 +114,10 @@ def _needed(users: t.Sequence[str]) -> str:
 class _Search:
     """Reads everything in the cluster that may be a user."""
 
-    def __init__(self, cluster: Cluster, live: t.Mapping[Ref, Manifest], clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, live: t.Mapping[Ref, Manifest]) -> None:
         self._cluster = cluster
         self._homes = sorted({ref.namespace for ref in live if ref.namespace})
-        self.kinds, self._missing = served_kinds(cluster, clock)
+        self.kinds, self._missing = served_kinds(cluster)
         self.found: list[Manifest] = []
         self.unknown: list[str] = []
         self._only_here: list[str] = []

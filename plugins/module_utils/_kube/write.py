@@ -238,7 +238,6 @@ class Writer:
             ownership=Ownership(self.options.owner, others=self.options.force_conflicts, unowned=True),
             desired=(),
             delete_data=False,
-            clock=self.options.clock,
         )
         why = why_kept(facts.candidate(step.ref, step.live), data_option="", delete_data=False).partition(";")[0]
         if why:

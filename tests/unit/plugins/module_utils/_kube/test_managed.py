@@ -183,9 +183,7 @@ def test_what_cannot_be_seen_counts_as_something(cluster: t.Any, monkeypatch: py
     ]
 
 
-def test_a_definition_that_somebody_makes_at_this_moment_is_waited_for(
-    cluster: t.Any, clock: t.Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_definition_that_somebody_makes_at_this_moment_is_waited_for(cluster: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Discovery follows a definition a moment later. A namespace was kept for that, once in fifty removals beside an installation."""
     cluster.add(DEFINITION)
     known, behind = cluster.kinds, iter([True, True])
@@ -195,10 +193,10 @@ def test_a_definition_that_somebody_makes_at_this_moment_is_waited_for(
         return Kinds(kind for kind in found if kind[1] != "Foo") if next(behind, False) else found
 
     monkeypatch.setattr(cluster, "kinds", late)
-    assert managed.namespace_contents(cluster, "ml", clock) == ([], [])
+    assert managed.namespace_contents(cluster, "ml") == ([], [])
 
 
-def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(cluster: t.Any, clock: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(cluster: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.add(DEFINITION)
     listed, going = cluster.list_metadata, iter([True])
 
@@ -208,7 +206,7 @@ def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(cluster: t.Any, 
         return listed(api_version, kind, *args, **options)
 
     monkeypatch.setattr(cluster, "list_metadata", list_metadata)
-    assert managed.namespace_contents(cluster, "ml", clock) == ([], [])
+    assert managed.namespace_contents(cluster, "ml") == ([], [])
 
 
 def test_only_a_failed_job_is_not_ready(cluster: t.Any) -> None:
