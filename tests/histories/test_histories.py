@@ -180,7 +180,7 @@ class Apply:
         spaces = [ref.name if ref.kind == "Namespace" else ref.namespace for ref in map(ref_of, self.wish)]
         world.reached = frozenset(filter(None, [*spaces, name_and_home(self.who)[1]])) if near else None
         apply_objects(
-            world, copy.deepcopy(self.wish), owner=self.who, check=False, clock=world.clock, parallel=1, wait_timeout=30,
+            world, copy.deepcopy(self.wish), owner=self.who, check=False, parallel=1, wait_timeout=30,
             prune="prune" in self.words, delete_data="delete data" in self.words, adopt="adopt" in self.words,
             force_conflicts="force" in self.words, namespaces=() if near else None,
         )  # fmt: skip
@@ -196,7 +196,7 @@ class Remove:
     def do(self, world: World) -> None:
         named = copy.deepcopy(self.wish)
         data = "delete data" in self.words
-        delete_objects(world, named, self.who, check=False, delete_data=data, clock=world.clock, parallel=1, wait_timeout=30)
+        delete_objects(world, named, self.who, check=False, delete_data=data, parallel=1, wait_timeout=30)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -408,7 +408,7 @@ class Use:
         if self.who == STRANGER:
             world.add(item)
         else:
-            apply_objects(world, [item], owner=self.who, check=False, clock=world.clock, parallel=1)
+            apply_objects(world, [item], owner=self.who, check=False, parallel=1)
         world.users[ref_of(item)] = (self.who, self.part)
         world.over.discard(ref_of(item))
 
@@ -446,7 +446,7 @@ class Part:
         world.judging = self.name
         before = copy.deepcopy(world.objects)
         owner = f"part.{self.name}"
-        report = delete_objects(world, None, owner, check=self.check, delete_data=True, clock=world.clock, parallel=1, wait_timeout=30)
+        report = delete_objects(world, None, owner, check=self.check, delete_data=True, parallel=1, wait_timeout=30)
         world.judging = ""
         assert not self.check or world.objects == before
         deleted = {change.ref.kind for change in report.changes if change.action == "deleted"}
@@ -478,7 +478,7 @@ SHARING = st.one_of(
 def test_what_others_use_is_kept_and_goes_with_the_last_of_them(acts: list[Use | Change | Part | Look]) -> None:
     world = Shared()
     for name, objects in PARTS.items():
-        apply_objects(world, copy.deepcopy(objects), owner=f"part.{name}", check=False, clock=world.clock, parallel=1)
+        apply_objects(world, copy.deepcopy(objects), owner=f"part.{name}", check=False, parallel=1)
     for act in acts:
         act.do(world)
     world.blind.clear()

@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import Conflict, InvalidInput, MusterError
 from .._core.pool import PARALLEL, OnProgress, Progress, raise_all, run_all
 from . import reasons
@@ -59,7 +58,6 @@ def apply_objects(
     predicates: Predicates | None = None,
     parallel: int = PARALLEL,
     on_progress: OnProgress | None = None,
-    clock: Clock = SYSTEM_CLOCK,
 ) -> Report:
     """Apply these objects and, with prune, delete all others of this owner. It is safe to run again at any point.
 
@@ -72,7 +70,7 @@ def apply_objects(
     """
     options = ApplyOptions(
         owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised, references, made_of or {},
-        recreate=recreate, prune=prune, delete_data=delete_data, namespaces=namespaces, on_progress=on_progress, clock=clock,
+        recreate=recreate, prune=prune, delete_data=delete_data, namespaces=namespaces, on_progress=on_progress,
     )  # fmt: skip
     run = _Run(cluster, options)
     steps = make_plan(cluster, objects := list(objects), options)
@@ -118,7 +116,7 @@ class _Run:
     def lease(self, timeout: float) -> Lease:
         """The Lease that lets one run of this owner at a time prune or recreate. TIMEOUT: seconds to wait for another run."""
         options = self.options
-        return Lease(self.cluster, options.owner, options.namespace, timeout=timeout, on_progress=options.on_progress, clock=options.clock)
+        return Lease(self.cluster, options.owner, options.namespace, timeout=timeout, on_progress=options.on_progress)
 
     @contextlib.contextmanager
     def alone(self, refs: list[Ref], timeout: float) -> t.Iterator[tuple[_Run, Lease]]:
@@ -174,7 +172,7 @@ class _Run:
         """Write wave after wave, up to one that fails. In check mode no wave is left out, so that all problems are reported together."""
         by_ref, writer, check = {step.ref: step for step in steps}, self.writer, self.options.check
         refused: list[MusterError] = []
-        progress = Progress(self.options.on_progress, self.options.clock)
+        progress = Progress(self.options.on_progress, self.cluster.clock)
         outcomes: dict[Ref, Change] = {}
 
         def carry_out(step: PlannedObject) -> Outcome:
@@ -215,8 +213,7 @@ class _Run:
         }
         if not known:
             return
-        timeout, clock = _ESTABLISHED_TIMEOUT, self.options.clock
-        wait_until(self.cluster, list(known), timeout=timeout, known=known, goal="established", clock=clock)
+        wait_until(self.cluster, list(known), timeout=_ESTABLISHED_TIMEOUT, known=known, goal="established")
         for definition in known.values():
             spec = (definition or {}).get("spec") or {}
             for version in spec.get("versions") or []:
@@ -291,7 +288,7 @@ class _Run:
         try:
             seen = wait_until(
                 self.cluster, refs, timeout=timeout, predicates=predicates, known=known, label_selector=selector,
-                on_progress=options.on_progress, clock=options.clock,
+                on_progress=options.on_progress,
             )  # fmt: skip
         except MusterError as exc:
             exc.details = {**report.result(diff=False), **exc.details}

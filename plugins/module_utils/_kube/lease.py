@@ -23,7 +23,7 @@ import secrets
 import socket
 import threading
 
-from .._core.clock import SYSTEM_CLOCK, Clock, Deadline, awake_or_not
+from .._core.clock import Deadline, awake_or_not
 from .._core.errors import Conflict, Forbidden, LeaseLost, MusterError, NotFound, Rejected, WaitTimeout
 from .._core.pool import OnProgress, Progress
 from .._core.waiting import wait_for
@@ -53,12 +53,9 @@ def name_of(prefix: str, owner: str) -> str:
 class Lease:
     """``with Lease(...)``: no other run of the owner meanwhile. ``guarded`` is False if the rights did not suffice for a Lease."""
 
-    def __init__(
-        self, cluster: Cluster, owner: str, namespace: str, *, timeout: float, on_progress: OnProgress | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:  # fmt: skip
+    def __init__(self, cluster: Cluster, owner: str, namespace: str, *, timeout: float, on_progress: OnProgress | None = None) -> None:
         self._cluster, self._owner, self._namespace = cluster, owner, namespace
-        self._timeout, self._on_progress, self._clock = timeout, on_progress, clock
+        self._timeout, self._on_progress, self._clock = timeout, on_progress, cluster.clock
         self._manager = f"{FIELD_MANAGER}-run-{secrets.token_hex(8)}"
         self._holder = f"{_user()}@{socket.gethostname()} (process {os.getpid()}, {self._manager})"
         self._since = _now()
@@ -161,7 +158,7 @@ class Lease:
     def _wait_for_holder(self, ref: Ref, seen: Manifest) -> bool:
         """Wait for the other run to end. One that does not renew its Lease meanwhile is dead, and the Lease is deleted."""
         try:
-            wait_until(self._cluster, [ref], timeout=DURATION, predicates={ref.group_kind: deletion_state}, goal="gone", clock=self._clock)
+            wait_until(self._cluster, [ref], timeout=DURATION, predicates={ref.group_kind: deletion_state}, goal="gone")
         except WaitTimeout:
             now = self._cluster.get(ref)
         else:

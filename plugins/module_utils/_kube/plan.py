@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Overtaken, Terminating
 from .._core.pool import PARALLEL, OnProgress, raise_all, run_all, run_all_or_raise
 from . import fields, redact, validate
@@ -110,7 +109,6 @@ class ApplyOptions:
     delete_data: bool = False
     namespaces: t.Collection[str] | None = None
     on_progress: OnProgress | None = None
-    clock: Clock = SYSTEM_CLOCK
 
     @property
     def expected(self) -> Promised | None:

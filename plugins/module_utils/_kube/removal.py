@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
+from .._core.clock import Deadline
 from .._core.deletion import why_kept
 from .._core.errors import Forbidden, MusterError
 from .._core.pool import PARALLEL, OnProgress, raise_all, run_all, run_all_or_raise
@@ -137,7 +137,6 @@ def delete_objects(
     ignore_users_of: t.Collection[str] = (),
     parallel: int = PARALLEL,
     on_progress: OnProgress | None = None,
-    clock: Clock = SYSTEM_CLOCK,
 ) -> Report:
     """Delete the named objects that belong to the owner; if WHAT is None, everything that belongs to it. ``wait_timeout`` is in seconds.
 
@@ -145,18 +144,18 @@ def delete_objects(
     ``ignore_users_of``: owners whose objects are no reason to keep anything, because they go as well.
     """
     ownership = Ownership(ownership) if isinstance(ownership, str) else ownership
-    deadline = Deadline(wait_timeout, clock)
+    deadline = Deadline(wait_timeout, cluster.clock)
 
     def wait_gone(going: dict[Ref, Manifest | None]) -> None:
         left = deadline.answer_timeout  # all waves together have the time of one wait
         wait_until(cluster, list(going), timeout=left, predicates={ref.group_kind: deletion_state for ref in going}, known=going,
-                   goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
+                   goal="gone", on_progress=on_progress)  # fmt: skip
 
     deletion = Deletion(cluster, ownership, check, delete_data, parallel, wait_gone if wait and not check else None, ignore_users_of)
     home = namespace or cluster.namespace
     if what is not None:
         return _delete_named(dataclasses.replace(deletion, ownership=dataclasses.replace(ownership, namespaces=None)), what, home)
-    lease = Lease(cluster, ownership.value, home, timeout=wait_timeout, on_progress=on_progress, clock=clock)
+    lease = Lease(cluster, ownership.value, home, timeout=wait_timeout, on_progress=on_progress)
     return _delete_owned(deletion, home, lease)
 
 

@@ -12,7 +12,7 @@ import threading
 import typing as t
 
 from .._core.brief import most_common
-from .._core.clock import LEAST_FOR_AN_ANSWER, SYSTEM_CLOCK, Clock, Deadline
+from .._core.clock import LEAST_FOR_AN_ANSWER, Deadline
 from .._core.errors import Failed, Forbidden, MusterError, ServerError, Unreachable, WaitTimeout
 from .._core.pool import PARALLEL, OnProgress, Progress, run_all_or_raise
 from .._core.waiting import fixed_interval, wait_for
@@ -144,14 +144,13 @@ def wait_until(
     label_selector: str | None = None,
     goal: str = "ready",
     on_progress: OnProgress | None = None,
-    clock: Clock = SYSTEM_CLOCK,
 ) -> dict[Ref, Manifest | None]:
     """Return the objects once each is ready; WaitTimeout after TIMEOUT seconds, or Failed. What ``known`` shows ready costs no request."""
     tracker = _Tracker(cluster, refs, predicates or {})
     for ref, manifest in (known or {}).items():
         with contextlib.suppress(Unreachable, ServerError):  # it is read again below
             tracker.see(ref, manifest)
-    progress, deadline = Progress(on_progress, clock), Deadline(timeout, clock)
+    progress, deadline = Progress(on_progress, cluster.clock), Deadline(timeout, cluster.clock)
 
     def follow(group: list[Ref]) -> None:
         follower = _Follower(cluster, tracker, group, label_selector, deadline, progress, goal)

@@ -187,7 +187,7 @@ class Writer:
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
     def _apply(self, desired: Manifest, step: PlannedObject | None = None) -> Manifest:
-        backoff, force, check = Backoff(self.options.clock, first=0.5, factor=1), self.options.force_conflicts, self.options.check
+        backoff, force, check = Backoff(self.cluster.clock, first=0.5, factor=1), self.options.force_conflicts, self.options.check
 
         def send() -> Manifest:
             try:
@@ -286,7 +286,6 @@ class Writer:
             predicates={step.ref.group_kind: deletion_state},
             known={step.ref: live},
             goal="gone",
-            clock=self.options.clock,
         )
         return change, self._record_not_kept(step, self._apply(step.desired))
 

@@ -30,7 +30,7 @@ def stateful(name: str = "w", **spec: t.Any) -> Manifest:
 
 
 def apply(cluster: FakeCluster, *objects: t.Any, owner: str = OWNER, **options: t.Any) -> Report:
-    given = {"check": False, "clock": cluster.clock, "parallel": 1, **options}
+    given = {"check": False, "parallel": 1, **options}
     return apply_objects(cluster, copy.deepcopy(objects), owner=owner, **given)
 
 

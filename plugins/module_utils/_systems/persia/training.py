@@ -117,10 +117,9 @@ def _stop(request: Request, mine: str, observed: Observed) -> Report:
         raise InvalidInput(f"{ref} was not created by this module.", "Delete it with the tool that created it.")
     timeout, by_hand = float(request.wait_timeout), request.remove_finalizer
     patience = min(timeout, _OPERATOR_PATIENCE if by_hand else timeout)
-    clock = request.cluster.clock
-    deadline = Deadline(timeout, clock)
+    deadline = Deadline(timeout, request.cluster.clock)
     try:
-        report = delete_objects(request.cluster, [ref], mine, check=request.check, wait=True, wait_timeout=patience, clock=clock)
+        report = delete_objects(request.cluster, [ref], mine, check=request.check, wait=True, wait_timeout=patience)
     except WaitTimeout as exc:
         if not by_hand:
             raise WaitTimeout(

@@ -103,7 +103,7 @@ def test_what_two_teams_both_want_is_refused_and_named(cluster: FakeCluster) -> 
 def test_two_teams_need_not_wait_for_each_other(cluster: FakeCluster) -> None:
     run(cluster, config("x"), config("gone"), namespace="a")
     began = cluster.clock.now
-    with Lease(cluster, owner_at("app", "b"), "b", timeout=60, clock=cluster.clock):
+    with Lease(cluster, owner_at("app", "b"), "b", timeout=60):
         run(cluster, config("x"), namespace="a", prune=True)
     assert cluster.clock.now == began
     assert there(cluster) == {"a/x"}
@@ -156,7 +156,7 @@ def test_labels_on_a_namespace_of_others_stay_where_the_task_does_not_name_it(cl
 
 def made_before(cluster: FakeCluster, *objects: Manifest) -> None:
     """As a Muster made them whose owners had no namespace."""
-    apply_objects(cluster, copy.deepcopy(objects), owner="app", check=False, namespace="b", clock=cluster.clock, prune=True)
+    apply_objects(cluster, copy.deepcopy(objects), owner="app", check=False, namespace="b", prune=True)
 
 
 def test_what_was_made_before_owners_had_a_namespace_is_taken_over(cluster: FakeCluster) -> None:

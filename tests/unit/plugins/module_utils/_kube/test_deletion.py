@@ -38,7 +38,7 @@ FOO: Manifest = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "f
 
 
 def delete(cluster: FakeCluster, what: list[Manifest] | None = None, mark: Ownership | str = OWNER, **options: t.Any) -> Report:
-    return delete_objects(cluster, what, mark, check=False, clock=cluster.clock, parallel=1, **options)
+    return delete_objects(cluster, what, mark, check=False, parallel=1, **options)
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_what_is_named_and_kept_keeps_the_namespace_and_the_definition_that_woul
     strange = [{**FOO, "metadata": {"name": "f", "namespace": "ml"}}, config("theirs", "ml")]
     blind.add(*strange, manager="kubectl")
     named = [SPACE, DEFINITION, *strange]
-    report = delete_objects(blind, named, OWNER, check=check, delete_data=True, clock=blind.clock, parallel=1)
+    report = delete_objects(blind, named, OWNER, check=check, delete_data=True, parallel=1)
     assert set(actions(report).values()) == {"kept"}
     assert blind.stored("Foo", "f", "ml")
     assert blind.stored("Namespace", "ml")
@@ -255,7 +255,7 @@ def test_what_has_the_name_of_a_by_product_keeps_its_namespace(with_events: Fake
     cluster = with_events
     apply(cluster, SPACE, config(namespace="ml"))
     cluster.add(item, manager="kubectl")
-    report = delete_objects(cluster, None, OWNER, check=check, delete_data=True, clock=cluster.clock, parallel=1)
+    report = delete_objects(cluster, None, OWNER, check=check, delete_data=True, parallel=1)
     assert actions(report) == {"ConfigMap a": "deleted", "Namespace ml": "kept"}
     name = f"{item['kind']} {item['metadata']['name']}"
     assert report.kept[0].reason == f"{name} in it would be deleted with it"

@@ -53,7 +53,7 @@ def widget(name: str = "f") -> Manifest:
 
 
 def apply(cluster: FakeCluster, *objects: t.Any, check: bool = False, owner: str = OWNER, **options: t.Any) -> Report:
-    return apply_objects(cluster, objects, owner=owner, check=check, clock=cluster.clock, **options)
+    return apply_objects(cluster, objects, owner=owner, check=check, **options)
 
 
 def actions(report: Report) -> dict[str, str]:
@@ -548,7 +548,7 @@ def test_a_finalizer_that_blocks_is_named(cluster: FakeCluster) -> None:
     held["metadata"]["finalizers"] = ["x.io/hold"]
     apply(cluster, held)
     with pytest.raises(WaitTimeout, match=r"ConfigMap default/a: is being deleted since \S+ and waits for its finalizers x\.io/hold"):
-        delete_objects(cluster, [config()], ANYBODYS, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+        delete_objects(cluster, [config()], ANYBODYS, check=False, wait=True, wait_timeout=30)
     again = delete_objects(cluster, [config()], ANYBODYS, check=False)
     assert again.changes[0].reason == "is being deleted already"
 
@@ -567,7 +567,7 @@ def test_all_waves_of_a_deletion_have_one_deadline(cluster: FakeCluster) -> None
 
     cluster.watch = watched  # type: ignore[method-assign]
     with pytest.raises(WaitTimeout, match="ConfigMap default/c"):
-        delete_objects(cluster, held, ANYBODYS, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+        delete_objects(cluster, held, ANYBODYS, check=False, wait=True, wait_timeout=30)
     assert cluster.stored("Pod", "p", "default") is None
     assert cluster.clock.now <= 1000 + 30 + 2
 
@@ -583,7 +583,7 @@ def test_what_a_controller_makes_again_at_once_is_told(cluster: FakeCluster) -> 
 
     cluster.delete = deleted  # type: ignore[method-assign]
     with pytest.raises(WaitTimeout, match="ConfigMap default/a: was deleted and created again by an-operator"):
-        delete_objects(cluster, [config()], ANYBODYS, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+        delete_objects(cluster, [config()], ANYBODYS, check=False, wait=True, wait_timeout=30)
 
 
 def test_a_webhook_that_does_not_answer_is_explained(cluster: FakeCluster) -> None:

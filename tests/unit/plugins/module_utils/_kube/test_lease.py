@@ -23,7 +23,7 @@ def cluster() -> FakeCluster:
 
 
 def lease(cluster: FakeCluster, owner: str = "o.x", timeout: float = 60, **options: object) -> Lease:
-    return Lease(cluster, owner, "ml", timeout=timeout, clock=cluster.clock, **options)  # type: ignore[arg-type]
+    return Lease(cluster, owner, "ml", timeout=timeout, **options)  # type: ignore[arg-type]
 
 
 def held(cluster: FakeCluster, owner: str = "o.x") -> Manifest | None:
@@ -58,7 +58,7 @@ def test_runs_in_two_namespaces_are_one_after_the_other(cluster: FakeCluster) ->
     for name in ("ml", "other"):
         cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     lease(cluster).__enter__()
-    with Lease(cluster, "o.x", "other", timeout=60, clock=cluster.clock):  # which takes the first one for dead
+    with Lease(cluster, "o.x", "other", timeout=60):  # which takes the first one for dead
         assert cluster.clock.now - 1000 >= DURATION
 
 

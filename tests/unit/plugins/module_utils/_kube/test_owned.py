@@ -24,7 +24,7 @@ def config(name: str) -> Manifest:
 
 
 def apply(cluster: FakeCluster, *objects: Manifest) -> None:
-    apply_objects(cluster, objects, owner=OWNER, check=False, clock=cluster.clock, parallel=1)
+    apply_objects(cluster, objects, owner=OWNER, check=False, parallel=1)
 
 
 def found(cluster: FakeCluster) -> tuple[list[str], list[str]]:

@@ -56,7 +56,7 @@ LISTS = st.dictionaries(NAMES, SPECS, max_size=6).map(lambda found: [made(*pair)
 
 
 def apply(cluster: FakeCluster, objects: list[Manifest], **options: t.Any) -> Report:
-    settings: dict[str, t.Any] = {"owner": OWNER, "check": False, "clock": cluster.clock, **options}
+    settings: dict[str, t.Any] = {"owner": OWNER, "check": False, **options}
     return apply_objects(cluster, copy.deepcopy(objects), **settings)
 
 

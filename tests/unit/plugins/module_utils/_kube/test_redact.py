@@ -31,7 +31,7 @@ def marked(paths: str, **content: t.Any) -> Manifest:
 
 
 def apply(cluster: FakeCluster, manifest: Manifest, **options: t.Any) -> t.Any:
-    return apply_objects(cluster, [manifest], owner="o", check=False, clock=cluster.clock, **options)
+    return apply_objects(cluster, [manifest], owner="o", check=False, **options)
 
 
 def test_equal_values_look_equal_and_keys_stay() -> None:
@@ -119,7 +119,7 @@ def test_what_looks_like_a_secret_is_in_no_output(name: str, check: bool, served
     for text in (HIDDEN, "another-" + HIDDEN):
         wish = json.loads(json.dumps(item).replace(HIDDEN, text))
         try:
-            report = apply_objects(cluster, [wish], owner="o", check=check, clock=cluster.clock)
+            report = apply_objects(cluster, [wish], owner="o", check=check)
             shown.append(json.dumps(report.result(diff=True)))
         except MusterError as error:
             shown.append(json.dumps(failure(error)))

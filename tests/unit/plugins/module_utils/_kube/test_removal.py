@@ -18,7 +18,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 
 def delete(cluster: FakeCluster, what: list[Manifest] | None = None, *, check: bool = False, **more: t.Any) -> Report:
-    return delete_objects(cluster, what, OWNER, check=check, clock=cluster.clock, parallel=1, **more)
+    return delete_objects(cluster, what, OWNER, check=check, parallel=1, **more)
 
 
 def labels(cluster: FakeCluster, name: str = "ml") -> dict[str, str]:

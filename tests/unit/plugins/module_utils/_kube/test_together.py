@@ -69,7 +69,7 @@ def test_a_run_is_alone_while_it_recreates(cluster: FakeCluster, monkeypatch: py
 
 def test_a_prune_that_lives_on_and_may_overlook_what_was_made_is_told(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = cluster.watch
-    with Lease(cluster, OWNER, "default", timeout=60, clock=cluster.clock):
+    with Lease(cluster, OWNER, "default", timeout=60):
         ref = holder(cluster, OWNER, "default")
         assert ref
 
@@ -205,7 +205,7 @@ def test_a_removal_that_slept_leaves_what_the_next_run_has_made(cluster: FakeClu
     apply(cluster, config("a"), config("b"))
     stopped = sleeping(cluster, 2, lambda: apply(cluster, config("a"), config("b"), prune=True))
     with pytest.raises(LeaseLost):
-        delete_objects(cluster, None, OWNER, check=False, parallel=1, clock=cluster.clock)
+        delete_objects(cluster, None, OWNER, check=False, parallel=1)
     assert stopped == ["delete b"]
     assert cluster.stored("ConfigMap", "a", "default")
     assert cluster.stored("ConfigMap", "b", "default")

@@ -62,11 +62,11 @@ def space(name: str) -> Manifest:
 
 
 def apply(cluster: FakeCluster, owner: str, *objects: Manifest) -> None:
-    apply_objects(cluster, copy.deepcopy(objects), owner=owner, check=False, clock=cluster.clock, parallel=1)
+    apply_objects(cluster, copy.deepcopy(objects), owner=owner, check=False, parallel=1)
 
 
 def remove(cluster: FakeCluster, owner: str, *, check: bool = False, **more: t.Any) -> Report:
-    return delete_objects(cluster, None, owner, check=check, clock=cluster.clock, parallel=1, **more)
+    return delete_objects(cluster, None, owner, check=check, parallel=1, **more)
 
 
 def removed(cluster: FakeCluster, owner: str = NATS) -> set[str]:
@@ -256,12 +256,12 @@ def test_who_may_not_look_everywhere_looks_in_the_namespace_and_says_so(shared: 
     monkeypatch.setattr(shared, "list", lists)
     monkeypatch.setattr(shared, "list_metadata", FakeCluster(clock=shared.clock).list_metadata)
     refs = [Ref("v1", "Service", "persia-nats-service", "default")]
-    report = delete_objects(shared, refs, NATS, check=True, clock=shared.clock, parallel=1)
+    report = delete_objects(shared, refs, NATS, check=True, parallel=1)
     assert {change.action for change in report.changes} == {"deleted"}
     (warning,) = report.warnings
     assert warning.startswith("Users were searched in namespace default only: the user may not list CronJob, ")
     shared.add(USERS["a pod"])
-    report = delete_objects(shared, refs, NATS, check=True, clock=shared.clock, parallel=1)
+    report = delete_objects(shared, refs, NATS, check=True, parallel=1)
     assert {change.action for change in report.changes} == {"kept"}
 
 
@@ -448,7 +448,7 @@ def test_pods_are_named_by_what_made_them_and_count_as_it_does(shared: FakeClust
 def test_nothing_is_read_where_nothing_deleted_has_a_name_for_others(shared: FakeCluster) -> None:
     shared.requests.clear()
     delete_objects(shared, [Ref("policy/v1", "PodDisruptionBudget", "persia-nats-service", "default")], NATS,
-                   check=False, clock=shared.clock, parallel=1)  # fmt: skip
+                   check=False, parallel=1)  # fmt: skip
     assert [request.verb for request in shared.requests] == ["get", "delete"]
 
 

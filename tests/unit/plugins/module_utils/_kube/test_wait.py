@@ -38,7 +38,7 @@ class Scripted(FakeCluster):
 
 
 def wait(cluster: FakeCluster, refs: list[Ref], **options: t.Any) -> dict[Ref, Manifest | None]:
-    return wait_until(cluster, refs, clock=cluster.clock, **{"timeout": 60, **options})
+    return wait_until(cluster, refs, **{"timeout": 60, **options})
 
 
 @pytest.fixture
