@@ -397,7 +397,7 @@ class HttpCluster:
     """The Cluster protocol over HTTP."""
 
     def __init__(self, transport: Transport) -> None:
-        self._http = transport
+        self._http, self.clock = transport, transport.clock
         self._resources: dict[str, dict[str, ServedKind]] = {}
         self._check: t.Callable[[], None] | None = None
         """Called before each try of a request that writes, because a request may be tried again for a minute."""
@@ -411,10 +411,6 @@ class HttpCluster:
     @property
     def namespace(self) -> str:
         return self._http.connection.namespace
-
-    @property
-    def clock(self) -> Clock:
-        return self._http.clock
 
     def warnings(self) -> t.Sequence[str]:
         return list(self._http.warnings)
