@@ -86,15 +86,20 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import SURVEY
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import faults as elastic
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import faults as nats
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import faults as rabbitmq
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**SURVEY}
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
+SYSTEMS = (elastic.faults, nats.faults, rabbitmq.faults)
+
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Look; nothing is written."""
-    findings, unread = diagnose(ctx.cluster, ctx.namespace, ctx.params["rules"])
+    findings, unread = diagnose(ctx.cluster, ctx.namespace, ctx.params["rules"], SYSTEMS)
     return {"changed": False, "ok": not findings, "findings": [one.result() for one in findings], "unread": unread}
 
 

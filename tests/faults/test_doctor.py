@@ -20,6 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import
 from ansible_collections.muster.ml.plugins.module_utils._doctor.findings import Finding
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
+from ansible_collections.muster.ml.plugins.modules.doctor import SYSTEMS
 
 FAULTS: list[dict[str, t.Any]] = yaml.safe_load(Path(__file__).with_name("doctor.yml").read_text(encoding="utf-8"))
 PLACE = "muster-doctor"
@@ -132,7 +133,7 @@ def look(cluster: HttpCluster) -> tuple[list[Finding], str | None]:
         if "lose" in fault:
             lose(cluster, fault["lose"])
     places = sorted({place_of(fault) for fault in FAULTS})
-    found = list(itertools.chain.from_iterable(diagnose(cluster, name, [])[0] for name in places))
+    found = list(itertools.chain.from_iterable(diagnose(cluster, name, [], SYSTEMS)[0] for name in places))
     missing = [f"{fault['cause']} ({named(fault)})" for fault in FAULTS if not told(fault, found)]
     return found, ", ".join([*missing, *sorted(more(found))]) or None
 
@@ -154,7 +155,7 @@ def told(fault: Mapping[str, t.Any], found: list[Finding]) -> list[Finding]:
 
 def test_of_a_cluster_in_order_the_doctor_says_nothing(cluster: HttpCluster, well: str) -> None:
     for _time in range(20):
-        assert diagnose(cluster, well, []) == ([], [])
+        assert diagnose(cluster, well, [], SYSTEMS) == ([], [])
 
 
 def test_each_fault_is_told_with_cause_evidence_and_next_step(broken: list[Finding]) -> None:

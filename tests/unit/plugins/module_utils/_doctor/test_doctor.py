@@ -89,12 +89,18 @@ def test_equal_findings_of_one_workload_are_one() -> None:
 
 def test_what_may_not_be_read_is_named_and_not_judged(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_api_version: str, kind: str, *_more: t.Any) -> Listing:
+        if kind in allowed:
+            return Listing()
         raise Forbidden(f"The user may not list {kind}.")
 
+    allowed = {"Pod"}
     monkeypatch.setattr(cluster, "list", refuse)
     findings, unread = diagnose(cluster, "ml", [])
     assert findings == []
-    assert "The user may not list Node." in unread
+    assert {"The user may not list Node.", "The user may not list Secret."} <= set(unread)
+    allowed.clear()
+    with pytest.raises(Forbidden, match="Pod"):
+        diagnose(cluster, "ml", [])
 
 
 def test_clocks_are_compared_with_the_api_server(cluster: FakeCluster) -> None:
