@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import datetime as dt
+import importlib
 import itertools
 import typing as t
 from collections.abc import Iterator, Mapping
@@ -11,15 +14,22 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, last_answer, wait_for
-from ansible_collections.muster.ml.plugins.module_utils._doctor import workloads
+from ansible_collections.muster.ml.plugins.module_utils._doctor import certificates, workloads
 from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._doctor.findings import Finding
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of, to_plain_values
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import faults as nats
 from ansible_collections.muster.ml.plugins.modules.doctor import SYSTEMS
 
 FAULTS: list[dict[str, t.Any]] = yaml.safe_load(Path(__file__).with_name("doctor.yml").read_text(encoding="utf-8"))
@@ -29,11 +39,17 @@ WITHIN = 450.0
 IMAGE = "muster.local/tools:1.35.0"
 VERSIONS = {"Pod": "v1", "Job": "batch/v1"}
 WELL = {"app": "well"}
+SERVERS: dict[str, dict[str, t.Any]] = {
+    "nats_cluster": {"name": "nats", "image": "muster.local/nats:2.15.2", "size": 2},
+    "rabbitmq_cluster": {"image": "muster.local/rabbitmq:4.0.5", "storage_size": "256Mi", "disk_free_limit": "50MB",
+                         "resources": {"limits": {"memory": "512Mi"}}},
+}  # fmt: skip
+"""Modules that make servers in order, with their options."""
 
 
 def of_fault(fault: Mapping[str, t.Any]) -> Iterator[Manifest]:
     """The objects that make the fault, without a namespace."""
-    yield from fault.get("objects", ())
+    yield from filled(fault.get("objects", []))
     if "object" in fault:
         return
     container = {"name": "main", "image": IMAGE, "command": ["sleep", "600"], **fault.get("container", {})}
@@ -48,6 +64,39 @@ def of_fault(fault: Mapping[str, t.Any]) -> Iterator[Manifest]:
         spec["restartPolicy"] = "Never"
     version = VERSIONS.get(kind, "apps/v1")
     yield {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {"template": template, **selector, **fault.get("spec", {})}}
+
+
+def filled(value: t.Any) -> t.Any:
+    """The value with certificates in the place of the words that stand for them."""
+    if isinstance(value, dict):
+        return {key: filled(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item) for item in value]
+    word, _space, days = value.partition(" ") if isinstance(value, str) else ("", "", "")
+    return certificate(int(days)) if word == "certificate" else value
+
+
+def certificate(days: int) -> str:
+    """A certificate with so many days left of about a year, as Kubernetes writes it."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "doctor.example")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+    )
+    signed = made.not_valid_before(now - dt.timedelta(days=300)).not_valid_after(now + dt.timedelta(days=days)).sign(key, hashes.SHA256())
+    return base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+def run(cluster: HttpCluster, name: str, options: Mapping[str, t.Any]) -> None:
+    """A module of ours with its own checks of options."""
+    module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{name}")
+    checked = ArgumentSpecValidator(full_spec(module.ARGUMENT_SPEC), **module.CONSTRAINTS).validate(dict(options))
+    assert not checked.error_messages
+    module.execute(Context(params=to_plain_values(dict(checked.validated_parameters)), check=False, connect=lambda: cluster))
 
 
 def place_of(fault: Mapping[str, t.Any]) -> str:
@@ -73,6 +122,8 @@ def make(cluster: HttpCluster, fault: Mapping[str, t.Any]) -> list[Ref]:
         made.append(place(cluster, home, fault["place"].get("labels")))
     made += [create(cluster, item, home) for item in fault.get("place", {}).get("objects", ())]
     made += [create(cluster, item, home) for item in of_fault(fault)]
+    if "module" in fault:
+        run(cluster, fault["module"], {"namespace": home, "wait": False, **fault["options"]})
     if "status" in fault:
         cluster.patch(made[-1], {"status": fault["status"]}, subresource="status", dry_run=False)
     if fault.get("delete"):
@@ -91,7 +142,7 @@ def lose(cluster: HttpCluster, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def well(cluster: HttpCluster) -> Iterator[str]:
-    """A namespace with a server and a Job that are in order."""
+    """A namespace with servers and a Job that are in order."""
     ref = place(cluster, PLACE)
     for fault in ({"name": "well", "workload": "Deployment"}, {"name": "done", "workload": "Job", "container": {"command": ["true"]}}):
         make(cluster, fault)
@@ -100,6 +151,8 @@ def well(cluster: HttpCluster) -> Iterator[str]:
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "well"}, "spec": {"selector": WELL, "ports": [{"port": 80}]}},
         PLACE,
     )
+    for name, options in SERVERS.items():
+        run(cluster, name, {"namespace": PLACE, "wait": True, "wait_timeout": int(WITHIN), **options})
 
     def observe() -> tuple[None, str | None]:
         server, job = (cluster.get(Ref(*of, PLACE)) or {} for of in (("apps/v1", "Deployment", "well"), ("batch/v1", "Job", "done")))
@@ -153,7 +206,8 @@ def told(fault: Mapping[str, t.Any], found: list[Finding]) -> list[Finding]:
     return [one for one in found if one.cause == fault["cause"] and name in one.object and fault["says"] in one.evidence]
 
 
-def test_of_a_cluster_in_order_the_doctor_says_nothing(cluster: HttpCluster, well: str) -> None:
+def test_of_a_cluster_in_order_the_doctor_says_nothing(cluster: HttpCluster, well: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nats, "_SETTLED", 0.0)  # they are judged, too
     for _time in range(20):
         assert diagnose(cluster, well, [], SYSTEMS) == ([], [])
 
@@ -163,3 +217,10 @@ def test_each_fault_is_told_with_cause_evidence_and_next_step(broken: list[Findi
     assert not missing, "\n".join([*missing, "", *(f"{one.object}: {one.cause}: {one.evidence}" for one in broken)])
     assert all(one.next and one.evidence for one in broken)
     assert not more(broken), [one for one in broken if one.cause in more(broken)]
+
+
+def test_the_certificate_of_the_kubeconfig_is_judged(cluster: HttpCluster, well: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, "_SOON", dt.timedelta(days=100_000))
+    monkeypatch.setattr(certificates, "_SHARE", 1)
+    told = [one.evidence for one in diagnose(cluster, well, [])[0] if one.object == f"kubeconfig of {cluster.server}"]
+    assert [text.partition(":")[0] for text in told] == ["certificate authority", "client certificate"]

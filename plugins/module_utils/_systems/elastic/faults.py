@@ -65,11 +65,10 @@ def _judged(seen: Snapshot, name: str, pods: Sequence[Manifest]) -> Iterator[Fin
     reason = f"pod {last.get('index')}: {last['reason']}" if last.get("reason") else ""
     env = {row["name"]: str(row.get("value") or "") for row in pods[0]["spec"]["containers"][0].get("env") or []}
     finding = functools.partial(Finding, "error", f"Training {seen.namespace}/{name}")
-    if last["event"] in _AWAY and env.get(RENDEZVOUS) != "c10d":
-        if _now(seen) - last["time"] > _SILENT:
-            evidence = reason or f"pod {last.get('index')}: {env.get('PET_RDZV_ENDPOINT')} has not answered since"
-            advice = "See the pods of etcd, and its address, port and TLS in options etcd, rdzv_endpoint and rdzv_conf."
-            yield finding("rendezvous does not answer", evidence, advice)
+    if last["event"] in _AWAY and env.get(RENDEZVOUS) != "c10d" and _now(seen) - last["time"] > _SILENT:
+        evidence = reason or f"pod {last.get('index')}: {env.get('PET_RDZV_ENDPOINT')} does not answer any more"
+        advice = "See the pods of etcd, and its address, port and TLS in options etcd, rdzv_endpoint and rdzv_conf."
+        yield finding("rendezvous does not answer", evidence, advice)
         return
     conf = dict(part.split("=", 1) for part in env.get("PET_RDZV_CONF", "").split(",") if "=" in part)
     gave_up = next((f"pod {rank.rank}: {rank.message}" for rank in ranks if rank.message.startswith(_GAVE_UP)), "")
