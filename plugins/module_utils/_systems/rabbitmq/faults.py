@@ -21,7 +21,7 @@ from .manifests import RabbitmqCluster, read_live
 _TIMEOUT = 5.0
 _ALARMS = {
     "memory": "Consume or delete messages, or raise the memory limit of the broker's pods.",
-    "disk space": "Consume or delete messages, or make the broker's claim larger.",
+    "disk": "Consume or delete messages, or make the broker's claim larger.",
 }
 """Resource of an alarm with the next step."""
 
@@ -46,7 +46,7 @@ def faults(seen: Snapshot) -> Iterator[Finding]:
 def _told(item: Manifest, found: health.Row, *, whole: bool) -> Iterator[Finding]:
     """WHOLE: whether all nodes are ready. While one is made again it does not run, and neither do some queues."""
     for alarm in found["alarms"]:
-        evidence, resource = health.problems(found["nodes"], [], [alarm])[0], alarm["resource"]
+        evidence, resource = health.problems(found["nodes"], [], [alarm])[0], alarm["resource"].partition(" ")[0]
         advice = f"{_ALARMS.get(resource, 'See the log of the broker.')} The broker takes no messages until then."
         yield Finding("error", str(ref_of(item)), f"broker has a {resource} alarm", evidence, advice)
     if whole and (wrong := listed(health.problems(found["nodes"], found["queues"], []))):
