@@ -9,10 +9,13 @@ module: doctor
 short_description: Report faults in a namespace with their causes and next steps
 version_added: 0.1.0
 description:
-  - Reads the pods, workloads, claims, quotas and queues of a namespace, and the nodes, webhooks, APIs, DNS and clocks that they stand on,
-    and returns a list of findings, each with its cause, the evidence and the next step. Nothing is written, and nothing is repaired.
-  - What may not be read is not judged, and listed in RV(unread).
+  - Reads the pods, workloads, claims, quotas, queues, certificates and servers of a namespace, and nodes, webhooks, APIs, DNS and clocks
+    that they stand on, and returns a list of findings, each with its cause, the evidence and the next step. Nothing is written, and nothing
+    is repaired.
+  - What may not be read is not judged, and listed in RV(unread). Without the pods of the namespace the task fails.
 author: Muster contributors (!UNKNOWN)
+requirements:
+  - cryptography >= 45.0.0, for certificates, which are not judged without it
 extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes

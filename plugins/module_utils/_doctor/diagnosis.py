@@ -23,6 +23,8 @@ if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
 
 
+_QUOTED = 50
+"""The number of logs that are read and quoted."""
 Rule: t.TypeAlias = Callable[[Snapshot], Iterator[Finding]]
 """Something that is judged, such as the servers of one system."""
 
@@ -42,7 +44,9 @@ def diagnose(
 
     parts = run_all_or_raise(judged, [pods, workloads, surroundings, certificates, *systems], parallel=PARALLEL)
     found = folded([*_rights(cluster, namespace, rules), *(one for part in parts for one in part)])
-    return run_all_or_raise(Finding.with_log, found, parallel=PARALLEL), list(dict.fromkeys(seen.unread))
+    quoting = [one for one in found if one.log][:_QUOTED]
+    quoted = dict(zip(map(id, quoting), run_all_or_raise(Finding.with_log, quoting, parallel=PARALLEL), strict=True))
+    return [quoted.get(id(one), one) for one in found], list(dict.fromkeys(seen.unread))
 
 
 def _rights(cluster: Cluster, namespace: str, rules: Sequence[Mapping[str, t.Any]]) -> Iterator[Finding]:

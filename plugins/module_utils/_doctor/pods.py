@@ -51,10 +51,7 @@ _WAITING = {
 }
 _EVENTS = {
     "FailedMount": ("volume cannot be mounted", "Create what the volume names, or correct the name."),
-    "FailedAttachVolume": (
-        "volume cannot be attached",
-        "See which node still has the volume, and the log of the storage driver.",
-    ),
+    "FailedAttachVolume": ("volume cannot be attached", "See which node still has the volume, and the log of the storage driver."),
     "FailedCreatePodSandBox": ("network of the pod cannot be set up", "See the log of the node's network plugin and container runtime."),
     "NodeNotReady": ("node is lost", "Repair or remove the node: see the finding about it."),
 }
