@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import datetime as dt
 import importlib
@@ -15,9 +14,6 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import NotFound
@@ -29,8 +25,10 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import ful
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of, to_plain_values
+from ansible_collections.muster.ml.plugins.module_utils._kube.secret_text import encoded
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import faults as nats
 from ansible_collections.muster.ml.plugins.modules.doctor import SYSTEMS
+from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 
 FAULTS: list[dict[str, t.Any]] = yaml.safe_load(Path(__file__).with_name("doctor.yml").read_text(encoding="utf-8"))
 PLACE = "muster-doctor"
@@ -73,22 +71,7 @@ def filled(value: t.Any) -> t.Any:
     if isinstance(value, list):
         return [filled(item) for item in value]
     word, _space, days = value.partition(" ") if isinstance(value, str) else ("", "", "")
-    return certificate(int(days)) if word == "certificate" else value
-
-
-def certificate(days: int) -> str:
-    """A certificate with so many days left of about a year, as Kubernetes writes it."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "doctor.example")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-    )
-    signed = made.not_valid_before(now - dt.timedelta(days=300)).not_valid_after(now + dt.timedelta(days=days)).sign(key, hashes.SHA256())
-    return base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode()
+    return encoded({"": signed("doctor.example", days=int(days), life=365).pem})[""] if word == "certificate" else value
 
 
 def run(cluster: HttpCluster, name: str, options: Mapping[str, t.Any]) -> None:

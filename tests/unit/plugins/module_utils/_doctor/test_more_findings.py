@@ -3,27 +3,24 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import json
 import sys
 import typing as t
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._doctor.findings import Finding
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
+from ansible_collections.muster.ml.plugins.module_utils._kube.secret_text import encoded
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs.elastic_launch import LOG_PREFIX
 from ansible_collections.muster.ml.plugins.modules.doctor import SYSTEMS
+from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.plugins.module_utils._doctor.test_doctor import NODE, condition, pod, thing
 
-KEY = ec.generate_private_key(ec.SECP256R1())
-PEM_KEY = KEY.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
+PEM_KEY = signed("x").key_pem()
 OVER, SOON = "certificate has expired", "certificate expires soon"
 
 
@@ -33,22 +30,11 @@ def ago(seconds: float) -> dt.datetime:
 
 def certificate(life: int, left: int) -> str:
     """A certificate (PEM) for LIFE days, of which so many are left."""
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(KEY.public_key())
-        .serial_number(x509.random_serial_number())
-    )
-    ends = ago(-left * 86_400)
-    signed = made.not_valid_before(ends - dt.timedelta(days=life)).not_valid_after(ends).sign(KEY, hashes.SHA256())
-    return signed.public_bytes(serialization.Encoding.PEM).decode()
+    return signed("x", days=left, life=life).pem
 
 
 def secret(name: str = "s", **data: str) -> Manifest:
-    encoded = {key.replace("_", "."): base64.b64encode(text.encode()).decode() for key, text in data.items()}
-    return thing("v1", "Secret", name, metadata={"namespace": "ml"}, data=encoded)
+    return thing("v1", "Secret", name, metadata={"namespace": "ml"}, data=encoded({key.replace("_", "."): data[key] for key in data}))
 
 
 def found(cluster: FakeCluster, *items: Manifest) -> list[Finding]:
