@@ -28,9 +28,9 @@ def ago(seconds: float) -> dt.datetime:
     return dt.datetime.now(dt.UTC) - dt.timedelta(seconds=seconds)
 
 
-def certificate(life: int, left: int) -> str:
-    """A certificate (PEM) for LIFE days, of which so many are left."""
-    return signed("x", days=left, life=life).pem
+def year(left: int) -> str:
+    """A certificate (PEM) for a year, of which so many days are left."""
+    return signed("x", days=left, life=365).pem
 
 
 def secret(name: str = "s", **data: str) -> Manifest:
@@ -45,25 +45,25 @@ def found(cluster: FakeCluster, *items: Manifest) -> list[Finding]:
     return [one for one in told if "DNS" not in one.cause]
 
 
-@pytest.mark.parametrize(
-    ("life", "left", "cause"), [(365, 31, ""), (365, 29, SOON), (90, 19, ""), (90, 17, SOON), (1, 1, ""), (365, -1, OVER)]
-)
+TIMES = [(365, 31, ""), (365, 29, SOON), (90, 19, ""), (90, 17, SOON), (1, 1, ""), (365, -1, OVER)]
+
+
+@pytest.mark.parametrize(("life", "left", "cause"), TIMES)
 def test_a_certificate_is_told_in_time(life: int, left: int, cause: str, cluster: FakeCluster) -> None:
-    told = found(cluster, secret(tls_crt=certificate(life, left), tls_key=PEM_KEY))
+    told = found(cluster, secret(tls_crt=signed("x", days=left, life=life).pem, tls_key=PEM_KEY))
     assert [(one.object, one.cause) for one in told] == ([("Secret ml/s", cause)] if cause else [])
 
 
 def test_of_a_bundle_one_certificate_has_to_be_valid_and_of_a_server_its_own(cluster: FakeCluster) -> None:
-    old, new = certificate(365, -1), certificate(365, 300)
-    told = found(
-        cluster, secret("a", ca_crt=old + new, tls_crt=new + old), secret("b", tls_crt=old + new), secret("c", b_pem=PEM_KEY, c_crt="x")
-    )
+    old, new = year(-1), year(300)
+    neither, both = secret("c", b_pem=PEM_KEY, c_crt="x"), secret("a", ca_crt=old + new, tls_crt=new + old)
+    told = found(cluster, both, secret("b", tls_crt=old + new), neither)
     assert [(one.object, one.cause) for one in told] == [("Secret ml/b", OVER)]
 
 
 def test_a_certificate_in_several_objects_is_one_finding_and_a_key_is_in_none(cluster: FakeCluster) -> None:
-    old = certificate(365, 2)
-    cluster.certificates = {"client certificate": certificate(365, 2), "certificate authority": None}
+    old = year(2)
+    cluster.certificates = {"client certificate": year(2), "certificate authority": None}
     (ours, folded) = found(cluster, secret("a", ca_crt=old, tls_key=PEM_KEY, both_pem=PEM_KEY + old), secret("b", ca_crt=old))
     assert (folded.object, ours.object) == ("kubeconfig of https://fake:6443", "Secret ml/a and 1 more")
     assert not any(line in str((ours, folded)) for line in PEM_KEY.splitlines())
@@ -71,9 +71,9 @@ def test_a_certificate_in_several_objects_is_one_finding_and_a_key_is_in_none(cl
 
 def test_without_the_library_certificates_are_not_judged(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.x509", None)
-    cluster.add(secret(tls_crt=certificate(365, -1)))
+    cluster.add(secret(tls_crt=year(-1)))
     told, unread = diagnose(cluster, "ml", [], SYSTEMS)
-    assert [one.cause for one in told if "certificate" in one.cause] == []
+    assert not [one for one in told if "certificate" in one.cause]
     assert unread == ["Certificates are not judged: the Python library cryptography is not installed."]
 
 
