@@ -206,4 +206,4 @@ def test_the_certificate_of_the_kubeconfig_is_judged(cluster: HttpCluster, well:
     monkeypatch.setattr(certificates, "_SOON", dt.timedelta(days=100_000))
     monkeypatch.setattr(certificates, "_SHARE", 1)
     told = [one.evidence for one in diagnose(cluster, well, [])[0] if one.object == f"kubeconfig of {cluster.server}"]
-    assert [text.partition(":")[0] for text in told] == ["certificate authority", "client certificate"]
+    assert [text.partition(":")[0] for text in told] == ["ca certificate", "client certificate"]

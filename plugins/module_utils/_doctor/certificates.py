@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import dataclasses
 import datetime as dt
+import typing as t
 from collections.abc import Iterator
 
 from .._core.sensitive import Sensitive
@@ -21,21 +21,17 @@ _SOON, _SHARE = dt.timedelta(days=30), 5
 """A certificate should be renewed by then: when 30 days are left, or a fifth of its life where that is less."""
 _ENDS = (".crt", ".pem", ".cert")
 """Ends of the keys of Secrets that hold certificates; those of private keys are not read."""
-_LEAF = "tls.crt"
-"""The key of a Secret of type kubernetes.io/tls with a certificate, and those of its authorities after it."""
 _LIBRARY = "Certificates are not judged: the Python library cryptography is not installed."
 _ADVICE = "Renew it, and restart what has read the old one only when it started."
 _OURS = "Run the role again that made it, which renews it; then restart what has read the old one only when it started."
 
 
-@dataclasses.dataclass(frozen=True)
-class _Place:
-    """Certificates in PEM, and what holds them. Of a BUNDLE one has to be valid, otherwise the first."""
+class _Place(t.NamedTuple):
+    """Certificates in PEM, and what holds them."""
 
     object: str
     part: str
     pem: bytes
-    bundle: bool = True
     advice: str = _ADVICE
 
 
@@ -55,7 +51,7 @@ def _of_secrets(seen: Snapshot) -> Iterator[_Place]:
         advice = _OURS if annotations_of(item).get(ANNOTATION_GENERATED) == "tls" else _ADVICE
         for key, value in (item.get("data") or {}).items():
             if key.endswith(_ENDS):
-                yield _Place(str(ref_of(item)), key, _decoded(Sensitive(value).reveal()), bundle=key != _LEAF, advice=advice)
+                yield _Place(str(ref_of(item)), key, _decoded(Sensitive(value).reveal()), advice)
 
 
 def _of_apis(seen: Snapshot) -> Iterator[_Place]:
@@ -71,9 +67,7 @@ def _of_the_connection(seen: Snapshot) -> Iterator[_Place]:
     """The certificates of a kubeconfig, or of the options that replace them."""
     for part, text in seen.cluster.certificates.items():
         advice = "Write the kubeconfig again, as its cluster does it; kubeadm certs renew renews those of kubeadm."
-        yield _Place(
-            f"kubeconfig of {seen.cluster.server}", part, (text or "").encode(), bundle=part != "client certificate", advice=advice
-        )
+        yield _Place(f"kubeconfig of {seen.cluster.server}", part, (text or "").encode(), advice)
 
 
 def _decoded(text: str | None) -> bytes:
@@ -90,7 +84,9 @@ def _judged(seen: Snapshot, place: _Place) -> Iterator[Finding]:
         found = x509.load_pem_x509_certificates(place.pem)
     except ValueError:  # it holds no certificate, or one that only its program understands
         return
-    one = max(found, key=lambda one: one.not_valid_after_utc) if place.bundle else found[0]
+    # Of several authorities one has to be valid; of a chain the first, whose authorities follow.
+    is_chain = found[0].issuer != found[0].subject and not place.part.startswith("ca")
+    one = found[0] if is_chain else max(found, key=lambda one: one.not_valid_after_utc)
     ends = one.not_valid_after_utc
     left, life = ends - seen.now, ends - one.not_valid_before_utc
     if left > min(_SOON, life / _SHARE):

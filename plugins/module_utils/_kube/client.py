@@ -415,7 +415,7 @@ class HttpCluster:
     @property
     def certificates(self) -> t.Mapping[str, str | None]:
         settings = self._http.connection
-        return {"client certificate": settings.client_cert, "certificate authority": settings.ca}
+        return {"client certificate": settings.client_cert, "ca certificate": settings.ca}
 
     def warnings(self) -> t.Sequence[str]:
         return list(self._http.warnings)

@@ -39,7 +39,7 @@ class Cluster(t.Protocol):
 
     @property
     def certificates(self) -> t.Mapping[str, str | None]:
-        """The certificates in the settings of the connection (PEM): ``client certificate`` and ``certificate authority``."""
+        """The certificates in the settings of the connection (PEM): ``client certificate`` and ``ca certificate``."""
 
     def warnings(self) -> t.Sequence[str]:
         """The API server's warnings so far (deprecated versions, suspicious fields), each once."""

@@ -11,8 +11,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-SKI, AKI = x509.SubjectKeyIdentifier, x509.AuthorityKeyIdentifier
-
 
 @dataclasses.dataclass
 class Signed:
@@ -30,12 +28,10 @@ class Signed:
         return self.key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how).decode()
 
 
-def signed(
-    name: str, by: Signed | None = None, *, ca: bool = False, host: str = "", days: float = 1, life: float = 10, strict: bool = False
-) -> Signed:
+def signed(name: str, by: Signed | None = None, *, ca: bool = False, host: str = "", days: float = 1, life: float = 10) -> Signed:
     """A certificate for DAYS from now, of LIFE days in all, signed BY an authority or by its own key.
 
-    As ``openssl`` makes them without a configuration, or with the key identifiers and the keyUsage that STRICT clients require.
+    As ``openssl`` makes them without a configuration: no AuthorityKeyIdentifier, no keyUsage.
     """
     key, ends = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC) + dt.timedelta(days=days)
     subject, begins = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]), ends - dt.timedelta(days=life)
@@ -47,10 +43,4 @@ def signed(
         is_name = host.strip(".0123456789") != ""
         entry = x509.DNSName(host) if is_name else x509.IPAddress(ipaddress.ip_address(host))
         built = built.add_extension(x509.SubjectAlternativeName([entry]), critical=False)
-    if strict:
-        for extension in (SKI.from_public_key(key.public_key()), AKI.from_issuer_public_key((by.key if by else key).public_key())):
-            built = built.add_extension(extension, critical=False)
-        signs_data, signs_certificates = not ca, ca
-        usage = x509.KeyUsage(signs_data, *[False] * 4, signs_certificates, signs_certificates, *[False] * 2)
-        built = built.add_extension(usage, critical=True)
     return Signed(built.sign(by.key if by else key, hashes.SHA256()), key)

@@ -16,7 +16,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Man
 from ansible_collections.muster.ml.plugins.module_utils._kube.secret_text import encoded
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs.elastic_launch import LOG_PREFIX
 from ansible_collections.muster.ml.plugins.modules.doctor import SYSTEMS
-from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
+from ansible_collections.muster.ml.tests.unit.fakes.certificates import Signed, signed
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.plugins.module_utils._doctor.test_doctor import NODE, condition, pod, thing
 
@@ -28,9 +28,9 @@ def ago(seconds: float) -> dt.datetime:
     return dt.datetime.now(dt.UTC) - dt.timedelta(seconds=seconds)
 
 
-def year(left: int) -> str:
+def year(left: int, by: Signed | None = None) -> str:
     """A certificate (PEM) for a year, of which so many days are left."""
-    return signed("x", days=left, life=365).pem
+    return signed("x", by, days=left, life=365).pem
 
 
 def secret(name: str = "s", **data: str) -> Manifest:
@@ -55,15 +55,15 @@ def test_a_certificate_is_told_in_time(life: int, left: int, cause: str, cluster
 
 
 def test_of_a_bundle_one_certificate_has_to_be_valid_and_of_a_server_its_own(cluster: FakeCluster) -> None:
-    old, new = year(-1), year(300)
-    neither, both = secret("c", b_pem=PEM_KEY, c_crt="x"), secret("a", ca_crt=old + new, tls_crt=new + old)
-    told = found(cluster, both, secret("b", tls_crt=old + new), neither)
+    old, new, by = year(-1), year(300), signed("authority", ca=True)
+    neither, both = secret("c", b_pem=PEM_KEY, c_crt="x"), secret("a", ca_crt=old + new, tls_crt=year(300, by) + old)
+    told = found(cluster, both, secret("b", tls_crt=year(-1, by) + new), neither)
     assert [(one.object, one.cause) for one in told] == [("Secret ml/b", OVER)]
 
 
 def test_a_certificate_in_several_objects_is_one_finding_and_a_key_is_in_none(cluster: FakeCluster) -> None:
     old = year(2)
-    cluster.certificates = {"client certificate": year(2), "certificate authority": None}
+    cluster.certificates = {"client certificate": year(2), "ca certificate": None}
     (ours, folded) = found(cluster, secret("a", ca_crt=old, tls_key=PEM_KEY, both_pem=PEM_KEY + old), secret("b", ca_crt=old))
     assert (folded.object, ours.object) == ("kubeconfig of https://fake:6443", "Secret ml/a and 1 more")
     assert not any(line in str((ours, folded)) for line in PEM_KEY.splitlines())
