@@ -7,13 +7,13 @@ import contextlib
 import datetime as dt
 import importlib
 import itertools
+import re
 import typing as t
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import yaml
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import NotFound
@@ -21,16 +21,21 @@ from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fix
 from ansible_collections.muster.ml.plugins.module_utils._doctor import certificates, workloads
 from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._doctor.findings import Finding
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of, to_plain_values
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.secret_text import encoded
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import faults as nats
-from ansible_collections.muster.ml.plugins.modules.doctor import SYSTEMS
+from ansible_collections.muster.ml.plugins.modules import doctor
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 
-FAULTS: list[dict[str, t.Any]] = yaml.safe_load(Path(__file__).with_name("doctor.yml").read_text(encoding="utf-8"))
+
+def certificate(days: re.Match[str]) -> str:
+    return encoded({"": signed("doctor.example", days=int(days[1]), life=365).pem})[""]
+
+
+TEXT = Path(__file__).with_name("doctor.yml").read_text(encoding="utf-8")
+FAULTS: list[dict[str, t.Any]] = yaml.safe_load(re.sub(r"certificate (-?\d+)", certificate, TEXT))
 PLACE = "muster-doctor"
 WITHIN = 450.0
 """Seconds in which Kubernetes reports all of the faults on a busy machine: pauses between attempts of Jobs and containers are longest."""
@@ -47,7 +52,7 @@ SERVERS: dict[str, dict[str, t.Any]] = {
 
 def of_fault(fault: Mapping[str, t.Any]) -> Iterator[Manifest]:
     """The objects that make the fault, without a namespace."""
-    yield from filled(fault.get("objects", []))
+    yield from fault.get("objects", ())
     if "object" in fault:
         return
     container = {"name": "main", "image": IMAGE, "command": ["sleep", "600"], **fault.get("container", {})}
@@ -64,22 +69,9 @@ def of_fault(fault: Mapping[str, t.Any]) -> Iterator[Manifest]:
     yield {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {"template": template, **selector, **fault.get("spec", {})}}
 
 
-def filled(value: t.Any) -> t.Any:
-    """The value with certificates in the place of the words that stand for them."""
-    if isinstance(value, dict):
-        return {key: filled(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [filled(item) for item in value]
-    word, _space, days = value.partition(" ") if isinstance(value, str) else ("", "", "")
-    return encoded({"": signed("doctor.example", days=int(days), life=365).pem})[""] if word == "certificate" else value
-
-
 def run(cluster: HttpCluster, name: str, options: Mapping[str, t.Any]) -> None:
-    """A module of ours with its own checks of options."""
-    module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{name}")
-    checked = ArgumentSpecValidator(full_spec(module.ARGUMENT_SPEC), **module.CONSTRAINTS).validate(dict(options))
-    assert not checked.error_messages
-    module.execute(Context(params=to_plain_values(dict(checked.validated_parameters)), check=False, connect=lambda: cluster))
+    """Run a module of ours."""
+    tasks.run(importlib.import_module(f"{doctor.__package__}.{name}"), t.cast(t.Any, cluster), dict(options))
 
 
 def place_of(fault: Mapping[str, t.Any]) -> str:
@@ -169,7 +161,7 @@ def look(cluster: HttpCluster) -> tuple[list[Finding], str | None]:
         if "lose" in fault:
             lose(cluster, fault["lose"])
     places = sorted({place_of(fault) for fault in FAULTS})
-    found = list(itertools.chain.from_iterable(diagnose(cluster, name, [], SYSTEMS)[0] for name in places))
+    found = list(itertools.chain.from_iterable(diagnose(cluster, name, [], doctor.SYSTEMS)[0] for name in places))
     missing = [f"{fault['cause']} ({named(fault)})" for fault in FAULTS if not told(fault, found)]
     return found, ", ".join([*missing, *sorted(more(found))]) or None
 
@@ -192,7 +184,7 @@ def told(fault: Mapping[str, t.Any], found: list[Finding]) -> list[Finding]:
 def test_of_a_cluster_in_order_the_doctor_says_nothing(cluster: HttpCluster, well: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nats, "_SETTLED", 0.0)  # they are judged, too
     for _time in range(20):
-        assert diagnose(cluster, well, [], SYSTEMS) == ([], [])
+        assert diagnose(cluster, well, [], doctor.SYSTEMS) == ([], [])
 
 
 def test_each_fault_is_told_with_cause_evidence_and_next_step(broken: list[Finding]) -> None:

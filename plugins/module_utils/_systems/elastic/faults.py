@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import typing as t
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -24,10 +25,8 @@ from .native import RENDEZVOUS
 from .spec import ElasticJob
 from .world import events
 
-_SILENT = 60.0
-"""Seconds in which etcd may be restarted without a finding."""
-_JOIN = "600"
-"""Seconds for the pods to join, where rdzv_conf says nothing."""
+_SILENT, _JOIN = 60.0, "600"
+"""Seconds in which etcd may be restarted without a finding; and for the pods to join, where rdzv_conf says nothing."""
 _TAIL = 300
 """Lines of a log, more than are written between two repetitions of the round."""
 _ANSWERS, _AWAY, _PARTED = ("rendezvous", "rendezvous_reachable"), ("waiting", "rendezvous_unreachable"), ("rendezvous_lost", "membership")
@@ -38,9 +37,8 @@ _GAVE_UP = "the rendezvous "
 
 def faults(seen: Snapshot) -> Iterator[Finding]:
     """Read the logs of a few pods of each training. Why other pods do not run are findings about them."""
-    found = run_all_or_raise(lambda one: list(_judged(seen, *one)), list(_trainings(seen).items()), parallel=PARALLEL)
-    for part in found:
-        yield from part
+    parts = run_all_or_raise(lambda one: list(_judged(seen, *one)), list(_trainings(seen).items()), parallel=PARALLEL)
+    yield from itertools.chain.from_iterable(parts)
 
 
 def _trainings(seen: Snapshot) -> Mapping[str, list[Manifest]]:
@@ -56,7 +54,7 @@ def _trainings(seen: Snapshot) -> Mapping[str, list[Manifest]]:
 
 
 def _judged(seen: Snapshot, name: str, pods: Sequence[Manifest]) -> Iterator[Finding]:
-    ranks = [rank_of(pod) for pod in pods]
+    ranks, now = [rank_of(pod) for pod in pods], seen.now.timestamp()
     running = sorted((rank for rank in ranks if rank.phase == "Running" and rank.started), key=lambda rank: (rank.started, rank.rank))
     # The oldest pods have seen most, the youngest ones tell why they cannot join.
     logs = read_logs(seen.cluster, seen.namespace, [*running[:2], *running[2:][-1:]], required=False, tail_lines=_TAIL)
@@ -65,7 +63,7 @@ def _judged(seen: Snapshot, name: str, pods: Sequence[Manifest]) -> Iterator[Fin
     reason = f"pod {last.get('index')}: {last['reason']}" if last.get("reason") else ""
     env = {row["name"]: str(row.get("value") or "") for row in pods[0]["spec"]["containers"][0].get("env") or []}
     finding = functools.partial(Finding, "error", f"Training {seen.namespace}/{name}")
-    if last["event"] in _AWAY and env.get(RENDEZVOUS) != "c10d" and _now(seen) - last["time"] > _SILENT:
+    if last["event"] in _AWAY and env.get(RENDEZVOUS) != "c10d" and now - last["time"] > _SILENT:
         evidence = reason or f"pod {last.get('index')}: {env.get('PET_RDZV_ENDPOINT')} does not answer any more"
         advice = "See the pods of etcd, and its address, port and TLS in options etcd, rdzv_endpoint and rdzv_conf."
         yield finding("rendezvous does not answer", evidence, advice)
@@ -85,9 +83,5 @@ def _waited(seen: Snapshot, running: Sequence[Rank], logs: Sequence[str], told: 
     met = max((event["time"] for event in told if event["event"] == "rendezvous"), default=0.0)
     parted = next((event["time"] for event in told if event["event"] in _PARTED and event["time"] > met), None)
     if met or any(text.count("\n") >= _TAIL for text in logs):  # a script that logs so much has begun
-        return _now(seen) - parted if parted else None
+        return seen.now.timestamp() - parted if parted else None
     return seen.age(running[0].started) if running else 0.0
-
-
-def _now(seen: Snapshot) -> float:
-    return seen.now.timestamp()

@@ -19,11 +19,8 @@ from .inside import management
 from .manifests import RabbitmqCluster, read_live
 
 _TIMEOUT = 5.0
-_ALARMS = {
-    "memory": "Consume or delete messages, or raise the memory limit of the broker's pods.",
-    "disk": "Consume or delete messages, or make the broker's claim larger.",
-}
-"""Resource of an alarm with the next step."""
+_MORE = {"memory": "raise the memory limit of the broker's pods", "disk": "make the broker's claim larger"}
+"""Resource of an alarm with the way to more of it."""
 
 
 def faults(seen: Snapshot) -> Iterator[Finding]:
@@ -47,7 +44,7 @@ def _told(item: Manifest, found: health.Row, *, whole: bool) -> Iterator[Finding
     """WHOLE: whether all nodes are ready. While one is made again it does not run, and neither do some queues."""
     for alarm in found["alarms"]:
         evidence, resource = health.problems(found["nodes"], [], [alarm])[0], alarm["resource"].partition(" ")[0]
-        advice = f"{_ALARMS.get(resource, 'See the log of the broker.')} The broker takes no messages until then."
+        advice = f"Consume or delete messages, or {_MORE.get(resource, 'see its log')}. The broker takes no messages until then."
         yield Finding("error", str(ref_of(item)), f"broker has a {resource} alarm", evidence, advice)
     if whole and (wrong := listed(health.problems(found["nodes"], found["queues"], []))):
         yield Finding(
