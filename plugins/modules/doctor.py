@@ -90,8 +90,8 @@ from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import SURVEY
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import faults as elastic
-from ansible_collections.muster.ml.plugins.module_utils._systems.nats import faults as nats
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import faults as rabbitmq
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health as rabbitmq
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**SURVEY}
 

@@ -24,7 +24,7 @@ from ansible_collections.muster.ml.plugins.module_utils._doctor.findings import 
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.secret_text import encoded
-from ansible_collections.muster.ml.plugins.module_utils._systems.nats import faults as nats
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.modules import doctor
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed

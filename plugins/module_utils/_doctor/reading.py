@@ -22,6 +22,7 @@ from .._kube.uses import TRAININGS
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
 
+_time = dt.datetime.fromisoformat
 KUEUE = "kueue.x-k8s.io"
 WEBHOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _INSIDE = (
@@ -101,10 +102,6 @@ class Snapshot:
         """The node of a pod."""
         name = (pod.get("spec") or {}).get("nodeName")
         return next((node for node in self.of("Node") if node["metadata"]["name"] == name), None)
-
-
-def _time(text: str) -> dt.datetime:
-    return dt.datetime.fromisoformat(text)
 
 
 def read(cluster: Cluster, namespace: str) -> Snapshot:

@@ -27,7 +27,7 @@ from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._kube import client
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import faults
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_cluster, rabbitmq_definitions
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -289,7 +289,7 @@ def test_what_is_waited_for_is_told(cluster: FakeCluster, broker: FakeBroker, ch
 
 def test_the_doctor_tells_alarms_and_names_a_broker_that_it_may_not_ask(cluster: FakeCluster, broker: FakeBroker) -> None:
     def told() -> list[str]:
-        found, unread = diagnose(cluster, "default", [], [faults.faults])
+        found, unread = diagnose(cluster, "default", [], [health.faults])
         return [*(f"{one.cause}: {one.evidence}" for one in found if one.object == str(STATEFUL_SET)), *unread]
 
     run(cluster, **PLAIN)
