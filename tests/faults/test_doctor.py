@@ -99,6 +99,8 @@ def make(cluster: HttpCluster, fault: Mapping[str, t.Any]) -> list[Ref]:
     made += [create(cluster, item, home) for item in of_fault(fault)]
     if "module" in fault:
         run(cluster, fault["module"], {"namespace": home, "wait": False, **fault["options"]})
+        # The controller of a Job that goes with its namespace leaves its finalizer on pods for as long as it waits with the next ones.
+        made += [Ref("batch/v1", "Job", fault["options"]["name"], home)] if fault["module"] == "elastic_job" else []
     if "status" in fault:
         cluster.patch(made[-1], {"status": fault["status"]}, subresource="status", dry_run=False)
     if fault.get("delete"):

@@ -26,7 +26,7 @@ class Finding:
     group: str = ""
     """Objects of one workload with the same cause are one finding; empty for an object of its own."""
     log: Callable[[], str] | None = None
-    """Reads the last lines of a log for the evidence. It is called only for what is told: once for a workload, however many pods fail."""
+    """Reads the last lines of a log for the evidence. It is called once for a workload, however many of its pods fail."""
 
     def with_log(self) -> Finding:
         """The same with the last lines of its log, if it has one."""

@@ -16,7 +16,7 @@ from ..._core.errors import MusterError, Unreachable
 from ..._core.pool import PARALLEL, run_all_or_raise
 from ..._doctor.findings import Finding
 from ..._doctor.reading import Snapshot
-from ..._kube.objects import Manifest, Ref, labels_of, ref_of
+from ..._kube.objects import STATEFUL_SET, Manifest, Ref, group_kind, labels_of, ref_of
 from ..._kube.servers import pods_of, watch
 from ..._manifests.pods import PodSettings
 from ..._training.status import rank_of
@@ -148,10 +148,10 @@ def _wait_for_successor(
 def faults(seen: Snapshot) -> t.Iterator[Finding]:
     """Ask the servers of each cluster by their monitoring port. Why a server is not ready is a finding about its pod."""
     for item in (*seen.of("StatefulSet"), *seen.of("NatsCluster")):
-        spec, name = item["spec"], item["metadata"]["name"]
-        size = int(spec.get("size" if item["kind"] == "NatsCluster" else "replicas") or 0)
+        spec, by_operator = item["spec"], group_kind(item) != STATEFUL_SET
+        size, name = int(spec.get("size" if by_operator else "replicas") or 0), item["metadata"]["name"]
         nats = NatsCluster(name=name, namespace=seen.namespace, pod=PodSettings(image=""), size=size)
-        if item["kind"] == "StatefulSet" and not nats.labels.items() <= labels_of(spec["template"]).items():
+        if not by_operator and not nats.labels.items() <= labels_of(spec["template"]).items():
             continue
         pods = [pod for pod in seen.pods_of(nats.labels) if not pod["metadata"].get("deletionTimestamp")]
         if pods and all(_is_settled(seen, pod) for pod in pods):
@@ -165,7 +165,7 @@ def _judged(seen: Snapshot, item: Manifest, nats: NatsCluster, pods: list[Manife
     wrong = listed(problems(nats, found, payload=False))
     if wrong and not silent:
         next_step = f"Port {CLUSTER_PORT} must be open between the servers (NetworkPolicy), and their log tells what they try."
-        hint = OPERATOR_HINT if item["kind"] == "NatsCluster" else ""
+        hint = OPERATOR_HINT if group_kind(item) != STATEFUL_SET else ""
         yield Finding("error", str(ref_of(item)), "NATS servers are not connected", wrong, f"{next_step} {hint}".strip())
 
 
