@@ -59,7 +59,7 @@ def _judged(seen: Snapshot, name: str, pods: Sequence[Manifest]) -> Iterator[Fin
     # The oldest pods have seen most, the youngest ones tell why they cannot join.
     logs = read_logs(seen.cluster, seen.namespace, [*running[:2], *running[2:][-1:]], required=False, tail_lines=_TAIL)
     told = [event for event in events(logs) if event.get("event") in (*_ANSWERS, *_AWAY, *_PARTED)]
-    last = told[-1] if told else {"event": "", "time": 0.0}
+    last: Mapping[str, t.Any] = told[-1] if told else {"event": "", "time": 0.0}
     reason = f"pod {last.get('index')}: {last['reason']}" if last.get("reason") else ""
     env = {row["name"]: str(row.get("value") or "") for row in pods[0]["spec"]["containers"][0].get("env") or []}
     finding = functools.partial(Finding, "error", f"Training {seen.namespace}/{name}")
