@@ -12,7 +12,6 @@ import itertools
 import typing as t
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..._core.brief import plural
 from ..._core.conditions import is_true
 from ..._core.pool import PARALLEL, run_all_or_raise
 from ..._doctor.findings import Finding
@@ -73,7 +72,7 @@ def _judged(seen: Snapshot, name: str, pods: Sequence[Manifest]) -> Iterator[Fin
     waited = _waited(seen, running, logs, told)
     if waited is None or not (gave_up or waited > float(conf.get("join_timeout", _JOIN))):
         return
-    evidence = f"{plural(len(running), 'pod')} of at least {env.get('PET_NNODES', '1').partition(':')[0]} run, and have not met"
+    evidence = f"{len(running)} of at least {env.get('PET_NNODES', '1').partition(':')[0]} pods run, and have not met"
     advice = "See the findings about its other pods. Those that run must reach each other and the rendezvous (DNS, NetworkPolicy)."
     yield finding("pods of the training do not meet", "; ".join(filter(None, [evidence, reason or gave_up])), advice)
 
