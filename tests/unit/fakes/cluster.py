@@ -443,7 +443,7 @@ class FakeCluster:
     def version(self) -> str:
         return self.server_version
 
-    def events_of(self, ref: Ref, uid: str | None = None) -> list[Manifest]:
+    def events_of(self, ref: Ref, uid: str | None = None) -> t.Sequence[Manifest]:
         self._note("events", ref)
         return [
             copied(item)
