@@ -136,7 +136,8 @@ def up(ground: Ground, shell: Shell, *options: str) -> None:
 
 
 def engine_up(shell: Shell) -> None:
-    up(ENGINE, shell, "-e", json.dumps({"local_images_names": ["tools"]}))
+    images = ["tools", "nats", "rabbitmq", "published-python"]
+    up(ENGINE, shell, "-e", "@tests/images/published.yml", "-e", json.dumps({"local_images_names": images}))
 
 
 def down(ground: Ground, shell: Shell) -> None:

@@ -37,6 +37,10 @@ class Cluster(t.Protocol):
     def namespace(self) -> str:
         """The namespace of the connection's context, for objects that name none."""
 
+    @property
+    def certificates(self) -> t.Mapping[str, str | None]:
+        """The certificates in the settings of the connection (PEM): ``client certificate`` and ``ca certificate``."""
+
     def warnings(self) -> t.Sequence[str]:
         """The API server's warnings so far (deprecated versions, suspicious fields), each once."""
 

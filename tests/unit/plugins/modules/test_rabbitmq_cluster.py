@@ -23,9 +23,11 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
+from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._kube import client
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_cluster, rabbitmq_definitions
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -34,6 +36,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions
 
 STATEFUL_SET = Ref("apps/v1", "StatefulSet", "rabbitmq", "default")
 LABELS = {"app.kubernetes.io/name": "rabbitmq", "app.kubernetes.io/instance": "rabbitmq"}
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 PLAIN = {"tls": False, "admin_password": PASSWORD}
 """A broker without TLS with the administrator of FakeBroker."""
 
@@ -282,6 +285,21 @@ def test_what_is_waited_for_is_told(cluster: FakeCluster, broker: FakeBroker, ch
     change(cluster, broker)
     with pytest.raises(WaitTimeout, match=told):
         run(cluster, size=3, wait=True, wait_timeout=1, **PLAIN)
+
+
+def test_the_doctor_tells_alarms_and_names_a_broker_that_it_may_not_ask(cluster: FakeCluster, broker: FakeBroker) -> None:
+    def told() -> list[str]:
+        found, unread = diagnose(cluster, "default", [], [health.faults])
+        return [*(f"{one.cause}: {one.evidence}" for one in found if one.object == str(STATEFUL_SET)), *unread]
+
+    run(cluster, **PLAIN)
+    start(cluster, broker)
+    cluster.set_status(Ref("v1", "Pod", "rabbitmq-0", "default"), READY)
+    assert told() == []
+    broker.alarms.append({"node": "n", "resource": "disk space"})
+    assert told() == ["broker has a disk alarm: node n: has a disk space alarm: publishers are stopped"]
+    cluster.remove(Ref("v1", "Secret", "rabbitmq-admin", "default"))
+    assert told() == ["Secret default/rabbitmq-admin, which has the login of the administrator, does not exist."]
 
 
 def test_claims_with_another_password_than_the_secret_are_told_at_once(cluster: FakeCluster, broker: FakeBroker) -> None:
