@@ -210,7 +210,7 @@ def _write(path: Path, content: bytes, mode: int, owner: int, group: int) -> Non
 def absent(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]:
     """Delete the file if it is recorded and unchanged."""
     with created.opened(record_path, check=ctx.check, removing=True) as record:
-        removal = created.Removal(record, delete_data=True, data_option="", check=ctx.check)
+        removal = created.Removal(record, delete_data=True, check=ctx.check)
         if str(path) in record.files:
             removal.files([str(path)])
         elif os.path.lexists(path):

@@ -38,7 +38,6 @@ class GcsBucket(Labelled):
     SERVICE, COLLECTION, PARENT = "storage", "buckets", ""
     CHANGES = (Change(("storageClass", "iamConfiguration", "versioning", "lifecycle", "softDeletePolicy", "labels")),)
     IDENTITY = ("id", "timeCreated", "generation")
-    data_option = "delete_data: true"
 
     location: str
     storage_class: str | None = None
@@ -122,7 +121,7 @@ class GcsBucket(Labelled):
         if not isinstance(refused, Refused):
             return refused
         if "not empty" in refused.said:
-            more = ": run again" if self.delete_data else f"; objects go only with {self.data_option}"
+            more = ": run again" if self.delete_data else "; objects go only with delete_data: true"
             return refused.with_hint(f"Something was put into it a moment ago{more}")
         if refused.http == 409:
             return refused.with_hint(

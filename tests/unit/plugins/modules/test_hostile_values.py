@@ -136,7 +136,7 @@ def key_pairs() -> tuple[keys.Pair, keys.Pair]:
 def authority() -> str:
     with tempfile.TemporaryDirectory() as folder:
         context = HostContext(
-            {"directory": f"{folder}/c", "brokers": {"a": ["a"]}, "trusted": {}, "remove_data": False, "state": "present"}, check=False
+            {"directory": f"{folder}/c", "brokers": {"a": ["a"]}, "trusted": {}, "delete_data": False, "state": "present"}, check=False
         )
         module_of("rabbitmq_certificates").execute(context)
         return next(Path(folder).rglob("ca.crt")).read_text(encoding="utf-8")

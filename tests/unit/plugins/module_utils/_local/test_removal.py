@@ -408,7 +408,7 @@ def test_data_goes_by_its_own_word_only(machine: Machine) -> None:
     (cluster.volumes_dir / "claim/epoch9").touch()
     (cluster.volumes_dir / "file").touch()
     before = machine.everything()
-    told = r"has volumes with data: claim, file \(in .*\); local_cluster_remove_data: true \(delete_data\) deletes it"
+    told = r"has volumes with data: claim, file \(in .*\); delete_data: true deletes it"
     with pytest.raises(InvalidInput, match=told):
         remove(machine.options())
     assert machine.everything() == before
