@@ -43,7 +43,7 @@ class GcsBucket(Labelled):
     storage_class: str | None = None
     versioning: bool | None = None
     lifecycle_rules: t.Sequence[Body] | None = None
-    soft_delete_retention_s: int | None = None
+    soft_delete_retention_seconds: int | None = None
     delete_data: bool = False
 
     @property
@@ -58,7 +58,7 @@ class GcsBucket(Labelled):
             "iamConfiguration": CLOSED,
             "versioning": _in("enabled", self.versioning),
             "lifecycle": _in("rule", None if self.lifecycle_rules is None else list(self.lifecycle_rules)),
-            "softDeletePolicy": _in("retentionDurationSeconds", self.soft_delete_retention_s),
+            "softDeletePolicy": _in("retentionDurationSeconds", self.soft_delete_retention_seconds),
         }
 
     def read(self, api: Api) -> Body | None:

@@ -90,6 +90,13 @@ def check_count(value: int, what: str, *, minimum: int = 0) -> int:
     return value
 
 
+def whole_number(text: str, what: str) -> int:
+    """Return the number that TEXT is."""
+    if not text.isdecimal():
+        raise InvalidInput(f"{what}: {text!r} is not a whole number.")
+    return int(text)
+
+
 def check_port(value: int, what: str) -> int:
     """Return VALUE if it is a TCP or UDP port."""
     check_count(value, what, minimum=1)

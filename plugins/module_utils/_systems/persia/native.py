@@ -150,7 +150,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
         "RUST_BACKTRACE": "full",
         "PERSIA_METRICS_GATEWAY_ADDR": job.gateway_address,
         "MUSTER_PEERS": peers or None,
-        "MUSTER_PEER_TIMEOUT": str(job.peer_timeout_seconds) if peers else None,
+        "MUSTER_PEER_TIMEOUT": str(job.peer_timeout) if peers else None,
     }
     if job.launch_script:
         values["MUSTER_LAUNCH_SCRIPT"] = f"{job.launch_script} {DOCUMENT_WORDS[group.role]}"

@@ -45,7 +45,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, contex
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
 JOB: dict[str, t.Any] = {**SMALL, "metrics": {"enabled": False}, "wait": False}
-NATS: dict[str, t.Any] = {"name": "n", "namespace": "default", "size": 2, "max_payload": 1000}
+NATS: dict[str, t.Any] = {"name": "n", "namespace": "default", "replicas": 2, "max_payload": 1000}
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -446,7 +446,7 @@ def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> Non
     assert [request.verb for request in cluster.requests].count("list") == 1
 
 
-@pytest.mark.parametrize("backend", ["statefulset", "operator"])
+@pytest.mark.parametrize("backend", ["native", "operator"])
 def test_servers_that_only_have_to_run_are_not_asked(backend: str, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.kinds_served["nats.io/v1alpha2", "NatsCluster"] = ServedKind("natsclusters", True)
     cluster.controllers["StatefulSet"] = lambda _item: {"observedGeneration": 1, "readyReplicas": 2, "replicas": 2}
