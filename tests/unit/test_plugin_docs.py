@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from support.docs.collection import Options, documented, fragment, fragment_part, modules
+from support.docs.collection import Options, documented, fragment, fragment_part, modules, roles, variables
 from support.reading import load, parse, syntax
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +73,63 @@ def test_no_option_is_a_way_to_the_cluster_besides() -> None:
     ours = {module.name: module.own.keys() & ways for module in modules().values() if "muster.ml.auth" in module.fragments}
     assert ours
     assert {name: options for name, options in ours.items() if options} == {}
+
+
+def every_option(options: Options) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The options and suboptions, by their names alone."""
+    for name, option in options.items():
+        yield name, option
+        yield from every_option(option.get("suboptions") or option.get("options") or {})
+
+
+def shape(option: Mapping[str, Any]) -> tuple[str, ...]:
+    """The type of an option. A path on another machine, or in a pod, is a text."""
+    return tuple("str" if kind == "path" else kind for kind in (option["type"], option.get("elements")) if kind)
+
+
+# Names that two APIs give to fields of different types, and lists of what is built, which have more fields than names and values.
+OTHER_APIS = {
+    "env": "lists of Kubernetes; mappings in images (OCI) and in StudioML's configuration",
+    "files": "texts by name; lists of what a role builds or writes",
+    "max_unavailable": "a number or a percentage in Kubernetes; a number in EKS and GKE, which have another field for percentages",
+    "parameters": "of an inference request; of RabbitMQ's definitions",
+    "permissions": "of a folder in EFS; of RabbitMQ's definitions",
+    "ports": "of a firewall's rule; of a container",
+    "programs": "lists of what is built; paths by name in a released archive",
+    "registry": "a base URL among others; a registry with its login",
+    "resources": "of a rule of RBAC; of a container",
+    "sha256": "of a file; of a file by processor",
+    "tags": "of AWS; of Google's networks, RabbitMQ and Go's builds",
+    "value": "of a variable, a taint or a parameter",
+}
+
+
+def test_options_of_one_name_have_one_shape() -> None:
+    shapes: dict[str, set[tuple[str, ...]]] = {}
+    for module in modules().values():
+        for name, option in every_option(module.options):
+            shapes.setdefault(name, set()).add(shape(option))
+    assert {name: found for name, found in shapes.items() if len(found) > 1}.keys() == OTHER_APIS.keys()
+
+
+# Other names for what has one already, with that name.
+TWINS = {
+    r".*[A-Z].*": "snake case",
+    r"\w+_s(ecs?)?|(.*_)?timeout_\w+|timeout": "..._timeout in seconds, or ..._seconds as the API has it",
+    r"(.*_)?(minimum|maximum)_\w+": "min_... and max_...",
+    r"(.*_)?((remove|purge|lose)_(data|logs|cluster)|(?<!soft_)delete_(?!data$|cluster$)\w+)": "delete_data",
+    r"(.*_)?ca_(path|file)|registry_ca": "..._ca_cert of a file, ..._ca of a text",
+    r"(.*_)?(?<!rdzv_)(?<!private_)endpoint": "..._endpoint_url",
+    r"(.*_)?(passphrase|secret)_name": "..._secret",
+    r"(.*_)?(etcd|nats|cluster|broker)_size": "..._replicas",
+}  # fmt: skip
+
+
+def test_no_option_or_variable_has_the_name_of_a_twin() -> None:
+    names = {name for module in modules().values() for name, _option in every_option(module.options)}
+    names |= {name for role in roles().values() for name, _option in every_option(role.options)} | set(variables())
+    assert len(names) > 1000
+    assert {name: better for name in names for twin, better in TWINS.items() if re.fullmatch(twin, name)} == {}
 
 
 def test_short_descriptions_say_what_a_plugin_does() -> None:
