@@ -143,7 +143,7 @@ packages_missing:
   elements: str
   sample: [iptables]
 to_fetch:
-  description: Released files that are missing, as option O(muster.ml.local_fetch#module:files).
+  description: Released files that are missing, as option O(muster.ml.local_fetch#module:released).
   returned: success
   type: list
   elements: dict
