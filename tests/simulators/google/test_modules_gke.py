@@ -164,7 +164,7 @@ OLDER = "1.34.6-gke.1154000"
 
 def pool(name: str = "gpu", **more: Any) -> Body:
     return {
-        "cluster": NAME,
+        "cluster_name": NAME,
         "location": REGION,
         "name": name,
         **OWNER,
