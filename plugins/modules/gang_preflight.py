@@ -165,6 +165,8 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS
 from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import gang, preflight
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_objects
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str"},
@@ -188,8 +190,10 @@ CONSTRAINTS: dict[str, t.Any] = {}
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Run the preflight; read-only."""
     params = ctx.params
+    objects = flatten(source.from_definition(params["definition"] or []))
+    check_objects(objects)
     asked = gang(
-        source.from_definition(params["definition"] or []),
+        objects,
         params["namespace"] or ctx.cluster.namespace,
         rows=params["groups"],
         kinds={kind: made for one in KINDS.values() for backend in one.backends for kind, made in backend.pod_sets.items()},

@@ -98,7 +98,7 @@ options:
     description: Additional labels of objects and pods.
     type: dict
     default: {}
-  annotations:
+  pod_annotations:
     description: Annotations of the pods.
     type: dict
     default: {}
@@ -192,7 +192,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "ports": {"type": "list", "elements": "dict", "options": groups.PORT},
     "pod_disruption_budget": {"type": "dict", "options": groups.BUDGET},
     "labels": {"type": "dict", "default": {}},
-    "annotations": {"type": "dict", "default": {}},
+    "pod_annotations": {"type": "dict", "default": {}},
     "overrides": {"type": "dict"},
     **STATE,
     **APPLY,

@@ -128,7 +128,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
         nproc_per_node=group.nproc_per_node,
         pod=pod,
         labels={**job.labels, "app.kubernetes.io/component": group.group_name, LABEL_ROLE: LAUNCHER_WORDS[group.role]},
-        annotations={ANNOTATION_CONFIG_HASH: config_hash},
+        pod_annotations={ANNOTATION_CONFIG_HASH: config_hash},
         selector=job.selector(group.group_name),
         container=group.group_name,
         inject_rendezvous=False,
