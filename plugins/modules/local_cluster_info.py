@@ -299,11 +299,8 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     preflight.require_root(cluster)
     # Wait first, so that the state of nodes and processes is the one after the wait.
     gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
-    purposes = {
-        "storage": params["default_storage_class"],
-        "simulated_nodes": cluster.options["simulated_nodes"],
-        "kubectl": params["kubectl"],
-    }
+    purposes = {"storage": params["default_storage_class"], "kubectl": params["kubectl"]}
+    purposes["simulated_nodes"] = cluster.options["simulated_nodes"]
     if any(not isinstance(row.get(key), str) for row in params["programs"] for key in ("name", "module", "package")):
         raise InvalidInput("programs: each needs name, module and package.")
     table = [

@@ -176,7 +176,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import APP
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of, whole_number
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import number, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import TrainingStatefulSet, manifests
 
@@ -205,7 +205,7 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("replicas
 def desired(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
     """The group that the options describe."""
     given = {**fields_of(TrainingStatefulSet, params), "namespace": namespace, "pod": PodSettings.from_params(params)}
-    return TrainingStatefulSet(**{**given, "nproc_per_node": whole_number(params["nproc_per_node"], "nproc_per_node")})
+    return TrainingStatefulSet(**{**given, "nproc_per_node": number(params["nproc_per_node"])})
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

@@ -43,14 +43,19 @@ def blocks(path: Path) -> Iterator[dict[str, Any]]:
                 yield parse(content)
 
 
-def described(options: dict[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """The first sentence of each option or return value, at any depth."""
+def every(options: Options, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each option or return value, at any depth."""
     for name, option in options.items():
-        text = option.get("description")
-        if text:
-            yield f"{path}{name}", text if isinstance(text, str) else text[0]
-        for deeper in ("suboptions", "contains"):
-            yield from described(option.get(deeper) or {}, f"{path}{name}.")
+        yield f"{path}{name}", option
+        for deeper in ("suboptions", "options", "contains"):
+            yield from every(option.get(deeper) or {}, f"{path}{name}.")
+
+
+def described(options: Options) -> Iterator[tuple[str, str]]:
+    """The first sentence of each option or return value."""
+    for path, option in every(options):
+        if text := option.get("description"):
+            yield path, text if isinstance(text, str) else text[0]
 
 
 def test_no_part_of_a_fragment_has_the_name_of_another_fragment() -> None:
@@ -73,13 +78,6 @@ def test_no_option_is_a_way_to_the_cluster_besides() -> None:
     ours = {module.name: module.own.keys() & ways for module in modules().values() if "muster.ml.auth" in module.fragments}
     assert ours
     assert {name: options for name, options in ours.items() if options} == {}
-
-
-def every_option(options: Options) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The options and suboptions, by their names alone."""
-    for name, option in options.items():
-        yield name, option
-        yield from every_option(option.get("suboptions") or option.get("options") or {})
 
 
 def shape(option: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,8 +105,8 @@ OTHER_APIS = {
 def test_options_of_one_name_have_one_shape() -> None:
     shapes: dict[str, set[tuple[str, ...]]] = {}
     for module in modules().values():
-        for name, option in every_option(module.options):
-            shapes.setdefault(name, set()).add(shape(option))
+        for path, option in every(module.options):
+            shapes.setdefault(path.rpartition(".")[2], set()).add(shape(option))
     assert {name: found for name, found in shapes.items() if len(found) > 1}.keys() == OTHER_APIS.keys()
 
 
@@ -126,8 +124,8 @@ TWINS = {
 
 
 def test_no_option_or_variable_has_the_name_of_a_twin() -> None:
-    names = {name for module in modules().values() for name, _option in every_option(module.options)}
-    names |= {name for role in roles().values() for name, _option in every_option(role.options)} | set(variables())
+    paths = [path for owner in (*modules().values(), *roles().values()) for path, _option in every(owner.options)]
+    names = {path.rpartition(".")[2] for path in (*paths, *variables())}
     assert len(names) > 1000
     assert {name: better for name in names for twin, better in TWINS.items() if re.fullmatch(twin, name)} == {}
 

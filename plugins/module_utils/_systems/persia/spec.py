@@ -24,7 +24,7 @@ from ..._manifests.meta import (
     check_name,
     hashes,
     metadata,
-    whole_number,
+    number,
 )
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import PodSettings, refuse_variables
@@ -265,7 +265,7 @@ def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], 
         group_name=given.get("group_name") or DEFAULT_GROUP_NAMES[role],
         replicas=given["replicas"],
         pod=pod,
-        nproc_per_node=whole_number(str(given.get("nproc_per_node", 1)), f"{role}.nproc_per_node"),
+        nproc_per_node=number(str(given.get("nproc_per_node", 1))),
         entry=_in_pod(given.get("entry"), params),
         pod_disruption_budget=_given(given.get("pod_disruption_budget") or {}) or None,
         overrides=given.get("overrides"),
