@@ -148,7 +148,7 @@ options:
     description: Name servers for names outside of the local cluster. Without any, such lookups fail at once.
     type: list
     elements: str
-  storage:
+  default_storage_class:
     description: Return the objects of the default StorageClass of the local cluster. Defaults to V(true).
     type: bool
   storage_image:
