@@ -73,9 +73,9 @@ def wait_for_pods(cluster: Cluster, nats: NatsCluster, *, timeout: float, progre
         found = {pod["metadata"]["name"]: _pending_reason(pod) for pod in pods_of(cluster, nats)}
         pending = [f"{name}: {reason}" for name, reason in found.items() if reason]
         running = len(found) - len(pending)
-        if running == len(found) == nats.size:
+        if running == len(found) == nats.replicas:
             return None, None
-        return None, "; ".join([f"{running} of {nats.size} servers run", *pending[:3]])
+        return None, "; ".join([f"{running} of {nats.replicas} servers run", *pending[:3]])
 
     _watch(cluster, nats, observe_once, goal="does not run", timeout=timeout, progress=progress)
 
