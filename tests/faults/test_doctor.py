@@ -43,7 +43,7 @@ IMAGE = "muster.local/tools:1.35.0"
 VERSIONS = {"Pod": "v1", "Job": "batch/v1"}
 WELL = {"app": "well"}
 SERVERS: dict[str, dict[str, t.Any]] = {
-    "nats_cluster": {"name": "nats", "image": "muster.local/nats:2.15.2", "size": 2},
+    "nats_cluster": {"name": "nats", "image": "muster.local/nats:2.15.2", "replicas": 2},
     "rabbitmq_cluster": {"image": "muster.local/rabbitmq:4.0.5", "storage_size": "256Mi", "disk_free_limit": "50MB",
                          "resources": {"limits": {"memory": "512Mi"}}},
 }  # fmt: skip

@@ -150,7 +150,7 @@ def faults(seen: Snapshot) -> t.Iterator[Finding]:
     for item in (*seen.of("StatefulSet"), *seen.of("NatsCluster")):
         spec, by_operator = item["spec"], group_kind(item) != STATEFUL_SET
         size, name = int(spec.get("size" if by_operator else "replicas") or 0), item["metadata"]["name"]
-        nats = NatsCluster(name=name, namespace=seen.namespace, pod=PodSettings(image=""), size=size)
+        nats = NatsCluster(name=name, namespace=seen.namespace, pod=PodSettings(image=""), replicas=size)
         if not by_operator and not nats.labels.items() <= labels_of(spec["template"]).items():
             continue
         pods = [pod for pod in seen.pods_of(nats.labels) if not pod["metadata"].get("deletionTimestamp")]

@@ -156,12 +156,12 @@ def faults(seen: Snapshot) -> t.Iterator[Finding]:
         if broker is None or not ready:
             continue
         try:
-            with management(seen.cluster, broker, timeout=_ANSWER, startup_timeout=0) as api:
+            with management(seen.cluster, broker, request_timeout=_ANSWER, startup_timeout=0) as api:
                 found = survey(api)
         except MusterError as error:
             seen.unread.append(error.message)
         else:
-            yield from _told(item, found, whole=len(ready) == broker.size)
+            yield from _told(item, found, whole=len(ready) == broker.replicas)
 
 
 def _told(item: Manifest, found: Row, *, whole: bool) -> t.Iterator[Finding]:
