@@ -33,7 +33,7 @@ down: ## remove the systems, their data excepted: make down, make down SYSTEMS=e
 prove: ## check every claim, faults included, on a local cluster made for it: make prove SYSTEMS=persia
 	@case ",$(SYSTEMS)," in *,eks,* | *,gke,*) scripts/setup test ;; esac # the simulated clouds
 	@scripts/play tests/acceptance/acceptance.yml -i inventories/local \
-		-e '{acceptance_systems: [$(SYSTEMS)], acceptance_faults: true, acceptance_remove_cluster: true}' \
+		-e '{acceptance_systems: [$(SYSTEMS)], acceptance_faults: true, acceptance_delete_cluster: true}' \
 		-e local_cluster_name=prove -e local_cluster_audit_log=/var/log/muster/prove/audit.log $(ARGS)
 	@case ",$(SYSTEMS)," in *,eks,*) .venv/bin/pytest -n 2 --dist loadfile tests/simulators/aws ;; esac
 	@case ",$(SYSTEMS)," in *,gke,*) .venv/bin/pytest -n 2 --dist loadfile tests/simulators/google ;; esac
@@ -56,5 +56,5 @@ histories: ## 20,000 random histories of owners, strangers and killed runs, and 
 	@MUSTER_HISTORIES=20000 MUSTER_HOSTILE=20000 .venv/bin/pytest -n 2 tests/histories tests/unit/plugins/modules/test_hostile_values.py
 
 clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
-	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_remove_data=true -e muster_remove_cluster=true $(ARGS)
+	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_delete_data=true -e muster_delete_cluster=true $(ARGS)
 	@rm -rf build

@@ -62,7 +62,7 @@ options:
   client_key:
     description: Path of the key of O(client_cert).
     type: path
-  timeout:
+  request_timeout:
     description: Seconds that one answer may take.
     type: int
     default: 10

@@ -15,12 +15,12 @@ options:
     type: str
   rules:
     description:
-      - Rules as in a Role. The API server is asked for each right by itself (SelfSubjectAccessReview), in O(namespace).
+      - Rules as in a Role, in snake case. The API server is asked for each right by itself (SelfSubjectAccessReview), in O(namespace).
     type: list
     elements: dict
     default: []
     suboptions:
-      apiGroups:
+      api_groups:
         description: API groups of the resources, of which the core group is an empty text.
         type: list
         elements: str

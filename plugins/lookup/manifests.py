@@ -56,9 +56,9 @@ options:
     type: str
     choices: [Always, IfNotPresent, Never]
   image_pull_secrets:
-    description: Secrets to pull the image of the operator with, as in the C(imagePullSecrets) of a pod.
+    description: Names of Secrets to pull the image of the operator with.
     type: list
-    elements: dict
+    elements: str
   resources:
     description: Resources of the operator's container, as in Kubernetes.
     type: dict
@@ -148,7 +148,7 @@ options:
     description: Name servers for names outside of the local cluster. Without any, such lookups fail at once.
     type: list
     elements: str
-  storage:
+  default_storage_class:
     description: Return the objects of the default StorageClass of the local cluster. Defaults to V(true).
     type: bool
   storage_image:

@@ -28,7 +28,7 @@ EXAMPLES = r"""
   muster.ml.cluster_info:
     namespace: ml
     rules:
-      - {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch, create, patch, delete]}
+      - {api_groups: [batch], resources: [jobs], verbs: [get, list, watch, create, patch, delete]}
   register: found
 
 - name: Stop if rights are missing

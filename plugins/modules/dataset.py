@@ -53,7 +53,7 @@ options:
   sha256:
     description: SHA-256 of the file. Required with O(state=present).
     type: str
-  size:
+  size_bytes:
     description: Size of the file in bytes. A file of another size is refused before the download.
     type: int
   path:
@@ -171,7 +171,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
         "options": {"name": {"type": "str", "required": True}, "key": {"type": "str", "default": "url", "no_log": False}},
     },
     "sha256": {"type": "str"},
-    "size": {"type": "int"},
+    "size_bytes": {"type": "int"},
     "path": {"type": "str"},
     "unpack": {"type": "str", "choices": ["auto", "none", "tar", "zip"], "default": Dataset.unpack},
     "claim_name": {"type": "str"},

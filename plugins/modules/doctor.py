@@ -9,10 +9,13 @@ module: doctor
 short_description: Report faults in a namespace with their causes and next steps
 version_added: 0.1.0
 description:
-  - Reads the pods, workloads, claims, quotas and queues of a namespace, and the nodes, webhooks, APIs, DNS and clocks that they stand on,
-    and returns a list of findings, each with its cause, the evidence and the next step. Nothing is written, and nothing is repaired.
-  - What may not be read is not judged, and listed in RV(unread).
+  - Reads the pods, workloads, claims, quotas, queues, certificates and servers of a namespace, and nodes, webhooks, APIs, DNS and clocks
+    that they stand on, and returns a list of findings, each with its cause, the evidence and the next step. Nothing is written, and nothing
+    is repaired.
+  - What may not be read is not judged, and listed in RV(unread). Without the pods of the namespace the task fails.
 author: Muster contributors (!UNKNOWN)
+requirements:
+  - cryptography >= 45.0.0, for certificates, which are not judged without it
 extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes
@@ -86,15 +89,20 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import SURVEY
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import faults as elastic
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health as rabbitmq
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**SURVEY}
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
+SYSTEMS = (elastic.faults, nats.faults, rabbitmq.faults)
+
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Look; nothing is written."""
-    findings, unread = diagnose(ctx.cluster, ctx.namespace, ctx.params["rules"])
+    findings, unread = diagnose(ctx.cluster, ctx.namespace, ctx.params["rules"], SYSTEMS)
     return {"changed": False, "ok": not findings, "findings": [one.result() for one in findings], "unread": unread}
 
 

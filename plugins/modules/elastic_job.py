@@ -127,7 +127,7 @@ options:
         required: true
       mount_path:
         description: Mount path of the claim.
-        type: path
+        type: str
         default: /workspace/data
   rdzv_conf:
     description: Additional settings for torchrun's C(--rdzv-conf), such as C(protocol) and C(ca_cert) of an etcd with TLS.
@@ -294,7 +294,7 @@ _ETCD: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True},
 _DATASET: dict[str, dict[str, t.Any]] = {
     "claim_name": {"type": "str", "required": True},
     "path": {"type": "str", "required": True},
-    "mount_path": {"type": "path", "default": "/workspace/data"},
+    "mount_path": {"type": "str", "default": "/workspace/data"},
 }
 _RENDEZVOUS: dict[str, dict[str, t.Any]] = {
     "rdzv_backend": {"type": "str", "choices": ["c10d", "etcd-v2"], "default": ElasticJob.rdzv_backend},
@@ -318,7 +318,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "replicas": {"type": "int"},
     "min_replicas": {"type": "int"},
     "max_replicas": {"type": "int"},
-    **with_defaults(ElasticJob, nproc_per_node="str", files_path="str", backoff_limit="int", unreachable_toleration_seconds="int"),
+    "nproc_per_node": groups.PROCESSES,
+    **with_defaults(ElasticJob, files_path="str", backoff_limit="int", unreachable_toleration_seconds="int"),
     "script": {"type": "str"},
     "script_sha256": {"type": "str"},
     "script_endpoint_url": {"type": "str"},

@@ -31,7 +31,7 @@ options:
     description: Name of the cluster and of its client Service.
     type: str
     default: etcd
-  size:
+  replicas:
     description:
       - Number of members, one, three or five.
       - Cannot be changed later, because etcd reads its initial members only once.
@@ -70,7 +70,7 @@ EXAMPLES = r"""
 - name: Run three members with TLS for the rendezvous of torchrun
   muster.ml.etcd_cluster:
     namespace: ml
-    size: 3
+    replicas: 3
     enable_v2: true
     wait: true
     wait_timeout: 300
@@ -135,7 +135,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests 
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "etcd"},
-    **with_defaults(EtcdCluster, size="int", enable_v2="bool", client_tls="bool", storage_size="str"),
+    **with_defaults(EtcdCluster, replicas="int", enable_v2="bool", client_tls="bool", storage_size="str"),
     **servers.OPTIONS,
     **servers.CLAIMS,
     "image": {"type": "str", "default": "quay.io/coreos/etcd:v3.5.35"},

@@ -58,9 +58,8 @@ options:
     description:
       - Objects that make pods, added to O(groups). These are Pod, ReplicaSet, Deployment, StatefulSet, Job, and the kinds of the
         collection's trainings. Other objects of Kubernetes are passed over, pods of other kinds not judged.
-    type: list
-    elements: dict
-    default: []
+      - A mapping, a list of mappings, or YAML text, as in M(muster.ml.apply).
+    type: raw
   leaving:
     description:
       - Label selector of pods in the namespace that will have gone before, such as those of a training that is started again. Their room
@@ -165,6 +164,9 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS
 from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import gang, preflight
+from ansible_collections.muster.ml.plugins.module_utils._kube import source
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_objects
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str"},
@@ -178,7 +180,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
             "template": {"type": "dict", "required": True},
         },
     },
-    "definition": {"type": "list", "elements": "dict", "default": []},
+    "definition": {"type": "raw"},
     "leaving": {"type": "str", "default": ""},
 }
 
@@ -188,8 +190,10 @@ CONSTRAINTS: dict[str, t.Any] = {}
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Run the preflight; read-only."""
     params = ctx.params
+    objects = flatten(source.from_definition(params["definition"] or []))
+    check_objects(objects)
     asked = gang(
-        params["definition"],
+        objects,
         params["namespace"] or ctx.cluster.namespace,
         rows=params["groups"],
         kinds={kind: made for one in KINDS.values() for backend in one.backends for kind, made in backend.pod_sets.items()},

@@ -46,7 +46,7 @@ options:
   labels:
     description: Labels. They are all that it has, besides the mark of its owner. Without this option they stay as they are.
     type: dict
-  delete_packages:
+  delete_data:
     description: Delete the repository with what it holds, with O(state=absent). Otherwise a repository that is not empty is kept.
     type: bool
     default: false
@@ -105,7 +105,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "cleanup_policies": {"type": "dict"},
     "cleanup_policy_dry_run": {"type": "bool"},
     "labels": {"type": "dict"},
-    "delete_packages": {"type": "bool", "default": False},
+    "delete_data": {"type": "bool", "default": False},
 }
 
 

@@ -11,8 +11,8 @@ version_added: 0.1.0
 description:
   - Creates, changes and deletes buckets. Access is by IAM alone (uniform) and public access is prevented. Neither can be disabled.
   - Settings that have no option here are left as they are.
-  - A deleted bucket and its objects can be restored, and are charged for, until O(soft_delete_retention_s) has passed. Its name is free at
-    once, but only for the same project until then.
+  - A deleted bucket and its objects can be restored, and are charged for, until O(soft_delete_retention_seconds) has passed. Its name is
+    free at once, but only for the same project until then.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - google.cloud.gcp
@@ -42,7 +42,7 @@ options:
       - Without this option they stay as they are.
     type: list
     elements: dict
-  soft_delete_retention_s:
+  soft_delete_retention_seconds:
     description: Seconds that deleted objects can be restored. Either 0, or from 604800 (7 days) to 7776000 (90 days).
     type: int
   labels:
@@ -104,7 +104,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "storage_class": {"type": "str", "choices": ["STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"]},
     "versioning": {"type": "bool"},
     "lifecycle_rules": {"type": "list", "elements": "dict"},
-    "soft_delete_retention_s": {"type": "int"},
+    "soft_delete_retention_seconds": {"type": "int"},
     "labels": {"type": "dict"},
     "delete_data": {"type": "bool", "default": False},
     "wait_timeout": {"type": "int", "default": 3600},

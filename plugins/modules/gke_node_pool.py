@@ -27,7 +27,7 @@ options:
     description: Name of the node pool.
     type: str
     required: true
-  cluster:
+  cluster_name:
     description: Name of the cluster.
     type: str
     required: true
@@ -253,7 +253,7 @@ EXAMPLES = r"""
   muster.ml.gke_node_pool:
     project: my-project
     auth_kind: application
-    cluster: training
+    cluster_name: training
     location: us-central1
     name: gpu
     config:
@@ -270,7 +270,7 @@ EXAMPLES = r"""
   muster.ml.gke_node_pool:
     project: my-project
     auth_kind: application
-    cluster: training
+    cluster_name: training
     location: us-central1
     name: tpu
     node_locations: [us-central1-a]
@@ -357,7 +357,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **OWNER,
     **wait_options(3600),
     "name": text(required=True),
-    "cluster": text(required=True),
+    "cluster_name": text(required=True),
     "location": text(required=True),
     "config": CONFIG,
     "autoscaling": AUTOSCALING,

@@ -58,7 +58,7 @@ options:
     description: Permissions of the file, as an octal number.
     type: str
     default: "0600"
-  data:
+  holds_data:
     description:
       - The file cannot be created again, such as a key.
       - M(muster.ml.host_record) deletes it only with O(muster.ml.host_record#module:delete_data).
@@ -128,7 +128,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "owner": {"type": "str"},
     "group": {"type": "str"},
     "mode": {"type": "str", "default": "0600"},
-    "data": {"type": "bool", "default": False},
+    "holds_data": {"type": "bool", "default": False},
     "foreign": {"type": "str", "choices": ["refuse", "replace"], "default": "refuse"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
@@ -179,7 +179,7 @@ def present(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]
             return result
         result["changed"] = True
         if not ctx.check and attributes:
-            created.note_file(record, path, content, data=params["data"])
+            created.note_file(record, path, content, data=params["holds_data"])
             created.save(record_path, record)
             _write(path, content, *attributes)
             created.settle_file(record, path)
@@ -210,7 +210,7 @@ def _write(path: Path, content: bytes, mode: int, owner: int, group: int) -> Non
 def absent(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]:
     """Delete the file if it is recorded and unchanged."""
     with created.opened(record_path, check=ctx.check, removing=True) as record:
-        removal = created.Removal(record, delete_data=True, data_option="", check=ctx.check)
+        removal = created.Removal(record, delete_data=True, check=ctx.check)
         if str(path) in record.files:
             removal.files([str(path)])
         elif os.path.lexists(path):

@@ -87,10 +87,6 @@ options:
     description: Delete data and keys, too, with O(state=absent).
     type: bool
     default: false
-  data_option:
-    description: Name of the variable that sets O(delete_data), for messages.
-    type: str
-    default: delete_data
   refuse_foreign:
     description:
       - Files that M(muster.ml.host_file) will write. If one is there that is not recorded, the task fails before anything is created.
@@ -174,7 +170,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
         },
     },
     "delete_data": {"type": "bool", "default": False},
-    "data_option": {"type": "str", "default": "delete_data"},
     "refuse_foreign": {"type": "list", "elements": "path", "default": []},
     "keep": {"type": "list", "elements": "path", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -203,7 +198,7 @@ def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
     """Remove the recorded entries: programs first, then files that they and Muster wrote, then empty folders."""
     params = ctx.params
     with created.opened(path, check=ctx.check, removing=True) as record:
-        removal = created.Removal(record, params["delete_data"], params["data_option"], ctx.check)
+        removal = created.Removal(record, params["delete_data"], ctx.check)
         try:
             staying = host_things.remove(removal)
             removal.files([one for one in record.files if one not in params["keep"]])

@@ -15,7 +15,7 @@ description:
   - With O(steps), requests move to another server little by little. After each step the servers that get more of them are judged by their
     own statistics. If too many requests fail, or take too long, or a replica gets lost, all requests go again to where they went
     before, and the task fails with the reason. A run that was interrupted is taken up where it was.
-  - Clients reach health, metadata and inference of the models. What loads and unloads models stays closed, see O(management).
+  - Clients reach health, metadata and inference of the models. What loads and unloads models stays closed, see O(management_api).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -74,7 +74,7 @@ options:
           - V(0) takes it out, so that it can be stopped without a failed request.
         type: int
         default: 1
-  management:
+  management_api:
     description:
       - Routes to everything that the server offers, such as loading and unloading of models and shared memory. The server does not
         authenticate clients.
@@ -186,7 +186,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "hostnames": {"type": "list", "elements": "str", "default": []},
     "protocols": {"type": "list", "elements": "str", "choices": list(KINDS), "default": list(KINDS)},
     "backends": {"type": "list", "elements": "dict", "options": BACKEND},
-    **with_defaults(InferenceRoute, management="bool"),
+    **with_defaults(InferenceRoute, management_api="bool"),
     "request_timeout": {"type": "int"},
     "steps": {"type": "list", "elements": "int", "default": []},
     **with_defaults(Limits, interval="int", min_requests="int", max_failure_ratio="float"),

@@ -19,7 +19,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube_info
   - muster.ml.training
 options:
-  groups:
+  group_names:
     description: Groups to read, such as V(trainer). All groups by default.
     type: list
     elements: str
@@ -54,14 +54,14 @@ EXAMPLES = r"""
   muster.ml.job_logs:
     name: adult
     namespace: ml
-    groups: [trainer]
+    group_names: [trainer]
     tail_lines: 20
 
 - name: Find loss and AUC
   muster.ml.job_logs:
     name: adult
     namespace: ml
-    groups: [trainer]
+    group_names: [trainer]
     search: 'epoch=(?P<epoch>\d+) loss=(?P<loss>[\d.]+) auc=(?P<auc>[\d.]+)'
   register: logs
 
@@ -69,7 +69,7 @@ EXAMPLES = r"""
   muster.ml.job_logs:
     name: adult
     namespace: ml
-    groups: [trainer]
+    group_names: [trainer]
     search: 'epoch=(?P<epoch>\d+)'
     matches: 3
 """
@@ -128,7 +128,7 @@ from ansible_collections.muster.ml.plugins.module_utils._training.status import 
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **WHICH,
-    "groups": {"type": "list", "elements": "str", "default": []},
+    "group_names": {"type": "list", "elements": "str", "default": []},
     "tail_lines": {"type": "int", "default": 100},
     "previous": {"type": "bool", "default": False},
     "search": {"type": "str"},
@@ -177,7 +177,7 @@ def _read(ctx: Context, pattern: re.Pattern[str] | None) -> dict[str, t.Any]:
     status = KINDS[params["kind"]].read(ctx.cluster, namespace, params["name"]).status
     if not status.exists:
         raise NotFound(f"There is no training {namespace}/{params['name']}.", hint="Check name, namespace and kind.")
-    chosen = _chosen(status, params["groups"], previous=params["previous"])
+    chosen = _chosen(status, params["group_names"], previous=params["previous"])
     ranks = [rank for _group, rank in chosen]
     lines_of_each = None if pattern or not tail else tail
     texts = read_logs(ctx.cluster, namespace, ranks, tail_lines=lines_of_each, previous=params["previous"])
@@ -210,7 +210,7 @@ def _chosen(status: JobStatus, names: list[str], *, previous: bool) -> list[tupl
             near = suggest(name, known)
             hint = f"Did you mean '{near}'?" if near else ""
             # It may not exist yet: a training's groups are not created in one request.
-            raise NotFound(f"groups: training {status.name} has no group '{name}', it has {', '.join(known)}.", hint=hint)
+            raise NotFound(f"group_names: training {status.name} has no group '{name}', it has {', '.join(known)}.", hint=hint)
     return [
         (group.name, rank)
         for group in status.groups

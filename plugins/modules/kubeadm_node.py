@@ -28,7 +28,7 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  timeout:
+  wait_timeout:
     description: Seconds after which kubeadm is stopped and the task fails.
     type: int
     default: 300
@@ -65,7 +65,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "timeout": {"type": "int", "default": 300},
+    "wait_timeout": {"type": "int", "default": 300},
 }
 
 
@@ -85,9 +85,9 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     if missing and not ctx.check:
         ctx.progress(f"kubeadm {'init' if node.index == 1 else 'join'} in {node.name}")
         enter = membership.initialise if node.index == 1 else membership.join
-        enter(cluster, node, timeout=ctx.params["timeout"])
+        enter(cluster, node, timeout=ctx.params["wait_timeout"])
     if renewed and not ctx.check:
-        membership.write_admin_kubeconfig(cluster, timeout=ctx.params["timeout"])
+        membership.write_admin_kubeconfig(cluster, timeout=ctx.params["wait_timeout"])
     return {"changed": missing or renewed, "node": node.name}
 
 

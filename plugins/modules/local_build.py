@@ -57,12 +57,12 @@ options:
             O(muster.ml.local_image#module:recipe.debian).
         type: bool
         default: false
-  images:
+  recipes:
     description: Recipes of images to build beside the programs, by full name, as O(muster.ml.local_image#module:recipe).
     type: dict
     default: {}
   builder:
-    description: Folder with the C(go.sum) that pins umoci, as O(programs[].module_dir). Required with O(images).
+    description: Folder with the C(go.sum) that pins umoci, as O(programs[].module_dir). Required with O(recipes).
     type: path
   manifests:
     description:
@@ -138,7 +138,7 @@ EXAMPLES = r"""
         module_dir: /srv/build/etcd
         package: go.etcd.io/etcd/server/v3
     builder: /srv/build/umoci
-    images:
+    recipes:
       muster.local/nats:2.15.2:
         programs:
           - name: nats-server
@@ -201,7 +201,7 @@ MANIFEST = {
 }
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "programs": {"type": "list", "elements": "dict", "default": [], "options": PROGRAM},
-    "images": {"type": "dict", "default": {}},
+    "recipes": {"type": "dict", "default": {}},
     "builder": {"type": "path"},
     "manifests": rows(**MANIFEST),
     "kustomize": {"type": "path"},
@@ -248,13 +248,13 @@ def kustomize_program(ctx: HostContext) -> Path:
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     started = ctx.clock.monotonic()
-    if ctx.params["images"] and not ctx.params["builder"]:
-        raise InvalidInput("images are given without a builder.", hint="Give the folder with umoci's go.sum.")
+    if ctx.params["recipes"] and not ctx.params["builder"]:
+        raise InvalidInput("recipes are given without a builder.", hint="Give the folder with umoci's go.sum.")
     cache, processor = Path(ctx.params["cache_dir"]), gobuild.architecture()
     programs = [go_build(row, cache, processor) for row in ctx.params["programs"]]
     images = [
         OciImage(name=name, recipe=checked_recipe(name, recipe), cache_dir=cache, architecture=processor)
-        for name, recipe in ctx.params["images"].items()
+        for name, recipe in ctx.params["recipes"].items()
     ]
     missing_programs = [one for one in programs if not one.path.is_file()]
     missing_images = [one for one in images if not one.archive.is_file()]

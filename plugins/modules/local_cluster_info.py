@@ -26,7 +26,7 @@ options:
     type: list
     elements: dict
     default: []
-  storage:
+  default_storage_class:
     description: Require the programs for C(storage), which a cluster with a default StorageClass needs.
     type: bool
     default: true
@@ -97,7 +97,7 @@ options:
     description: Folder of the cache for programs.
     type: path
     default: ~/.cache/muster
-  kubeconfig:
+  user_kubeconfig:
     description: Path of the user's kubeconfig, to compare with the cluster's own.
     type: path
   wait:
@@ -143,7 +143,7 @@ packages_missing:
   elements: str
   sample: [iptables]
 to_fetch:
-  description: Released files that are missing, as option O(muster.ml.local_fetch#module:files).
+  description: Released files that are missing, as option O(muster.ml.local_fetch#module:released).
   returned: success
   type: list
   elements: dict
@@ -257,7 +257,7 @@ RELEASED: dict[str, t.Any] = {
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "programs": {"type": "list", "elements": "dict", "default": []},
-    "storage": {"type": "bool", "default": True},
+    "default_storage_class": {"type": "bool", "default": True},
     "kubectl": {"type": "bool", "default": True},
     "install_packages": {"type": "bool", "default": True},
     "module_root": {"type": "path", "required": True},
@@ -265,7 +265,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "release_urls": {"type": "dict", "default": {}, "options": {name: {"type": "str", "default": url} for name, url in URLS.items()}},
     "source": {"type": "str", "choices": ["auto", "released", "build"], "default": "auto"},
     "cache_dir": {"type": "path", "default": "~/.cache/muster"},
-    "kubeconfig": {"type": "path"},
+    "user_kubeconfig": {"type": "path"},
     "wait": {"type": "bool", "default": False},
     "wait_timeout": {"type": "int", "default": 180},
 }
@@ -299,7 +299,8 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     preflight.require_root(cluster)
     # Wait first, so that the state of nodes and processes is the one after the wait.
     gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
-    purposes = {"storage": params["storage"], "simulated_nodes": cluster.options["simulated_nodes"], "kubectl": params["kubectl"]}
+    purposes = {"storage": params["default_storage_class"], "kubectl": params["kubectl"]}
+    purposes["simulated_nodes"] = cluster.options["simulated_nodes"]
     if any(not isinstance(row.get(key), str) for row in params["programs"] for key in ("name", "module", "package")):
         raise InvalidInput("programs: each needs name, module and package.")
     table = [
@@ -313,7 +314,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         version=cluster.options["kubernetes_version"],
     )  # fmt: skip
     survey = Survey.make(cluster, sources, install_packages=params["install_packages"])
-    current = survey.kubeconfig_current(params["kubeconfig"])
+    current = survey.kubeconfig_current(params["user_kubeconfig"])
     return {"changed": False, **survey.result(gap or "", kubeconfig_current=current)}
 
 

@@ -21,7 +21,7 @@ author:
 extends_documentation_fragment:
   - muster.ml.attributes.host
 options:
-  files:
+  released:
     description: Released files, in this order.
     type: list
     elements: dict
@@ -54,7 +54,7 @@ options:
   kubernetes_version:
     description: Version of Kubernetes whose images are pulled. Required with O(images).
     type: str
-  registry:
+  registry_url:
     description: Base URL of the registry C(registry.k8s.io), or of a mirror that has the same repositories.
     type: str
     default: https://registry.k8s.io
@@ -67,7 +67,7 @@ options:
 EXAMPLES = r"""
 - name: Download etcd and etcdctl
   muster.ml.local_fetch:
-    files:
+    released:
       - name: etcd
         url: "{{ etcd_url }}"
         checksum: "{{ etcd_checksum }}"
@@ -80,7 +80,7 @@ EXAMPLES = r"""
     images: [etcd, kube-apiserver]
     kubeadm: /usr/bin/kubeadm
     kubernetes_version: v1.36.3
-    registry: https://mirror.example.com/kubernetes
+    registry_url: https://mirror.example.com/kubernetes
 """
 
 RETURN = r"""
@@ -105,11 +105,11 @@ from ansible_collections.muster.ml.plugins.module_utils._local.pull import Pull,
 from ansible_collections.muster.ml.plugins.module_utils._local.side_by_side import Build, side_by_side
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
-    "files": rows(name=NEEDED, url=NEEDED, checksum=NEEDED, programs={"type": "dict", "required": True}),
+    "released": rows(name=NEEDED, url=NEEDED, checksum=NEEDED, programs={"type": "dict", "required": True}),
     "images": {"type": "list", "elements": "str", "default": []},
     "kubeadm": {"type": "path"},
     "kubernetes_version": {"type": "str"},
-    "registry": {"type": "str", "default": "https://registry.k8s.io"},
+    "registry_url": {"type": "str", "default": "https://registry.k8s.io"},
     "cache_dir": {"type": "path", "default": "~/.cache/muster"},
 }
 # Downloads at the same time.
@@ -133,7 +133,7 @@ def pulls(params: dict[str, t.Any], missing: dict[str, Path]) -> list[Pull]:
     references = listed(Path(params["kubeadm"]), params["kubernetes_version"]) if missing else {}
     if unknown := sorted(missing.keys() - references.keys()):
         raise InvalidInput(f"images: kubeadm lists no {', '.join(unknown)}.", hint=f"It lists {', '.join(references)}.")
-    registry = base_url("registry", params["registry"])
+    registry = base_url("registry", params["registry_url"])
     return [
         Pull(reference=references[name], registry=registry, archive=path, architecture=architecture()) for name, path in missing.items()
     ]
@@ -143,7 +143,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     params = ctx.params
     if params["images"] and not (params["kubeadm"] and params["kubernetes_version"]):
         raise InvalidInput("images are given without kubeadm or kubernetes_version.", hint="Give both: that kubeadm knows their names.")
-    files = [Release(**row, cache_dir=Path(params["cache_dir"])) for row in params["files"]]
+    files = [Release(**row, cache_dir=Path(params["cache_dir"])) for row in params["released"]]
     archives = {name: archive_path(Path(params["kubeadm"]), name) for name in params["images"]}
     missing = [file for file in files if not file.is_there()]
     missing_images = {name: path for name, path in archives.items() if not path.is_file()}

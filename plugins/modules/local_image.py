@@ -55,7 +55,7 @@ options:
         description: Password or token of the user. It is never on a command line and never on a disk.
         type: str
         default: ''
-      ca_path:
+      ca_cert:
         description: PEM file of the authority that signed the registry's certificate. Defaults to those that the machine trusts.
         type: path
       client:
@@ -304,7 +304,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciIma
 from ansible_collections.muster.ml.plugins.module_utils._local.oci_registry import Registry
 from ansible_collections.muster.ml.plugins.module_utils._local.programs import go_build
 
-REGISTRY = {"address": NEEDED, "username": TEXT, "password": {**TEXT, "no_log": True}, "ca_path": {"type": "path"}, "client": FOLDER}
+REGISTRY = {"address": NEEDED, "username": TEXT, "password": {**TEXT, "no_log": True}, "ca_cert": {"type": "path"}, "client": FOLDER}
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": NEEDED,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -332,7 +332,7 @@ def desired_registry(params: dict[str, t.Any]) -> Registry | None:
         address=given["address"].rstrip("/"),
         username=given["username"],
         password=given["password"],
-        ca_path=given["ca_path"] or "",
+        ca_cert=given["ca_cert"] or "",
         oras=go_build(client, Path(params["cache_dir"]), architecture()),
     )
 

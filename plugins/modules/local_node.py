@@ -24,7 +24,7 @@ options:
     description: Number of the node, from 1.
     type: int
     required: true
-  programs:
+  program_paths:
     description: Paths of the programs that run in the node outside of containers, such as containerd and kubelet, by name.
     type: dict
     default: {}
@@ -40,7 +40,7 @@ EXAMPLES = r"""
   muster.ml.local_node:
     cluster: "{{ my_cluster }}"
     index: 2
-    programs: "{{ my_programs }}"
+    program_paths: "{{ my_programs }}"
 """
 
 RETURN = r"""
@@ -69,7 +69,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local.survey import TOO
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
-    "programs": {"type": "dict", "default": {}},
+    "program_paths": {"type": "dict", "default": {}},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 # supervisord reads these while it runs, and others when their program starts. Any other change needs a restart of the node.
@@ -124,7 +124,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     one = cluster.spec.node(ctx.params["index"])
     desired = ctx.params["state"] == "present"
-    action = present(cluster, one, ctx.params["programs"], ctx) if desired else absent(cluster, one, ctx)
+    action = present(cluster, one, ctx.params["program_paths"], ctx) if desired else absent(cluster, one, ctx)
     running = node.init_process(one)
     return {"changed": action != "unchanged", "action": action, "pid": running.pid if running else 0}
 

@@ -22,7 +22,7 @@ options:
     description: Number of the node, from 1.
     type: int
     required: true
-  programs:
+  program_paths:
     description: Paths of the programs for the images, or of the archives of images (C(.tar)), by name.
     type: dict
     required: true
@@ -33,7 +33,7 @@ EXAMPLES = r"""
   muster.ml.local_node_images:
     cluster: "{{ my_cluster }}"
     index: 1
-    programs: "{{ my_programs }}"
+    program_paths: "{{ my_programs }}"
 """
 
 RETURN = r"""
@@ -54,13 +54,13 @@ from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CL
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
-    "programs": {"type": "dict", "required": True},
+    "program_paths": {"type": "dict", "required": True},
 }
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
-    node, programs = cluster.spec.node(ctx.params["index"]), ctx.params["programs"]
+    node, programs = cluster.spec.node(ctx.params["index"]), ctx.params["program_paths"]
     missing = system_images.missing_images(cluster, node, programs)
     content = system_images.content_ids(cluster, node, programs)
     if not ctx.check:

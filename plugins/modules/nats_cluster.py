@@ -36,15 +36,15 @@ options:
     type: str
   backend:
     description:
-      - Kind of the workload. V(statefulset) creates a StatefulSet with its own configuration, disruption budget and spread over nodes. It
+      - Kind of the workload. V(native) creates a StatefulSet with its own configuration, disruption budget and spread over nodes. It
         needs no operator. Its servers keep one connection for each pair, which needs nats-server 2.10 or later.
       - V(operator) creates a NatsCluster for nats-operator, which has been dormant since 2022. Servers that the operator leaves running
         with an older O(max_payload) or O(resources) are replaced one by one when O(wait=true) and O(wait_for=connected). It starts servers
         one after the other, with four connections for each pair, and warns before it makes more than 30 of them.
     type: str
-    choices: [statefulset, operator]
-    default: statefulset
-  size:
+    choices: [native, operator]
+    default: native
+  replicas:
     description: Number of servers.
     type: int
     default: 3
@@ -53,9 +53,9 @@ options:
     type: str
     default: nats:2.14.2
   image_pull_policy:
-    description: Pull policy of the image. Defaults to V(IfNotPresent). Only for O(backend=statefulset).
+    description: Pull policy of the image. Defaults to V(IfNotPresent). Only for O(backend=native).
   image_pull_secrets:
-    description: Names of Secrets with registry credentials. Only for O(backend=statefulset).
+    description: Names of Secrets with registry credentials. Only for O(backend=native).
   max_payload:
     description: Largest message in bytes. Over 67108864 (64 MiB) the server would not start, so it is refused.
     type: int
@@ -71,26 +71,22 @@ options:
         them.
   env:
     description: Environment variables of the servers.
-  pod_disruption_budget:
-    description: Let node drains evict one server at a time. Only for O(backend=statefulset).
-    type: bool
-    default: true
   tolerations:
     description: Taints that the servers tolerate, as in the Kubernetes API.
   affinity:
-    description: Affinity of the servers, as in the Kubernetes API. Only for O(backend=statefulset).
+    description: Affinity of the servers, as in the Kubernetes API. Only for O(backend=native).
   topology_spread_constraints:
-    description: Topology spread constraints, as in the Kubernetes API, instead of the default. Only for O(backend=statefulset).
+    description: Topology spread constraints, as in the Kubernetes API, instead of the default. Only for O(backend=native).
   priority_class_name:
-    description: PriorityClass of the servers. Only for O(backend=statefulset).
+    description: PriorityClass of the servers. Only for O(backend=native).
   service_account_name:
-    description: ServiceAccount of the servers. Only for O(backend=statefulset).
+    description: ServiceAccount of the servers. Only for O(backend=native).
   termination_grace_period_seconds:
-    description: Seconds for a server to shut down. Only for O(backend=statefulset).
+    description: Seconds for a server to shut down. Only for O(backend=native).
   pod_security_context:
-    description: Security context of the pods, instead of the restricted default. Only for O(backend=statefulset).
+    description: Security context of the pods, instead of the restricted default. Only for O(backend=native).
   security_context:
-    description: Security context of the container, instead of the restricted default. Only for O(backend=statefulset).
+    description: Security context of the container, instead of the restricted default. Only for O(backend=native).
   wait_for:
     description:
       - State to wait for, with O(wait=true) and O(state=present).
@@ -110,7 +106,7 @@ EXAMPLES = r"""
 - name: Run NATS for PERSIA
   muster.ml.nats_cluster:
     namespace: ml
-    size: 3
+    replicas: 3
     max_payload: 52428800
     resources:
       requests: {cpu: 500m, memory: 1Gi}
@@ -187,11 +183,11 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests 
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "persia-nats-service"},
-    "backend": {"type": "str", "choices": ["statefulset", "operator"], "default": NatsCluster.backend},
-    **with_defaults(NatsCluster, size="int"),
+    "backend": {"type": "str", "choices": ["native", "operator"], "default": NatsCluster.backend},
+    **with_defaults(NatsCluster, replicas="int"),
     **servers.OPTIONS,
     "image": {"type": "str", "default": "nats:2.14.2"},
-    **with_defaults(NatsCluster, max_payload="int", debug="bool", pod_disruption_budget="bool"),
+    **with_defaults(NatsCluster, max_payload="int", debug="bool"),
     "wait_for": {"type": "str", "choices": ["connected", "running"], "default": "connected"},
 }
 
@@ -222,12 +218,12 @@ class Life(servers.Life[NatsCluster]):
         if self.ctx.cluster.resource("nats.io/v1alpha2", "NatsCluster") is None:
             raise MissingKind(
                 "backend operator: this cluster does not serve NatsCluster (nats.io/v1alpha2).",
-                hint="Install nats-operator (role muster.ml.nats_operator), or use backend: statefulset.",
+                hint="Install nats-operator (role muster.ml.nats_operator), or use backend: native.",
             )
 
     def unwanted(self) -> list[Ref]:
         server = self.server
-        wants_none = server.backend != "operator" and (server.size == 1 or not server.pod_disruption_budget)
+        wants_none = server.backend != "operator" and server.replicas == 1
         budget = Ref("policy/v1", "PodDisruptionBudget", server.name, server.namespace)
         return [*super().unwanted(), *([budget] if wants_none else [])]
 

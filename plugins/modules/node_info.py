@@ -24,16 +24,16 @@ options:
     type: list
     elements: str
     default: []
-  resource:
+  resource_name:
     description: Extended resource that each of the nodes must offer.
     type: str
-  minimum_nodes:
+  min_nodes:
     description: Minimum number of nodes that match.
     type: int
     default: 0
   plugin:
     description:
-      - Pods that make the nodes offer O(resource), such as those of a device plugin. What the one on a node says is part of
+      - Pods that make the nodes offer O(resource_name), such as those of a device plugin. What the one on a node says is part of
         RV(pending_reason) while the node does not offer it.
     type: dict
     suboptions:
@@ -46,7 +46,7 @@ options:
         type: str
         required: true
   wait:
-    description: Wait until every node offers O(resource) and O(minimum_nodes) is reached, and fail if that does not happen.
+    description: Wait until every node offers O(resource_name) and O(min_nodes) is reached, and fail if that does not happen.
     type: bool
     default: false
   wait_timeout:
@@ -63,8 +63,8 @@ EXAMPLES = r"""
 - name: Wait until every GPU node reports its GPUs
   muster.ml.node_info:
     label_selectors: [cloud.google.com/gke-accelerator]
-    resource: nvidia.com/gpu
-    minimum_nodes: 8
+    resource_name: nvidia.com/gpu
+    min_nodes: 8
     plugin: {namespace: kube-system, label_selector: app.kubernetes.io/component=gpu-drivers}
     wait: true
     wait_timeout: 900
@@ -123,7 +123,7 @@ nodes:
       returned: always
       sample: {cpu: "2", memory: 7854332Ki, pods: "110"}
 lacking:
-  description: Names of the nodes that do not offer O(resource).
+  description: Names of the nodes that do not offer O(resource_name).
   returned: always
   type: list
   elements: str
@@ -143,8 +143,8 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
 PLUGIN: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str", "required": True}, "label_selector": {"type": "str", "required": True}}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "label_selectors": {"type": "list", "elements": "str", "default": []},
-    "resource": {"type": "str"},
-    "minimum_nodes": {"type": "int", "default": 0},
+    "resource_name": {"type": "str"},
+    "min_nodes": {"type": "int", "default": 0},
     "plugin": {"type": "dict", "options": PLUGIN},
     "wait": {"type": "bool", "default": False},
     "wait_timeout": {"type": "int", "default": 120},
@@ -158,8 +158,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     query = nodes.NodeQuery(
         selectors=params["label_selectors"],
-        resource=params["resource"],
-        minimum_nodes=params["minimum_nodes"],
+        resource=params["resource_name"],
+        min_nodes=params["min_nodes"],
         plugin=nodes.Plugin(**params["plugin"]) if params["plugin"] else None,
     )
     if params["wait"]:

@@ -58,8 +58,8 @@ options:
     suboptions:
       nproc_per_node:
         description: Number of processes in each pod.
-        type: int
-        default: 1
+        type: str
+        default: "1"
       entry:
         description: Python file to run, a name among O(files) or a path in the pods.
         type: str
@@ -276,7 +276,7 @@ options:
   active_deadline_seconds:
     description: Seconds after which trainers and data loaders are stopped and the training fails. Only for O(backend=native).
     type: int
-  peer_timeout_seconds:
+  peer_timeout:
     description: Seconds that a pod waits at its start for the addresses of the other groups' pods. Only for O(backend=native).
     type: int
     default: 600
@@ -401,7 +401,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import LOG_LEVELS, Group, Metrics, PersiaJob
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import LOG_LEVELS, Metrics, PersiaJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND, desired
 
 _GROUP: dict[str, dict[str, t.Any]] = {
@@ -415,7 +415,7 @@ _GROUP: dict[str, dict[str, t.Any]] = {
     "overrides": {"type": "dict"},
 }
 _ENTRY: dict[str, dict[str, t.Any]] = {"entry": {"type": "str", "required": True}}
-_TRAINER: dict[str, dict[str, t.Any]] = {**with_defaults(Group, nproc_per_node="int"), **_ENTRY, **_GROUP}
+_TRAINER: dict[str, dict[str, t.Any]] = {"nproc_per_node": groups.PROCESSES, **_ENTRY, **_GROUP}
 _METRICS: dict[str, dict[str, t.Any]] = {
     **with_defaults(Metrics, enabled="bool", image="str"),
     "resources": {"type": "dict"},
@@ -444,7 +444,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "volume_mounts": {"type": "list", "elements": "dict"},
     **{name: groups.PLACEMENT[name] for name in (*_COMMON, *_SECURITY)},
     "metrics": {"type": "dict", "options": _METRICS},
-    **with_defaults(PersiaJob, completion="bool", backoff_limit="int", peer_timeout_seconds="int"),
+    **with_defaults(PersiaJob, completion="bool", backoff_limit="int", peer_timeout="int"),
     "active_deadline_seconds": {"type": "int"},
     "results_pattern": {"type": "str"},
     "remove_finalizer": {"type": "bool", "default": False},

@@ -29,15 +29,13 @@ options:
     type: str
     default: registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0
   image_pull_policy:
-    description: Pull policy of the image.
+    description: Pull policy of the image. Defaults to V(IfNotPresent).
     type: str
     choices: [Always, IfNotPresent, Never]
-    default: IfNotPresent
   image_pull_secrets:
-    description: Pull secrets of the image, as in the C(imagePullSecrets) of a pod.
+    description: Names of Secrets with registry credentials.
     type: list
-    elements: dict
-    default: []
+    elements: str
   resources:
     description: C(requests) and C(limits) of the container, as in the Kubernetes API.
     type: dict
@@ -48,7 +46,6 @@ options:
     description: Taints that the pod tolerates, as in the Kubernetes API.
     type: list
     elements: dict
-    default: []
   prometheus_url:
     description: URL of the Prometheus, such as V(http://prometheus.ml.svc:9090). Required with O(state=present).
     type: str
@@ -115,11 +112,11 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.operators imp
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str"},
     "image": {"type": "str", "default": "registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0"},
-    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
-    "image_pull_secrets": {"type": "list", "elements": "dict", "default": [], "no_log": False},  # names, not secrets
+    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"]},
+    "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},  # names, not secrets
     "resources": {"type": "dict"},
     "node_selector": {"type": "dict"},
-    "tolerations": {"type": "list", "elements": "dict", "default": []},
+    "tolerations": {"type": "list", "elements": "dict"},
     "prometheus_url": {"type": "str"},
     "rules": {"type": "list", "elements": "dict", "default": []},
     **with_defaults(MetricsAdapter, relist_interval="str"),

@@ -130,7 +130,7 @@ def absent(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
     """Delete the certificates of the brokers and, with the last one, the authority."""
     path = folder / RECORD
     with created.opened(path, check=ctx.check, removing=True) as record:
-        removal = created.Removal(record, delete_data=True, data_option="", check=ctx.check)
+        removal = created.Removal(record, delete_data=True, check=ctx.check)
         own = {str(folder / broker) for broker in ctx.params["brokers"]}
         removal.files([one for one in record.files if str(Path(one).parent) in own])
         removal.folders(path)

@@ -32,7 +32,7 @@ options:
     description: Name of the broker and of its Service for clients.
     type: str
     default: rabbitmq
-  size:
+  replicas:
     description:
       - Number of nodes, one or three. Three need RabbitMQ 4.1 or later.
       - Only quorum queues and streams have copies on other nodes. A classic queue, such as StudioML's, is on one node also with V(3).
@@ -178,7 +178,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manife
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "rabbitmq"},
-    **with_defaults(RabbitmqCluster, size="int", memory_watermark="float", disk_free_limit="str", storage_size="str"),
+    **with_defaults(RabbitmqCluster, replicas="int", memory_watermark="float", disk_free_limit="str", storage_size="str"),
     **servers.OPTIONS,
     **servers.CLAIMS,
     "image": {"type": "str", "default": "docker.io/library/rabbitmq:4.2.9"},

@@ -44,7 +44,7 @@ options:
       - Address of the broker with user and password, C(amqp://USER:PASSWORD@HOST:5672/%2f). Required with O(state=present).
       - Without parameters of its own it gets C(connection_attempts=30), C(retry_delay=.5) and C(socket_timeout=5).
     type: str
-  endpoint:
+  endpoint_url:
     description: Address of the S3-compatible store.
     type: str
     default: https://storage.googleapis.com
@@ -144,7 +144,7 @@ NEEDED = ["amqp_url", "bucket", "access_key", "secret_key", "public_key", "signi
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "path": {"type": "path", "default": "~/.studioml"},
     "amqp_url": {"type": "str", "no_log": True},
-    "endpoint": {"type": "str", "default": GOOGLE},
+    "endpoint_url": {"type": "str", "default": GOOGLE},
     "bucket": {"type": "str"},
     "database_bucket": {"type": "str"},
     "region": {"type": "str", "default": "us-east-1"},
@@ -163,7 +163,7 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", NEEDED)]}
 
 def client_of(params: dict[str, t.Any], folder: pathlib.Path) -> Client:
     """The client that the options describe."""
-    same = ("endpoint", "bucket", "region", "verbose", "lifetime", "resources_needed")
+    same = ("endpoint_url", "bucket", "region", "verbose", "lifetime", "resources_needed")
     return Client(
         **{name: params[name] for name in same},
         database_bucket=params["database_bucket"] or params["bucket"],

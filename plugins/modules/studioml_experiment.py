@@ -59,15 +59,15 @@ options:
     description: Name of the bucket, which must exist, or C(gs://NAME).
     type: str
     required: true
-  endpoint:
+  endpoint_url:
     description: Address of the S3-compatible store. Not used with O(store_kubernetes).
     type: str
     default: https://storage.googleapis.com
   store_kubernetes:
     description:
-      - Store of M(muster.ml.object_store) to reach through the Kubernetes API, by a forwarded port, instead of O(endpoint), O(access_key),
-        O(secret_key) and O(storage_ca_cert). Runners reach it at its address in the cluster, C(http://NAME.NAMESPACE.svc:7070), unless
-        O(runner_endpoint) is given.
+      - Store of M(muster.ml.object_store) to reach through the Kubernetes API, by a forwarded port, instead of O(endpoint_url),
+        O(access_key), O(secret_key) and O(store_ca_cert). Runners reach it at its address in the cluster,
+        C(http://NAME.NAMESPACE.svc:7070), unless O(runner_endpoint_url) is given.
       - The kubeconfig's user needs the verbs C(get) and C(create) for C(pods/portforward), and C(get) for Pods, StatefulSets and
         the Secret.
     type: dict
@@ -85,9 +85,9 @@ options:
       context:
         description: Context of the kubeconfig, instead of its current one.
         type: str
-  runner_endpoint:
+  runner_endpoint_url:
     description:
-      - Address of the store as runners reach it. Defaults to O(endpoint), or to the address in the cluster of O(store_kubernetes).
+      - Address of the store as runners reach it. Defaults to O(endpoint_url), or to the address in the cluster of O(store_kubernetes).
       - Upstream's runner takes only its host and port. It uses TLS for hosts of AWS, and for others if it runs with C(S3_CA).
     type: str
   region:
@@ -102,7 +102,7 @@ options:
   secret_key:
     description: Secret of O(access_key).
     type: str
-  storage_ca_cert:
+  store_ca_cert:
     description: Path of the certificate authority of the store, in PEM. Defaults to the authorities that botocore comes with.
     type: path
   public_key:
@@ -320,13 +320,13 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "vhost": {"type": "str", "default": "/"},
     "bind": {"type": "bool", "default": True},
     "bucket": {"type": "str", "required": True},
-    "endpoint": {"type": "str", "default": GOOGLE},
+    "endpoint_url": {"type": "str", "default": GOOGLE},
     "store_kubernetes": {"type": "dict", "options": STORE_KUBERNETES},
-    "runner_endpoint": {"type": "str"},
+    "runner_endpoint_url": {"type": "str"},
     "region": {"type": "str", "default": "us-east-1"},
     "access_key": {"type": "str", "no_log": True},
     "secret_key": {"type": "str", "no_log": True},
-    "storage_ca_cert": {"type": "path"},
+    "store_ca_cert": {"type": "path"},
     "public_key": {"type": "str", "no_log": False},
     "signing_key": {"type": "str", "no_log": True},
     "signing_public_keys": {"type": "dict", "no_log": False},
@@ -352,7 +352,7 @@ CONSTRAINTS: dict[str, t.Any] = {
     "required_together": [*api.CONSTRAINTS["required_together"], ("access_key", "secret_key")],
     "required_one_of": [*api.CONSTRAINTS["required_one_of"], ("access_key", "store_kubernetes")],
     "required_if": [("state", "present", ("public_key", "signing_key", "workspace", "filename"))],
-    "mutually_exclusive": [("store_kubernetes", "access_key"), ("store_kubernetes", "storage_ca_cert")],
+    "mutually_exclusive": [("store_kubernetes", "access_key"), ("store_kubernetes", "store_ca_cert")],
 }
 
 

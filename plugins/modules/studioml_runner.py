@@ -51,7 +51,7 @@ options:
       - Certificate authorities of the S3-compatible store in PEM, 128 KiB at most. The runner talks to a store other than that of AWS with
         TLS only if it is given them, and then trusts no other store.
     type: str
-  store_endpoint:
+  store_endpoint_url:
     description:
       - Address of the store that the experiments use, such as C(http://store.ml.svc:7070). The runner gets it from their requests.
       - Broker and store, where Muster runs them in the cluster, are not removed while the runner uses them.
@@ -280,7 +280,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner
 
 _STRINGS = ("name", "queue_match", "cache_size", "tmp_size",
             "key_secret", "passphrase_secret", "signing_secret", "response_secret")  # fmt: skip
-_NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "store_ca", "store_endpoint", "queue_mismatch", "max_mem", "max_disk")
+_NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "store_ca", "store_endpoint_url", "queue_mismatch", "max_mem", "max_disk")
 _PLACEMENT = ("node_selector", "tolerations", "affinity", "priority_class_name", "pod_security_context", "security_context")
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {

@@ -45,7 +45,7 @@ options:
         C(studioml-signing) for V(signing_public_keys) and C(studioml-report-keys) for V(response_public_keys), to
         C(studioml-client-signing-key) for V(signing_key) and to C(studioml-broker-login) for V(broker_login).
     type: str
-  passphrase_name:
+  passphrase_secret:
     description: Name of the Secret with the passphrase of a V(decryption_key).
     type: str
     default: studioml-runner-passphrase-secret
@@ -194,7 +194,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "content": {"type": "str", "required": True, "choices": list(NAMES)},
     "name": {"type": "str"},
     "namespace": {"type": "str"},
-    "passphrase_name": {"type": "str", "default": "studioml-runner-passphrase-secret", "no_log": False},
+    "passphrase_secret": {"type": "str", "default": "studioml-runner-passphrase-secret", "no_log": False},
     "generation": {"type": "int", "default": 1},
     "private_key": {"type": "str", "no_log": True},
     "passphrase": {"type": "str", "no_log": True},
@@ -252,7 +252,7 @@ def desired(ctx: Context, namespace: str, name: str) -> Desired:
         username=params["broker_user"],
         password=None if params["broker_password"] is None else Sensitive(params["broker_password"]),
         public_key=params["public_key"],
-        passphrase_name=check_name(params["passphrase_name"], "passphrase_name", limit=NAME_MAX),
+        passphrase_secret=check_name(params["passphrase_secret"], "passphrase_secret", limit=NAME_MAX),
         adopt=params["adopt"],
         check=ctx.check,
     )

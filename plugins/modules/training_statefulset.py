@@ -38,8 +38,8 @@ options:
     type: int
   nproc_per_node:
     description: Number of processes in each pod.
-    type: int
-    default: 1
+    type: str
+    default: "1"
   master_port:
     description: Port of rank 0, for E(MASTER_PORT).
     type: int
@@ -98,7 +98,7 @@ options:
     description: Additional labels of objects and pods.
     type: dict
     default: {}
-  annotations:
+  pod_annotations:
     description: Annotations of the pods.
     type: dict
     default: {}
@@ -176,7 +176,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import APP
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import number, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import TrainingStatefulSet, manifests
 
@@ -184,14 +184,15 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
     "replicas": {"type": "int"},
-    **with_defaults(TrainingStatefulSet, nproc_per_node="int", master_port="int"),
+    "nproc_per_node": groups.PROCESSES,
+    **with_defaults(TrainingStatefulSet, master_port="int"),
     **groups.PROGRAM_POD,
     "command": groups.WORDS,
     "args": groups.WORDS,
     "ports": {"type": "list", "elements": "dict", "options": groups.PORT},
     "pod_disruption_budget": {"type": "dict", "options": groups.BUDGET},
     "labels": {"type": "dict", "default": {}},
-    "annotations": {"type": "dict", "default": {}},
+    "pod_annotations": {"type": "dict", "default": {}},
     "overrides": {"type": "dict"},
     **STATE,
     **APPLY,
@@ -203,7 +204,8 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("replicas
 
 def desired(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
     """The group that the options describe."""
-    return TrainingStatefulSet(**{**fields_of(TrainingStatefulSet, params), "namespace": namespace, "pod": PodSettings.from_params(params)})
+    given = {**fields_of(TrainingStatefulSet, params), "namespace": namespace, "pod": PodSettings.from_params(params)}
+    return TrainingStatefulSet(**{**given, "nproc_per_node": number(params["nproc_per_node"])})
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

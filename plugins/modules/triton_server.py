@@ -123,8 +123,7 @@ options:
   args:
     description: More flags of C(tritonserver), each as V(--NAME=VALUE). Those that the module sets itself are refused.
     type: list
-    elements: str
-    default: []
+    elements: raw
   shm_size:
     description:
       - Size of C(/dev/shm), through which the Python backend hands over tensors. It counts against the container's memory.
@@ -298,7 +297,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
             "behavior": {"type": "dict"},
         },
     },
-    "args": WORDS,
+    "args": groups.WORDS,
     **servers.OPTIONS,
     "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
     **groups.MONITORING,

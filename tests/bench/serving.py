@@ -238,7 +238,7 @@ def main() -> None:
         with process(pid_in_pod(options.name)) as alone:
             rows = list(rounds([*ways, alone], options.rounds, options.clients, options.seconds))
     finally:
-        play("playbooks/teardown.yml", "-e", "muster_remove_data=true", "-e", "muster_remove_cluster=true", name=options.name)
+        play("playbooks/teardown.yml", "-e", "muster_delete_data=true", "-e", "muster_delete_cluster=true", name=options.name)
     found = {"processors": os.cpu_count(), "seconds": options.seconds, "rounds": rows, "summary": summarise(rows)}
     options.output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print_table(found["summary"])

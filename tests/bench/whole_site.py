@@ -43,7 +43,7 @@ def main() -> None:
             found[phase] = {"tool_s": round(seconds, 1), **kept}
             options.output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     finally:
-        play("playbooks/teardown.yml", "-e", "muster_remove_data=true", "-e", "muster_remove_cluster=true")
+        play("playbooks/teardown.yml", "-e", "muster_delete_data=true", "-e", "muster_delete_cluster=true")
         summary.unlink(missing_ok=True)
     print(json.dumps(found, indent=2))
 

@@ -30,7 +30,7 @@ NOWHERE = {"node_selector": {"muster.ml/nowhere": "true"}}
 CASES: dict[str, tuple[str, dict[str, t.Any]]] = {
     "object_store": ("object_store", NOWHERE),
     "etcd_cluster": ("etcd_cluster", {"client_tls": True, **NOWHERE}),
-    "rabbitmq_cluster": ("rabbitmq_cluster", {"size": 3, **NOWHERE}),
+    "rabbitmq_cluster": ("rabbitmq_cluster", {"replicas": 3, **NOWHERE}),
     "decryption_key": ("training_secret", {"content": "decryption_key"}),
     "signing_key": ("training_secret", {"content": "signing_key"}),
     "broker_login": ("training_secret", {"content": "broker_login"}),
@@ -115,7 +115,7 @@ def test_pairs_of_first_runs_make_one_set(
     for number in range(PAIRS):
         params = {"namespace": space, "name": f"{case.replace('_', '-')[:12]}-{number}-key", **given}
         if case == "decryption_key":
-            params["passphrase_name"] = f"{params['name'].removesuffix('-key')}-phrase"
+            params["passphrase_secret"] = f"{params['name'].removesuffix('-key')}-phrase"
         both = pair(module, params)
         assert [one for one in both if "failed" in one] == []
         assert any(one["changed"] for one in both)

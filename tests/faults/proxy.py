@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime as dt
 import http.client
 import http.server
-import ipaddress
 import json
 import pathlib
 import re
@@ -23,9 +21,7 @@ import threading
 import typing as t
 from collections.abc import Callable, Iterator
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 
 PASSED_ON = ("Accept", "Content-Type", "User-Agent")
 Fault = Callable[["Exchange"], None]
@@ -229,30 +225,11 @@ def half_an_event(exchange: Exchange) -> None:
 
 def certificates(folder: pathlib.Path, address: str = "127.0.0.1") -> tuple[pathlib.Path, str]:
     """A new authority and a certificate by it for an address: file with key and certificate, and the authority as PEM."""
-    now = dt.datetime.now(dt.UTC)
-
-    def certificate(name: str, key: t.Any, issuer: str, signer: t.Any, extension: t.Any) -> x509.Certificate:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]))
-            .issuer_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]))
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(hours=1))
-            .not_valid_after(now + dt.timedelta(days=1))
-            .add_extension(extension, critical=True)
-            .sign(signer, hashes.SHA256())
-        )
-
-    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority = certificate("faults", authority_key, "faults", authority_key, x509.BasicConstraints(ca=True, path_length=None))
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-    own = certificate("proxy", key, "faults", authority_key, names)
-    encoding, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    path = folder / "proxy.pem"
+    authority = signed("faults", ca=True)
+    own, path = signed("proxy", authority, host=address), folder / "proxy.pem"
     path.touch(mode=0o600)
-    path.write_bytes(key.private_bytes(encoding, pkcs8, serialization.NoEncryption()) + own.public_bytes(encoding))
-    return path, authority.public_bytes(encoding).decode()
+    path.write_text(own.key_pem() + own.pem)
+    return path, authority.pem
 
 
 @contextlib.contextmanager

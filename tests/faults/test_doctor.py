@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import importlib
 import itertools
+import re
 import typing as t
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,19 +18,36 @@ import yaml
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, last_answer, wait_for
-from ansible_collections.muster.ml.plugins.module_utils._doctor import workloads
+from ansible_collections.muster.ml.plugins.module_utils._doctor import certificates, workloads
 from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._doctor.findings import Finding
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.secret_text import encoded
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
+from ansible_collections.muster.ml.plugins.modules import doctor
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
+from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 
-FAULTS: list[dict[str, t.Any]] = yaml.safe_load(Path(__file__).with_name("doctor.yml").read_text(encoding="utf-8"))
+
+def certificate(days: re.Match[str]) -> str:
+    return encoded({"": signed("doctor.example", days=int(days[1]), life=365).pem})[""]
+
+
+TEXT = Path(__file__).with_name("doctor.yml").read_text(encoding="utf-8")
+FAULTS: list[dict[str, t.Any]] = yaml.safe_load(re.sub(r"certificate (-?\d+)", certificate, TEXT))
 PLACE = "muster-doctor"
 WITHIN = 450.0
 """Seconds in which Kubernetes reports all of the faults on a busy machine: pauses between attempts of Jobs and containers are longest."""
 IMAGE = "muster.local/tools:1.35.0"
 VERSIONS = {"Pod": "v1", "Job": "batch/v1"}
 WELL = {"app": "well"}
+SERVERS: dict[str, dict[str, t.Any]] = {
+    "nats_cluster": {"name": "nats", "image": "muster.local/nats:2.15.2", "replicas": 2},
+    "rabbitmq_cluster": {"image": "muster.local/rabbitmq:4.0.5", "storage_size": "256Mi", "disk_free_limit": "50MB",
+                         "resources": {"limits": {"memory": "512Mi"}}},
+}  # fmt: skip
+"""Modules that make servers in order, with their options."""
 
 
 def of_fault(fault: Mapping[str, t.Any]) -> Iterator[Manifest]:
@@ -47,6 +67,11 @@ def of_fault(fault: Mapping[str, t.Any]) -> Iterator[Manifest]:
         spec["restartPolicy"] = "Never"
     version = VERSIONS.get(kind, "apps/v1")
     yield {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {"template": template, **selector, **fault.get("spec", {})}}
+
+
+def run(cluster: HttpCluster, name: str, options: Mapping[str, t.Any]) -> None:
+    """Run a module of ours."""
+    tasks.run(importlib.import_module(f"{doctor.__package__}.{name}"), t.cast(t.Any, cluster), dict(options))
 
 
 def place_of(fault: Mapping[str, t.Any]) -> str:
@@ -72,6 +97,10 @@ def make(cluster: HttpCluster, fault: Mapping[str, t.Any]) -> list[Ref]:
         made.append(place(cluster, home, fault["place"].get("labels")))
     made += [create(cluster, item, home) for item in fault.get("place", {}).get("objects", ())]
     made += [create(cluster, item, home) for item in of_fault(fault)]
+    if "module" in fault:
+        run(cluster, fault["module"], {"namespace": home, "wait": False, **fault["options"]})
+        # The controller of a Job that goes with its namespace leaves its finalizer on pods for as long as it waits with the next ones.
+        made += [Ref("batch/v1", "Job", fault["options"]["name"], home)] if fault["module"] == "elastic_job" else []
     if "status" in fault:
         cluster.patch(made[-1], {"status": fault["status"]}, subresource="status", dry_run=False)
     if fault.get("delete"):
@@ -90,7 +119,7 @@ def lose(cluster: HttpCluster, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def well(cluster: HttpCluster) -> Iterator[str]:
-    """A namespace with a server and a Job that are in order."""
+    """A namespace with servers and a Job that are in order."""
     ref = place(cluster, PLACE)
     for fault in ({"name": "well", "workload": "Deployment"}, {"name": "done", "workload": "Job", "container": {"command": ["true"]}}):
         make(cluster, fault)
@@ -99,6 +128,8 @@ def well(cluster: HttpCluster) -> Iterator[str]:
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "well"}, "spec": {"selector": WELL, "ports": [{"port": 80}]}},
         PLACE,
     )
+    for name, options in SERVERS.items():
+        run(cluster, name, {"namespace": PLACE, "wait": True, "wait_timeout": int(WITHIN), **options})
 
     def observe() -> tuple[None, str | None]:
         server, job = (cluster.get(Ref(*of, PLACE)) or {} for of in (("apps/v1", "Deployment", "well"), ("batch/v1", "Job", "done")))
@@ -132,7 +163,7 @@ def look(cluster: HttpCluster) -> tuple[list[Finding], str | None]:
         if "lose" in fault:
             lose(cluster, fault["lose"])
     places = sorted({place_of(fault) for fault in FAULTS})
-    found = list(itertools.chain.from_iterable(diagnose(cluster, name, [])[0] for name in places))
+    found = list(itertools.chain.from_iterable(diagnose(cluster, name, [], doctor.SYSTEMS)[0] for name in places))
     missing = [f"{fault['cause']} ({named(fault)})" for fault in FAULTS if not told(fault, found)]
     return found, ", ".join([*missing, *sorted(more(found))]) or None
 
@@ -152,9 +183,10 @@ def told(fault: Mapping[str, t.Any], found: list[Finding]) -> list[Finding]:
     return [one for one in found if one.cause == fault["cause"] and name in one.object and fault["says"] in one.evidence]
 
 
-def test_of_a_cluster_in_order_the_doctor_says_nothing(cluster: HttpCluster, well: str) -> None:
+def test_of_a_cluster_in_order_the_doctor_says_nothing(cluster: HttpCluster, well: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nats, "_SETTLED", 0.0)  # they are judged, too
     for _time in range(20):
-        assert diagnose(cluster, well, []) == ([], [])
+        assert diagnose(cluster, well, [], doctor.SYSTEMS) == ([], [])
 
 
 def test_each_fault_is_told_with_cause_evidence_and_next_step(broken: list[Finding]) -> None:
@@ -162,3 +194,10 @@ def test_each_fault_is_told_with_cause_evidence_and_next_step(broken: list[Findi
     assert not missing, "\n".join([*missing, "", *(f"{one.object}: {one.cause}: {one.evidence}" for one in broken)])
     assert all(one.next and one.evidence for one in broken)
     assert not more(broken), [one for one in broken if one.cause in more(broken)]
+
+
+def test_the_certificate_of_the_kubeconfig_is_judged(cluster: HttpCluster, well: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, "_SOON", dt.timedelta(days=100_000))
+    monkeypatch.setattr(certificates, "_SHARE", 1)
+    told = [one.evidence for one in diagnose(cluster, well, [])[0] if one.object == f"kubeconfig of {cluster.server}"]
+    assert [text.partition(":")[0] for text in told] == ["ca certificate", "client certificate"]

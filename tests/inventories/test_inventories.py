@@ -305,7 +305,7 @@ def local(theirs: Theirs, servers: tuple[Server, Server]) -> Server:
             {},
             "fair, ConfigMap mine/diary, ConfigMap somebodys/diary.",
         ),
-        ([], {"muster_remove_cluster": False}, "muster_remove_cluster is false"),
+        ([], {"muster_delete_cluster": False}, "muster_delete_cluster is false"),
     ],
 )
 def test_a_local_cluster_goes_only_with_what_is_of_its_inventory(
@@ -313,7 +313,7 @@ def test_a_local_cluster_goes_only_with_what_is_of_its_inventory(
 ) -> None:
     """There is no cluster of this name on the machine: its removal has nothing to do, and says so. By its tag, which is no other word."""
     local.cluster.add(*(thing(*one) for one in more))
-    assert theirs.play("muster.ml.teardown", "--tags", "local", muster_remove_data=True, **word) == 0, theirs.output
+    assert theirs.play("muster.ml.teardown", "--tags", "local", muster_delete_data=True, **word) == 0, theirs.output
     told = theirs.told.partition("PLAY [Remove the local cluster]")[2]
     assert ("The local cluster stays" in told, stays in told) == (bool(stays), True), told
     assert ("nowhere" in told) == (not stays), told
@@ -321,10 +321,10 @@ def test_a_local_cluster_goes_only_with_what_is_of_its_inventory(
 
 def test_a_local_cluster_that_does_not_answer_goes_by_its_own_word_only(theirs: Theirs, local: Server) -> None:
     local.stop()
-    assert theirs.play("muster.ml.teardown", muster_remove_data=True) == 2
+    assert theirs.play("muster.ml.teardown", muster_delete_data=True) == 2
     assert "nothing was removed" in theirs.told
-    assert "muster_remove_cluster=true" in theirs.told
-    assert theirs.play("muster.ml.teardown", muster_remove_data=True, muster_remove_cluster=True) == 0, theirs.output
+    assert "muster_delete_cluster=true" in theirs.told
+    assert theirs.play("muster.ml.teardown", muster_delete_data=True, muster_delete_cluster=True) == 0, theirs.output
 
 
 def test_the_objects_of_a_local_cluster_are_nobody_elses(theirs: Theirs, local: Server) -> None:

@@ -135,7 +135,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, given: tuple[Path, Path
         subprocess.run([*AS_ROOT, "chown", "-R", found.reader, found.home], check=True)
     yield found
     if request.param != "trixie" and (found.home / READERS_INVENTORY).is_dir():
-        teardown = f"ansible-playbook -i {READERS_INVENTORY} muster.ml.teardown -e muster_remove_data=true"
+        teardown = f"ansible-playbook -i {READERS_INVENTORY} muster.ml.teardown -e muster_delete_data=true"
         found.type(f"{teardown} --tags elastic,namespace")
     subprocess.run([*AS_ROOT, "rm", "-rf", "--one-file-system", found.folder], check=True)
 

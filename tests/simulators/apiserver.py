@@ -6,8 +6,6 @@ That of a simulated cloud's cluster has HTTPS; a simulator gives any other addre
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import json
 import ssl
 import threading
@@ -18,14 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, MusterError, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
+from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 Body = dict[str, Any]
@@ -35,23 +29,11 @@ VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 def certificate(folder: Path) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that is its own authority, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "simulated API server")])
-    now = dt.datetime.now(dt.UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(minutes=5)).not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(names, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
+    made = signed("simulated API server", ca=True, host="127.0.0.1")
     crt, pem = folder / "ca.crt", folder / "ca.key"
-    crt.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    crt.write_text(made.pem)
     pem.touch(mode=0o600)
-    plain = serialization.NoEncryption()
-    pem.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
+    pem.write_text(made.key_pem())
     return crt, pem
 
 

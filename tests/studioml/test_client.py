@@ -56,7 +56,7 @@ class Home:
     def play(self, *more: str, entry: str = "main", fails: bool = False, **variables: Any) -> str:
         """The role; its output shows no secret at -vvv."""
         given = {
-            "amqp_url": self.url, "endpoint": self.world.store.endpoint, "bucket": self.world.store.bucket,
+            "amqp_url": self.url, "endpoint_url": self.world.store.endpoint, "bucket": self.world.store.bucket,
             "access_key": S3_ROOT,
             "secret_key": self.world.store.secret, "public_key": self.world.key.public,
             "signing_key": self.world.signer.private.reveal(), "database_bucket": self.METADATA, **variables,

@@ -60,7 +60,7 @@ class Experimenter:
 
     def options(self, name: str, **more: Any) -> dict[str, Any]:
         return {
-            "name": name, "queue": "rmq_test", "bucket": self.world.store.bucket, "endpoint": self.world.store.endpoint,
+            "name": name, "queue": "rmq_test", "bucket": self.world.store.bucket, "endpoint_url": self.world.store.endpoint,
             "access_key": S3_ROOT, "secret_key": self.world.store.secret, "public_key": self.world.key.public,
             "signing_key": self.world.signer.private.reveal(), "workspace": [str(self.workspace)], "filename": "train.py",
             "args": ["--epochs", "two words"], "env": {"TEAM": "evolution"}, "metric": "experiment.loss", "wait_timeout": 300,
@@ -262,7 +262,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[MusterError], str]] = {
     "bucket": ({"bucket": "nowhere"}, NotFound, "There is no bucket nowhere of http://"),
     "unknown or disabled key": ({"access_key": "nobody"}, Unauthorized, "does not know access_key, or it is disabled"),
     "storage secret": ({"secret_key": "wrong-secret"}, Unauthorized, "does not take secret_key with this access_key"),
-    "store": ({"endpoint": f"http://{HOST}:1"}, MusterError, f"The store at http://{HOST}:1 gives no answer"),
+    "store": ({"endpoint_url": f"http://{HOST}:1"}, MusterError, f"The store at http://{HOST}:1 gives no answer"),
     "password": ({"password": "wrong-password"}, Unauthorized, "refuses the password of user experimenter"),
 }  # fmt: skip
 

@@ -73,7 +73,7 @@ def test_with_a_broker_a_store_and_keys_of_the_user_nothing_secret_is_shown(clus
     options = {
         "studioml_amqp_url": f"amqps://runner:{BROKER_PASSWORD}@broker.example:5671/%2f",
         "studioml_management": {"login_host": "broker.example", "login_user": "experimenter", "login_password": CLIENT_PASSWORD},
-        "studioml_endpoint": "https://store.example", "studioml_store_ca": "-----BEGIN CERTIFICATE-----",
+        "studioml_endpoint_url": "https://store.example", "studioml_store_ca": "-----BEGIN CERTIFICATE-----",
         "studioml_access_key": "access", "studioml_secret_key": STORE_KEY,
         "studioml_runner_private_key": private, "studioml_runner_passphrase": PHRASE,
     }  # fmt: skip

@@ -120,8 +120,8 @@ def playbook(shell: Shell, ground: Ground, name: str, *options: str) -> None:
         "local_cluster_kubeconfig": str(ground.kubeconfig),
         "muster_kubeconfig": str(ground.kubeconfig),
         "muster_become": os.geteuid() != 0,
-        "muster_remove_data": True,
-        "muster_remove_cluster": True,
+        "muster_delete_data": True,
+        "muster_delete_cluster": True,
     }
     shell.run(
         BIN / "ansible-playbook", f"playbooks/{name}.yml", "-i", "inventories/local", "-e", json.dumps(settings), *options,
@@ -136,7 +136,8 @@ def up(ground: Ground, shell: Shell, *options: str) -> None:
 
 
 def engine_up(shell: Shell) -> None:
-    up(ENGINE, shell, "-e", json.dumps({"local_images_names": ["tools"]}))
+    images = ["tools", "nats", "rabbitmq", "published-python"]
+    up(ENGINE, shell, "-e", "@tests/images/published.yml", "-e", json.dumps({"local_images_names": images}))
 
 
 def down(ground: Ground, shell: Shell) -> None:
@@ -317,7 +318,7 @@ def installed_life(shell: Shell, ground: Ground, installed: versions.Installed, 
         if " changed=0 " not in last_recap(shell.log):
             raise CheckFailed(f"site.yml again: {last_recap(shell.log)}")
     finally:
-        installed.play("teardown", {**given, "muster_remove_data": True}, environment(ground))
+        installed.play("teardown", {**given, "muster_delete_data": True}, environment(ground))
 
 
 def faults(shell: Shell) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from support.docs.collection import Options, documented, fragment, fragment_part, modules
+from support.docs.collection import Options, documented, fragment, fragment_part, modules, roles, variables
 from support.reading import load, parse, syntax
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,14 +43,19 @@ def blocks(path: Path) -> Iterator[dict[str, Any]]:
                 yield parse(content)
 
 
-def described(options: dict[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """The first sentence of each option or return value, at any depth."""
+def every(options: Options, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each option or return value, at any depth."""
     for name, option in options.items():
-        text = option.get("description")
-        if text:
-            yield f"{path}{name}", text if isinstance(text, str) else text[0]
-        for deeper in ("suboptions", "contains"):
-            yield from described(option.get(deeper) or {}, f"{path}{name}.")
+        yield f"{path}{name}", option
+        for deeper in ("suboptions", "options", "contains"):
+            yield from every(option.get(deeper) or {}, f"{path}{name}.")
+
+
+def described(options: Options) -> Iterator[tuple[str, str]]:
+    """The first sentence of each option or return value."""
+    for path, option in every(options):
+        if text := option.get("description"):
+            yield path, text if isinstance(text, str) else text[0]
 
 
 def test_no_part_of_a_fragment_has_the_name_of_another_fragment() -> None:
@@ -73,6 +78,56 @@ def test_no_option_is_a_way_to_the_cluster_besides() -> None:
     ours = {module.name: module.own.keys() & ways for module in modules().values() if "muster.ml.auth" in module.fragments}
     assert ours
     assert {name: options for name, options in ours.items() if options} == {}
+
+
+def shape(option: Mapping[str, Any]) -> tuple[str, ...]:
+    """The type of an option. A path on another machine, or in a pod, is a text."""
+    return tuple("str" if kind == "path" else kind for kind in (option["type"], option.get("elements")) if kind)
+
+
+# Names that two APIs give to fields of different types, and lists of what is built, which have more fields than names and values.
+OTHER_APIS = {
+    "env": "lists of Kubernetes; mappings in images (OCI) and in StudioML's configuration",
+    "files": "texts by name; lists of what a role builds or writes",
+    "max_unavailable": "a number or a percentage in Kubernetes; a number in EKS and GKE, which have another field for percentages",
+    "parameters": "of an inference request; of RabbitMQ's definitions",
+    "permissions": "of a folder in EFS; of RabbitMQ's definitions",
+    "ports": "of a firewall's rule; of a container",
+    "programs": "lists of what is built; paths by name in a released archive",
+    "registry": "a base URL among others; a registry with its login",
+    "resources": "of a rule of RBAC; of a container",
+    "sha256": "of a file; of a file by processor",
+    "tags": "of AWS; of Google's networks, RabbitMQ and Go's builds",
+    "value": "of a variable, a taint or a parameter",
+}
+
+
+def test_options_of_one_name_have_one_shape() -> None:
+    shapes: dict[str, set[tuple[str, ...]]] = {}
+    for module in modules().values():
+        for path, option in every(module.options):
+            shapes.setdefault(path.rpartition(".")[2], set()).add(shape(option))
+    assert {name: found for name, found in shapes.items() if len(found) > 1}.keys() == OTHER_APIS.keys()
+
+
+# Other names for what has one already, with that name.
+TWINS = {
+    r".*[A-Z].*": "snake case",
+    r"\w+_s(ecs?)?|(.*_)?timeout_\w+|timeout": "..._timeout in seconds, or ..._seconds as the API has it",
+    r"(.*_)?(minimum|maximum)_\w+": "min_... and max_...",
+    r"(.*_)?((remove|purge|lose)_(data|logs|cluster)|(?<!soft_)delete_(?!data$|cluster$)\w+)": "delete_data",
+    r"(.*_)?ca_(path|file)|registry_ca": "..._ca_cert of a file, ..._ca of a text",
+    r"(.*_)?(?<!rdzv_)(?<!private_)endpoint": "..._endpoint_url",
+    r"(.*_)?(passphrase|secret)_name": "..._secret",
+    r"(.*_)?(etcd|nats|cluster|broker)_size": "..._replicas",
+}  # fmt: skip
+
+
+def test_no_option_or_variable_has_the_name_of_a_twin() -> None:
+    paths = [path for owner in (*modules().values(), *roles().values()) for path, _option in every(owner.options)]
+    names = {path.rpartition(".")[2] for path in (*paths, *variables())}
+    assert len(names) > 1000
+    assert {name: better for name in names for twin, better in TWINS.items() if re.fullmatch(twin, name)} == {}
 
 
 def test_short_descriptions_say_what_a_plugin_does() -> None:

@@ -37,9 +37,9 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 194_800),
-        ("lines of code in plugins", plugin_code, 36_750),
-        ("lines of code behind a module", code_behind_a_module, 444),
+        ("tracked lines", tracked_lines, 195_300),
+        ("lines of code in plugins", plugin_code, 36_965),
+        ("lines of code behind a module", code_behind_a_module, 446),
         ("role variables", role_variables, 480),
     ],
 )

@@ -32,7 +32,6 @@ class EfsFileSystem(Resource):
     LABEL = "EFS file system {name}"
     IDENTITY = ("FileSystemArn", "FileSystemId")
     TAGGING, STATUS = EFS_TAGS, STATE
-    data_option = "delete_data: true"
 
     name: str
     throughput_mode: str | None = None

@@ -37,7 +37,6 @@ class S3Bucket(Immediate):
     LABEL = "S3 bucket {name}"
     IDENTITY = ("Name",)
     NAMED: t.ClassVar = {"Bucket": "name", "ExpectedBucketOwner": "account"}
-    data_option = "delete_data: true"
 
     name: str
     region: str

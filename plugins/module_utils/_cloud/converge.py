@@ -128,7 +128,7 @@ def _why_kept(resource: CloudResource[A], api: A, options: ConvergeOptions, live
 
 
 def _judged(resource: CloudResource[A], candidate: Candidate) -> str:
-    return why_kept(candidate, data_option=resource.data_option, delete_data=resource.delete_data)
+    return why_kept(candidate, delete_data=resource.delete_data)
 
 
 def _refuse_to_delete(resource: CloudResource[A], api: A, options: ConvergeOptions, live: Body) -> None:

@@ -43,8 +43,6 @@ class CloudResource(abc.ABC, t.Generic[A]):
     """The name for messages, with fields in braces: ``EKS cluster {name}``."""
     IDENTITY: t.ClassVar[tuple[str, ...]] = ()
     """Keys by which two live resources of the same name differ."""
-    data_option: t.ClassVar[str] = ""
-    """The option, with its value, that allows deleting its data."""
 
     @property
     def label(self) -> str:

@@ -241,7 +241,6 @@ class Removal:
 
     record: Record
     delete_data: bool
-    data_option: str
     check: bool
     removed: list[str] = dataclasses.field(default_factory=list)
     kept: list[str] = dataclasses.field(default_factory=list)
@@ -251,7 +250,7 @@ class Removal:
     def judge(self, name: str, *, unknown: str = "", needed: str = "", data: str = "") -> bool:
         """Whether a recorded thing may be deleted. If not, its name and the reason are noted."""
         candidate = Candidate(name=name, marked=True, recorded=True, unknown=unknown, needed=needed, data=data)
-        why = why_kept(candidate, data_option=self.data_option, delete_data=self.delete_data)
+        why = why_kept(candidate, delete_data=self.delete_data)
         if not why:
             self.removed.append(name)
             return True

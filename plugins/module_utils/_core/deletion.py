@@ -34,8 +34,8 @@ class Candidate:
     """The owner that its mark names, for the message if that is another one."""
 
 
-def why_kept(candidate: Candidate, *, data_option: str, delete_data: bool) -> str:
-    """Return why the candidate must stay; empty if it may be deleted. ``data_option`` is the option that allows deleting data."""
+def why_kept(candidate: Candidate, *, delete_data: bool) -> str:
+    """Return why the candidate must stay; empty if it may be deleted."""
     if not candidate.marked:
         return "does not have the mark of this owner" + (f", but that of {candidate.other}" if candidate.other else "")
     if not candidate.recorded:
@@ -47,5 +47,5 @@ def why_kept(candidate: Candidate, *, data_option: str, delete_data: bool) -> st
     if candidate.unknown:
         return f"cannot be judged: {candidate.unknown}"
     if candidate.data and not delete_data:
-        return f"{candidate.data}; {data_option} deletes it"
+        return f"{candidate.data}; delete_data: true deletes it"
     return ""

@@ -60,7 +60,7 @@ def client(
             aws_secret_access_key=secret_key and secret_key.reveal(), region_name=region, config=config, verify=ca_cert,
         )  # fmt: skip
     except (botocore.exceptions.BotoCoreError, ValueError) as exc:
-        raise InvalidInput(f"No client for S3 is possible: {exc}.", "Correct endpoint and region.") from None
+        raise InvalidInput(f"No client for S3 is possible: {exc}.", "Correct endpoint_url and region.") from None
 
 
 @contextlib.contextmanager

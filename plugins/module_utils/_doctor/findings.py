@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 Severity = t.Literal["error", "warning"]
 _ORDER: tuple[Severity, ...] = ("error", "warning")
@@ -25,6 +25,13 @@ class Finding:
     next: str
     group: str = ""
     """Objects of one workload with the same cause are one finding; empty for an object of its own."""
+    log: Callable[[], str] | None = None
+    """Reads the last lines of a log for the evidence. It is called once for a workload, however many of its pods fail."""
+
+    def with_log(self) -> Finding:
+        """The same with the last lines of its log, if it has one."""
+        lines = self.log() if self.log else ""
+        return dataclasses.replace(self, evidence=f"{self.evidence}; its log ends with: {lines}" if lines else self.evidence, log=None)
 
     def result(self) -> dict[str, str]:
         """The finding as the module returns it."""

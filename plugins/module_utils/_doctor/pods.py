@@ -9,12 +9,13 @@ The reasons are those of the scheduler, the kubelet and the controllers of Kuber
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import MusterError
-from .._core.pool import PARALLEL, run_all
 from .._kube.objects import Manifest, ref_of
 from .._kube.pod_status import EndedRun, container_statuses, ended_runs, image_trouble, why_not_running
 from .._kube.ready import deletion_state
@@ -50,10 +51,7 @@ _WAITING = {
 }
 _EVENTS = {
     "FailedMount": ("volume cannot be mounted", "Create what the volume names, or correct the name."),
-    "FailedAttachVolume": (
-        "volume cannot be attached",
-        "See which node still has the volume, and the log of the storage driver.",
-    ),
+    "FailedAttachVolume": ("volume cannot be attached", "See which node still has the volume, and the log of the storage driver."),
     "FailedCreatePodSandBox": ("network of the pod cannot be set up", "See the log of the node's network plugin and container runtime."),
     "NodeNotReady": ("node is lost", "Repair or remove the node: see the finding about it."),
 }
@@ -75,10 +73,9 @@ _DISRUPTED = {
 def pods(seen: Snapshot) -> Iterator[Finding]:
     """The findings about all pods of the namespace."""
     done = {one["metadata"].get("uid") for one in seen.of("Job") if is_true(one, "Complete")}
-    rows = [pod for pod in seen.of("Pod") if not _is_over(pod, done)]
-    found, _failures = run_all(lambda pod: list(_of_pod(seen, pod)), rows, parallel=PARALLEL)
-    for part in found:
-        yield from part
+    for pod in seen.of("Pod"):
+        if not _is_over(pod, done):
+            yield from _of_pod(seen, pod)
 
 
 def _is_over(pod: Manifest, done: Container[str]) -> bool:
@@ -87,10 +84,12 @@ def _is_over(pod: Manifest, done: Container[str]) -> bool:
     return (pod.get("status") or {}).get("phase") == "Succeeded" or any(owner.get("uid") in done for owner in owners)
 
 
-def _finding(pod: Manifest, cause: str, evidence: str, advice: str, severity: Severity = "error") -> Finding:
+def _finding(
+    pod: Manifest, cause: str, evidence: str, advice: str, severity: Severity = "error", log: Callable[[], str] | None = None
+) -> Finding:
     owners = pod["metadata"].get("ownerReferences") or []
     group = next((f"{owner['kind']} {owner['name']}" for owner in owners if owner.get("controller")), "")
-    return Finding(severity, str(ref_of(pod)), cause, evidence, advice, group)
+    return Finding(severity, str(ref_of(pod)), cause, evidence, advice, group, log)
 
 
 def _of_pod(seen: Snapshot, pod: Manifest) -> Iterator[Finding]:
@@ -141,15 +140,13 @@ def _ended(seen: Snapshot, pod: Manifest, run: EndedRun, *, previous: bool, agai
     where = f"container {run.container}: {run}"
     if run.reason == "OOMKilled":
         return _finding(pod, "out of memory", where, "Raise the container's memory limit, or use less, such as by smaller batches.")
-    lines = _log(seen, pod, run.container, previous=previous)
-    evidence = f"{where}{f'; its log ends with: {lines}' if lines else ''}"
     if run.reason == "StartError":
         return _finding(pod, "command cannot be started", f"{where}: {_message(pod, run)}", _WAITING["RunContainerError"][1])
+    cause, advice = "crashes again and again" if again else "failed", "Correct what the log tells, then run it again."
     if run.exit_code > _SIGNAL and not again:
-        name = f"ended by signal {run.exit_code - _SIGNAL}"
-        return _finding(pod, name, evidence, "See what sent the signal: the program itself, a probe, a user, or its node.")
-    cause = "crashes again and again" if again else "failed"
-    return _finding(pod, cause, evidence, "Correct what the log tells, then run it again.")
+        cause = f"ended by signal {run.exit_code - _SIGNAL}"
+        advice = "See what sent the signal: the program itself, a probe, a user, or its node."
+    return _finding(pod, cause, where, advice, log=functools.partial(_log, seen, pod, run.container, previous=previous))
 
 
 def _message(pod: Manifest, run: EndedRun) -> str:
@@ -238,4 +235,4 @@ def _not_ready(seen: Snapshot, pod: Manifest) -> Iterator[Finding]:
     last = max(ended_runs(pod), default=None)
     if last and last.exit_code and not last.was_ended and seen.age(last.finished) < _RECENT:
         found = _ended(seen, pod, last, previous=True)
-        yield _finding(pod, f"{found.cause}, and was started again", found.evidence, found.next, "warning")
+        yield dataclasses.replace(found, cause=f"{found.cause}, and was started again", severity="warning")

@@ -22,18 +22,23 @@ from .._kube.uses import TRAININGS
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
 
+_time = dt.datetime.fromisoformat
 KUEUE = "kueue.x-k8s.io"
+WEBHOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _INSIDE = (
     ("v1", "Pod"), ("v1", "Event"), ("v1", "PersistentVolumeClaim"), ("v1", "ResourceQuota"), ("v1", "Service"), ("batch/v1", "Job"),
     ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet"),
-    ("autoscaling/v2", "HorizontalPodAutoscaler"), ("policy/v1", "PodDisruptionBudget"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"), ("policy/v1", "PodDisruptionBudget"), ("v1", "Secret"),
 )  # fmt: skip
 _AROUND = (
     ("v1", "Node"), ("storage.k8s.io/v1", "StorageClass"), ("apiregistration.k8s.io/v1", "APIService"),
-    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
-    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+    *(("admissionregistration.k8s.io/v1", kind) for kind in WEBHOOKS),
 )  # fmt: skip
-_JUDGED = {KUEUE: {"Workload", "LocalQueue"}, "gateway.networking.k8s.io": {"Gateway", "HTTPRoute", "GRPCRoute"}}
+_JUDGED = {
+    KUEUE: {"Workload", "LocalQueue"},
+    "gateway.networking.k8s.io": {"Gateway", "HTTPRoute", "GRPCRoute"},
+    "nats.io": {"NatsCluster"},
+}
 """Kinds of operators that are judged, by API group; trainings, and kinds of Kubernetes itself, are listed elsewhere."""
 DNS = Ref("v1", "Service", "kube-dns", "kube-system")
 """The Service of the cluster's DNS, whichever server answers: its name is fixed (kubernetes/dns, specification, and kubeadm)."""
@@ -99,10 +104,6 @@ class Snapshot:
         return next((node for node in self.of("Node") if node["metadata"]["name"] == name), None)
 
 
-def _time(text: str) -> dt.datetime:
-    return dt.datetime.fromisoformat(text)
-
-
 def read(cluster: Cluster, namespace: str) -> Snapshot:
     """Read all kinds at once."""
     local = dt.datetime.now(dt.UTC)
@@ -117,6 +118,8 @@ def read(cluster: Cluster, namespace: str) -> Snapshot:
 
     answers, failures = run_all(listed, [*asked, *around], parallel=PARALLEL)
     by_kind = dict(answers)
+    if ("Pod", namespace) not in by_kind:
+        raise failures[0]  # Pods are asked for first. Without them nothing can be said of the namespace.
     seen.kinds = {kind if home in (namespace, None) else f"{kind} of {home}": rows for (kind, home), rows in by_kind.items()}
     seen.unread = list(dict.fromkeys(error.message for error in failures))
     try:

@@ -15,7 +15,7 @@ from .._kube.objects import Manifest, ref_of
 from .._kube.ready import deletion_state
 from .._kube.storage import MANY, class_of, is_shared
 from .findings import Finding
-from .reading import DNS, Snapshot, skew
+from .reading import DNS, WEBHOOKS, Snapshot, skew
 
 _SETTLED = 20.0
 """Seconds in which a claim, a node or a namespace may change without a finding."""
@@ -29,7 +29,6 @@ _PRESSURES = {
 }
 _MINORS = 3
 """Minor versions by which a kubelet may be older than the API server (version skew policy of Kubernetes)."""
-_WEBHOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
 def surroundings(seen: Snapshot) -> Iterator[Finding]:
@@ -142,7 +141,7 @@ def _minor(version: str) -> int:
 
 def _webhooks(seen: Snapshot) -> Iterator[Finding]:
     """Webhooks without which nothing is admitted, and whose Service is gone or has no ready endpoint."""
-    for item in (row for kind in _WEBHOOKS for row in seen.of(kind)):
+    for item in (row for kind in WEBHOOKS for row in seen.of(kind)):
         for hook in item.get("webhooks") or []:
             service = (hook.get("clientConfig") or {}).get("service")
             if service and hook.get("failurePolicy") == "Fail" and seen.endpoints(service["namespace"], service["name"]) == 0:

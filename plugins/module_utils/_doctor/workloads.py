@@ -36,11 +36,7 @@ _REFUSED = (
         "webhook does not answer",
         "Get the pods behind it ready, or delete its configuration if its operator was removed.",
     ),
-    (
-        "admission webhook|ValidatingAdmissionPolicy",
-        "refused by a policy",
-        "Change what the evidence names, or the policy.",
-    ),
+    ("admission webhook|ValidatingAdmissionPolicy", "refused by a policy", "Change what the evidence names, or the policy."),
 )
 """Refusals of pods by the API server's admission plugins, with cause and next step."""
 _MAKERS = ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")

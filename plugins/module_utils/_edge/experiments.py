@@ -103,21 +103,21 @@ def reached(params: Params) -> Iterator[tuple[Storage, buckets.S3Bucket]]:
     where = params["store_kubernetes"]
     if not where:
         storage = storage_of(params)
-        yield storage, buckets.connect(storage, params["storage_ca_cert"])
+        yield storage, buckets.connect(storage, params["store_ca_cert"])
         return
     with store.inside(where) as found:
         keys_of = {"access_key": found.login.access_key, "secret_key": found.login.secret_key}
-        storage = storage_of({**params, "endpoint": found.endpoint, **keys_of})
+        storage = storage_of({**params, "endpoint_url": found.endpoint, **keys_of})
         yield storage, buckets.connect(storage, None, found.way)
 
 
 def storage_of(params: Params) -> Storage:
     """The bucket, with the address of its store."""
-    bucket, endpoint = params["bucket"], params["endpoint"]
+    bucket, endpoint = params["bucket"], params["endpoint_url"]
     if bucket.startswith("gs://"):
         bucket = bucket.removeprefix("gs://").rstrip("/")
         if endpoint != GOOGLE:
-            raise InvalidInput(f"bucket: gs:// is for {GOOGLE}, and endpoint is {endpoint}.", "Give the name of the bucket alone.")
+            raise InvalidInput(f"bucket: gs:// is for {GOOGLE}, and endpoint_url is {endpoint}.", "Give the name of the bucket alone.")
     found = Storage(bucket, endpoint, params["region"], Sensitive(params["access_key"]), Sensitive(params["secret_key"]))
     found.check()
     _for_runners(found, params).check()
@@ -125,7 +125,7 @@ def storage_of(params: Params) -> Storage:
 
 
 def _for_runners(storage: Storage, params: Params) -> Storage:
-    return dataclasses.replace(storage, endpoint=params["runner_endpoint"] or storage.endpoint)
+    return dataclasses.replace(storage, endpoint=params["runner_endpoint_url"] or storage.endpoint)
 
 
 def experiment_of(params: Params) -> Experiment:

@@ -41,6 +41,7 @@ PORT: Spec = {
 }
 WORDS: dict[str, t.Any] = {"type": "list", "elements": "raw"}
 """Texts of a pod, of which the same holds."""
+PROCESSES: dict[str, t.Any] = {"type": "str", "default": "1"}  # a text, because torchrun takes words, too
 BUDGET: Spec = {"min_available": {"type": "str"}, "max_unavailable": {"type": "str"}}
 
 # Placement of a group's pods, and their permissions.

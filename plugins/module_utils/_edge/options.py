@@ -53,7 +53,7 @@ REMOVAL: Spec = {"ignore_users_of": {"type": "list", "elements": "str", "default
 
 
 _TEXTS: dict[str, t.Any] = {"type": "list", "elements": "str", "required": True}
-_RULE: Spec = {"apiGroups": _TEXTS, "resources": _TEXTS, "verbs": _TEXTS, "cluster_wide": {"type": "bool", "default": False}}
+_RULE: Spec = {"api_groups": _TEXTS, "resources": _TEXTS, "verbs": _TEXTS, "cluster_wide": {"type": "bool", "default": False}}
 SURVEY: Spec = {"namespace": {"type": "str"}, "rules": {"type": "list", "elements": "dict", "default": [], "options": _RULE}}
 """The options of modules that look at one namespace and its cluster."""
 

@@ -25,18 +25,13 @@ class GcpArtifactRepository(Labelled):
     CHANGES = (Change(("description", "labels", "cleanupPolicies", "cleanupPolicyDryRun"), masked=True),)
     IDENTITY = ("name", "createTime")
     HINTS: t.ClassVar = {"PERMISSION_DENIED": "Check location, such as us-central1 or europe, and that the caller may manage repositories"}
-    data_option = "delete_packages: true"
 
     location: str
     format: str = "DOCKER"
     description: str | None = None
     cleanup_policies: dict[str, Body] | None = None
     cleanup_policy_dry_run: bool | None = None
-    delete_packages: bool = False
-
-    @property
-    def delete_data(self) -> bool:
-        return self.delete_packages
+    delete_data: bool = False
 
     def body(self) -> Body:
         return {

@@ -40,7 +40,6 @@ class GcpDisk(Labelled):
     NOUN = "disk"
     SERVICE, COLLECTION = "compute", "disks"
     PARENT = "projects/{project}/zones/{zone}"
-    data_option = "delete_data: true"
 
     zone: str
     delete: bool = False

@@ -38,13 +38,12 @@ class GcsBucket(Labelled):
     SERVICE, COLLECTION, PARENT = "storage", "buckets", ""
     CHANGES = (Change(("storageClass", "iamConfiguration", "versioning", "lifecycle", "softDeletePolicy", "labels")),)
     IDENTITY = ("id", "timeCreated", "generation")
-    data_option = "delete_data: true"
 
     location: str
     storage_class: str | None = None
     versioning: bool | None = None
     lifecycle_rules: t.Sequence[Body] | None = None
-    soft_delete_retention_s: int | None = None
+    soft_delete_retention_seconds: int | None = None
     delete_data: bool = False
 
     @property
@@ -59,7 +58,7 @@ class GcsBucket(Labelled):
             "iamConfiguration": CLOSED,
             "versioning": _in("enabled", self.versioning),
             "lifecycle": _in("rule", None if self.lifecycle_rules is None else list(self.lifecycle_rules)),
-            "softDeletePolicy": _in("retentionDurationSeconds", self.soft_delete_retention_s),
+            "softDeletePolicy": _in("retentionDurationSeconds", self.soft_delete_retention_seconds),
         }
 
     def read(self, api: Api) -> Body | None:
@@ -122,7 +121,7 @@ class GcsBucket(Labelled):
         if not isinstance(refused, Refused):
             return refused
         if refused.cause == NOT_EMPTY:
-            more = ": run again" if self.delete_data else f"; objects go only with {self.data_option}"
+            more = ": run again" if self.delete_data else "; objects go only with delete_data: true"
             return refused.with_hint(f"Something was put into it a moment ago{more}")
         if refused.http == 409:
             return refused.with_hint(

@@ -52,10 +52,10 @@ class GkeNodePool(GkeResource):
     ``body`` and ``seen`` have the fields of ``config`` as ``config.machineType`` and so on, because each is changed by itself.
     """
 
-    NOUN, LABEL = "GKE node pool", "GKE node pool {name} of cluster {cluster}"
+    NOUN, LABEL = "GKE node pool", "GKE node pool {name} of cluster {cluster_name}"
     COLLECTION, METHODS = "nodePools", POOLS
     REPAIRED = "Delete it (state: absent) and run again; with owner, the module does that itself"
-    PARENT = "projects/{project}/locations/{location}/clusters/{cluster}"
+    PARENT = "projects/{project}/locations/{location}/clusters/{cluster_name}"
     ONCE = frozenset({"initialNodeCount"})
     IDENTITY = ("name",)
     # The mark first, so that an interrupted adoption is known as ours; then what is quick, then new machines, then their number.
@@ -69,7 +69,7 @@ class GkeNodePool(GkeResource):
     )
     FIXED_HINT = "Create a second node pool with the new value, drain this one, and delete it"
 
-    cluster: str
+    cluster_name: str
     config: Body | None = None
     autoscaling: Body | None = None
     initial_node_count: int | None = None

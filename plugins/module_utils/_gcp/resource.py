@@ -31,7 +31,7 @@ kind may
 * name fields that only count when it is created (``ONCE``), and where FIXED_HINT should say more than to choose another name;
 * have its own ``state`` (creation and changes are waited for through their operation; this is for what goes on after it), ``seen`` (a
   live resource in the body's terms), ``validate`` (refuse nonsense), ``creation``, ``deletion`` or ``change_step`` (a request that is
-  not the usual one), ``deletions``, ``data_at_risk`` with ``data_option`` and ``delete_data``, ``HINTS`` (a better hint for a word
+  not the usual one), ``deletions``, ``data_at_risk`` with ``delete_data``, ``HINTS`` (a better hint for a word
   of Google's), and ``FREED``;
 * start from ``Resource`` alone when nothing of this fits.
 """

@@ -412,6 +412,11 @@ class HttpCluster:
     def namespace(self) -> str:
         return self._http.connection.namespace
 
+    @property
+    def certificates(self) -> t.Mapping[str, str | None]:
+        settings = self._http.connection
+        return {"client certificate": settings.client_cert, "ca certificate": settings.ca}
+
     def warnings(self) -> t.Sequence[str]:
         return list(self._http.warnings)
 

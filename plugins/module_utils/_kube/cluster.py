@@ -42,6 +42,10 @@ class Cluster(t.Protocol):
     def clock(self) -> Clock:
         """The clock by which it is waited for."""
 
+    @property
+    def certificates(self) -> t.Mapping[str, str | None]:
+        """The certificates in the settings of the connection (PEM): ``client certificate`` and ``ca certificate``."""
+
     def warnings(self) -> t.Sequence[str]:
         """The API server's warnings so far (deprecated versions, suspicious fields), each once."""
 

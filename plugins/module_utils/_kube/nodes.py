@@ -58,7 +58,7 @@ class NodeQuery:
 
     selectors: Sequence[str] = ()
     resource: str | None = None
-    minimum_nodes: int = 0
+    min_nodes: int = 0
     plugin: Plugin | None = None
 
 
@@ -89,9 +89,9 @@ class Nodes:
         if lacking:
             named = f"{len(lacking)} of {len(self.found)} nodes report no allocatable {desired.resource}: {', '.join(lacking)}."
             return " ".join([named, *self.said])
-        if len(self.found) < desired.minimum_nodes:
+        if len(self.found) < desired.min_nodes:
             fits = " or ".join(desired.selectors) or "any"
-            return f"{len(self.found)} nodes fit ({fits}), {desired.minimum_nodes} are needed."
+            return f"{len(self.found)} nodes fit ({fits}), {desired.min_nodes} are needed."
         return None
 
     @property

@@ -99,7 +99,7 @@ class Deletion:
             if item["metadata"].get("deletionTimestamp") and self.ownership.matches(item):
                 facts.note_deleted(item)
                 return Change(ref, "unchanged", "is being deleted already")
-            why = why_kept(facts.candidate(ref, item), data_option="delete_data", delete_data=self.data)
+            why = why_kept(facts.candidate(ref, item), delete_data=self.data)
             if why:
                 return Change(ref, "kept", why)
             if self.check or self._delete(ref, item):

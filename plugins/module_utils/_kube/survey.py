@@ -101,7 +101,7 @@ def lacking_rights(cluster: Cluster, namespace: str, rules: Sequence[Mapping[str
     asked = [
         (verb, resource, group, None if rule.get("cluster_wide") else namespace)
         for rule in rules
-        for group in rule["apiGroups"]
+        for group in rule["api_groups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     ]

@@ -239,7 +239,7 @@ class Writer:
             desired=(),
             delete_data=False,
         )
-        why = why_kept(facts.candidate(step.ref, step.live), data_option="", delete_data=False).partition(";")[0]
+        why = why_kept(facts.candidate(step.ref, step.live), delete_data=False).partition(";")[0]
         if why:
             raise InvalidInput(f"{step.ref} is never recreated ({why}): {immutable.message}", ref=step.ref) from refusal
         return step.live, immutable

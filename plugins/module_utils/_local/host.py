@@ -207,7 +207,7 @@ def kill(pid: int, judged: t.Callable[[], Candidate]) -> str:
     except ProcessLookupError:
         return ""
     try:
-        why = why_kept(judged(), data_option="", delete_data=False)
+        why = why_kept(judged(), delete_data=False)
         if not why:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle, signal.SIGKILL)

@@ -138,7 +138,7 @@ class LocalClusterObjects:
 
     name: str
     dns_upstream: Sequence[str] = ()
-    storage: bool = True
+    default_storage_class: bool = True
     storage_image: str
     network_policy_image: str | None = None
     """Image of the program that enforces NetworkPolicies; without one they are only stored."""
@@ -150,7 +150,7 @@ def manifests(desired: LocalClusterObjects) -> list[Manifest]:
     """The objects, beside those that kubeadm creates."""
     return [
         dns(desired.dns_upstream),
-        *(storage(desired.name, desired.storage_image) if desired.storage else []),
+        *(storage(desired.name, desired.storage_image) if desired.default_storage_class else []),
         *(network_policies(desired) if desired.network_policy_image else []),
         *simulated_nodes(desired.simulated_nodes),
     ]

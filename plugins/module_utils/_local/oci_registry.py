@@ -45,7 +45,7 @@ _REFUSALS: tuple[tuple[str, type[MusterError], str, str], ...] = (
     ("denied", Forbidden, "does not allow this", "Ask its owner for the right to push there, or correct images_registry."),
     ("forbidden", Forbidden, "does not allow this", "Ask its owner for the right to push there, or correct images_registry."),
     ("x509", Unreachable, "has a certificate that this machine does not trust",
-     "Set images_registry_ca to the file of the authority that signed it."),
+     "Set images_registry_ca_cert to the file of the authority that signed it."),
     ("http response to https", Unreachable, "has no TLS", "Give it TLS: without, every host on the way can read the password."),
 )  # fmt: skip
 _ABSENT = "absent"
@@ -60,7 +60,7 @@ class Registry:
     oras: GoBuild
     username: str = ""
     password: str = dataclasses.field(default="", repr=False)
-    ca_path: str = ""
+    ca_cert: str = ""
 
     def __post_init__(self) -> None:
         if not ADDRESS.fullmatch(self.address):
@@ -73,9 +73,9 @@ class Registry:
                 f"{self.address}: of images_registry_username and images_registry_password, one is empty.",
                 hint="Set both, or none of them to use the login of the user who builds.",
             )
-        if self.ca_path and not Path(self.ca_path).is_file():
+        if self.ca_cert and not Path(self.ca_cert).is_file():
             raise InvalidInput(
-                f"images_registry_ca: there is no file {self.ca_path}.", hint="Give the path of a PEM file on the machine that builds."
+                f"images_registry_ca_cert: there is no file {self.ca_cert}.", hint="Give the path of a PEM file on the machine that builds."
             )
 
     def reference(self, image: OciImage | Published) -> str:
@@ -135,7 +135,7 @@ class Registry:
         )
 
     def _oras(self, command: str, prefix: str, *words: str, timeout: float) -> str:
-        ca = [f"--{prefix}ca-file", self.ca_path] if self.ca_path else []
+        ca = [f"--{prefix}ca-file", self.ca_cert] if self.ca_cert else []
         with self._credentials() as path:
             config = [f"--{prefix}registry-config", path] if path else []
             return run([str(self.oras.path), *command.split(), *ca, *config, *words], timeout=timeout, causes=_CAUSES)

@@ -26,7 +26,6 @@ from .node import draft_of
 from .once import machine
 from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, VOLUMES, ClusterSpec, NodeSpec, record_file
 
-DATA_OPTION = "local_cluster_remove_data: true (delete_data)"
 # Names that we create in a cluster's folder. Anything else there has another owner.
 OWN_FOLDERS = ("bin", "nodes", "supervisor", VOLUMES)
 # The API server's name for a rotated log (lumberjack's backupTimeFormat).
@@ -70,7 +69,7 @@ def plan(asked: LocalCluster, *, delete_data: bool) -> ClusterRemoval:
     _refuse(judged, "Save what is needed first.", delete_data=delete_data)
     files, kept = [], _strangers_kept(cluster.spec)
     for path, candidate in (*_kubeconfigs(asked, cluster, made), *_audit_logs(cluster, made)):
-        if why := why_kept(candidate, data_option=DATA_OPTION, delete_data=delete_data):
+        if why := why_kept(candidate, delete_data=delete_data):
             kept.append(f"{candidate.name}: it {why}")
         else:
             files.append(path)
@@ -79,7 +78,7 @@ def plan(asked: LocalCluster, *, delete_data: bool) -> ClusterRemoval:
 
 
 def _refuse(candidate: Candidate, hint: str, *, delete_data: bool = False) -> None:
-    if why := why_kept(candidate, data_option=DATA_OPTION, delete_data=delete_data):
+    if why := why_kept(candidate, delete_data=delete_data):
         raise InvalidInput(f"{candidate.name} stays as it is: it {why}.", hint=hint)
 
 
@@ -168,7 +167,7 @@ def foreign_files(spec: ClusterSpec) -> list[Path]:
 
 def _strangers_kept(spec: ClusterSpec) -> list[str]:
     candidates = [Candidate(name=str(one), marked=False, recorded=False) for one in foreign_files(spec)]
-    return [f"{one.name}: it {why_kept(one, data_option=DATA_OPTION, delete_data=False)}" for one in candidates]
+    return [f"{one.name}: it {why_kept(one, delete_data=False)}" for one in candidates]
 
 
 def node_numbers(cluster: LocalCluster) -> list[int]:

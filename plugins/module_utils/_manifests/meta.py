@@ -81,6 +81,11 @@ def check_name(name: str, what: str, *, limit: int = DNS_LABEL_MAX, service: boo
     return name
 
 
+def number(text: str) -> t.Any:
+    """Return the number that TEXT is, or else the text, which check_count refuses."""
+    return int(text) if text.isdecimal() else text
+
+
 def check_count(value: int, what: str, *, minimum: int = 0) -> int:
     """Return VALUE if it is a whole number of at least MINIMUM."""
     if isinstance(value, bool) or not isinstance(value, int):

@@ -26,7 +26,7 @@ class Operator:
     namespace: str
     image: str
     image_pull_policy: str = "IfNotPresent"
-    image_pull_secrets: Sequence[Mapping[str, t.Any]] = ()
+    image_pull_secrets: Sequence[str] = ()
     resources: Mapping[str, t.Any] | None = None
     node_selector: Mapping[str, str] | None = None
     tolerations: Sequence[Mapping[str, t.Any]] = ()
@@ -84,7 +84,7 @@ def operator_pod(operator: Operator, container: Mapping[str, t.Any], *, user: in
     }
     return compact(
         {
-            "imagePullSecrets": [dict(secret) for secret in operator.image_pull_secrets],
+            "imagePullSecrets": [{"name": name} for name in operator.image_pull_secrets],
             "nodeSelector": operator.node_selector,
             "tolerations": [dict(entry) for entry in operator.tolerations],
             "securityContext": {"runAsNonRoot": True, "runAsUser": user, "runAsGroup": user, "seccompProfile": {"type": "RuntimeDefault"}},

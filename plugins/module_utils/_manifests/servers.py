@@ -53,12 +53,12 @@ class Server:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServerGroup(Server):
-    """SIZE servers that find each other by the names of their pods."""
+    """REPLICAS servers that find each other by the names of their pods."""
 
     peers_end: t.ClassVar[str]
     """End of the name of the headless Service."""
 
-    size: int = 1
+    replicas: int = 1
 
     @property
     def peers(self) -> str:
@@ -176,7 +176,7 @@ def stateful_set(server: Server, pod: PodSettings, container: str, env: Sequence
         claims=("data",),
     )
     spec = {
-        "replicas": group.size if group else 1,
+        "replicas": group.replicas if group else 1,
         "serviceName": group.peers if group else server.name,
         "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": server.labels},

@@ -31,7 +31,7 @@ class TrainingStatefulSet:
     master_port: int = 29500
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Labels of the pods.
-    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    pod_annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Labels by which the pods of this group differ from all others; the default is the name of the group.
     selector: Mapping[str, str] | None = None
     container: str | None = None
@@ -123,7 +123,7 @@ def stateful_set(group: TrainingStatefulSet) -> Manifest:
                 labels={**group.labels, **group.match_labels},
                 selector=group.match_labels,
                 env=rank_env(group),
-                annotations=group.annotations,
+                annotations=group.pod_annotations,
             ),
         }
     )

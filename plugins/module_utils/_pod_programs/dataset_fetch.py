@@ -336,7 +336,7 @@ def _download_once(url: str, part: Path, size: int | None) -> None:
     answer = open_at(url, have)
     with contextlib.closing(answer.stream):
         if size is not None and answer.total is not None and answer.total != size:
-            raise Permanent(f"{shown(url)} has {answer.total} bytes, not {size}. Correct the option size, or the address.")
+            raise Permanent(f"{shown(url)} has {answer.total} bytes, not {size}. Correct option size_bytes, or the address.")
         if answer.total is not None:
             check_space(part.parent, answer.total - have, shown(url))
         again = have and not answer.offset
@@ -357,7 +357,7 @@ def _copy(answer: Answer, part: Path, most: int | None, what: str) -> None:
         while chunk := answer.stream.read(_CHUNK):
             done += len(chunk)
             if most is not None and done > most:
-                raise Permanent(f"{what} has more than the {most} bytes that were announced. Correct the option size, or the address.")
+                raise Permanent(f"{what} has more than the {most} bytes that were announced. Correct option size_bytes, or the address.")
             out.write(chunk)
             if time.monotonic() - told >= _SPEAK_EVERY:
                 told = time.monotonic()

@@ -154,6 +154,8 @@ def wait_for_endpoint() -> None:
                 told = True
             time.sleep(0.5)
         else:
+            if told:
+                say("rendezvous_reachable")
             return
 
 

@@ -24,9 +24,9 @@ from .play import Play, playground
 SETTINGS: dict[str, Any] = {
     "eks_cluster_public_access_cidrs": ["203.0.113.0/24"],
     "eks_nodegroups_groups": [{"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 1, "max_size": 2}}],
-    "efs_filesystem_remove_data": True,
-    "s3_artifacts_remove_data": True,
-    "eks_cluster_remove_logs": True,
+    "efs_filesystem_delete_data": True,
+    "s3_artifacts_delete_data": True,
+    "eks_cluster_delete_data": True,
     "muster_wait_timeout": 60,
 }
 KILLS = 5  # in each direction of a round

@@ -150,7 +150,7 @@ def test_the_private_endpoint_is_open_to_named_ranges(play: Play) -> None:
 
 @pytest.mark.prove
 def test_teardown_leaves_nothing(play: Play) -> None:
-    done = play("eks_teardown", eks_cluster_remove_logs=True)
+    done = play("eks_teardown", eks_cluster_delete_data=True)
     assert done.returncode == 0, done.stdout[-3000:]
     left = holdings(play.aws)
     assert left["address"] == {}

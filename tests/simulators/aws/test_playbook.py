@@ -39,7 +39,7 @@ VIEWER = {
 DRAW = random.Random(dt.datetime.now(dt.UTC).date().isoformat())  # noqa: S311  # no secret
 # What the tests have set for the cluster of Muster's own.
 OF_OURS = ("efs_filesystem_subnet_ids", "eks_cluster_access_entries", "eks_cluster_options", "eks_network_zones")
-DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True, "eks_cluster_remove_logs": True}
+DATA_TOO = {"efs_filesystem_delete_data": True, "s3_artifacts_delete_data": True, "eks_cluster_delete_data": True}
 AGENT = "arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"
 SYSTEM = {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 2, "max_size": 4}}
 GPU = {

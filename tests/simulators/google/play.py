@@ -34,7 +34,7 @@ MANAGEMENT: dict[str, Any] = {
     "config": {"machine_type": "e2-standard-4"},
     "autoscaling": {"enabled": True, "total_min_node_count": 1, "total_max_node_count": 3},
 }
-_DATA = ("gcs_buckets_remove_data", "gcp_artifact_registry_remove_data", "gcp_broker_vm_remove_data")
+_DATA = ("gcs_buckets_delete_data", "gcp_artifact_registry_delete_data", "gcp_broker_vm_delete_data")
 DATA_TOO = dict.fromkeys(_DATA, True)
 # RabbitMQ itself runs in scenario rabbitmq: here there is no machine behind the address.
 NO_MACHINE = ("--skip-tags", "gcp_broker_vm_configure")

@@ -164,7 +164,7 @@ OLDER = "1.34.6-gke.1154000"
 
 def pool(name: str = "gpu", **more: Any) -> Body:
     return {
-        "cluster": NAME,
+        "cluster_name": NAME,
         "location": REGION,
         "name": name,
         **OWNER,
@@ -572,7 +572,7 @@ def test_an_autopilot_cluster_of_others_is_taken_over_and_deleted_and_has_no_nod
     asked = {"name": "auto", "location": REGION, "owner": "auto"}
     google.clear()
     for state in ("present", "absent"):
-        told = run("gke_node_pool", **{**pool("gpu"), "cluster": "auto", "owner": "auto"}, state=state)
+        told = run("gke_node_pool", **{**pool("gpu"), "cluster_name": "auto", "owner": "auto"}, state=state)
         assert "Autopilot node pools cannot be accessed or modified. An Autopilot cluster makes its nodes by itself" in told["msg"]
     assert google.attempts() == []
     done = changes("gke_cluster", **asked, adopt=True, labels={"team": "ml"})

@@ -27,7 +27,7 @@ KEEP = {"action": "KEEP", "mostRecentVersions": {"keepCount": 10}}
 OLD = {"action": "DELETE", "condition": {"olderThan": "2592000s", "tagState": "UNTAGGED"}}
 COMMON: dict[str, Body] = {
     "gke_cluster": {"name": "maps", "location": REGION},
-    "gke_node_pool": {"name": "maps", "cluster": "maps", "location": REGION},
+    "gke_node_pool": {"name": "maps", "cluster_name": "maps", "location": REGION},
     "gcp_address": {"name": "maps", "region": REGION},
     "gcp_instance": {"name": "maps", "zone": ZONE, "network": "ground", "subnetwork": "ground"},
     "gcp_artifact_repository": {"name": "maps", "location": REGION},

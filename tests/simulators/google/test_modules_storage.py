@@ -77,11 +77,11 @@ def test_a_setting_is_changed_and_those_that_others_set_stay(
 def test_soft_delete_is_set_and_rules_may_be_written_in_any_order(
     google: Simulator, run: Run, changes: Run, bucket: None, reader: Reader
 ) -> None:
-    changes("gcs_bucket", **BUCKET, soft_delete_retention_s=0, lifecycle_rules=[AGE, CLASS])
+    changes("gcs_bucket", **BUCKET, soft_delete_retention_seconds=0, lifecycle_rules=[AGE, CLASS])
     assert reader.get(BUCKET_URL)["softDeletePolicy"]["retentionDurationSeconds"] == "0"
     google.clear()
     spelled = [CLASS, {"condition": {"age": "90"}, "action": {"type": "Delete"}}]
-    assert run("gcs_bucket", **BUCKET, soft_delete_retention_s=0, lifecycle_rules=spelled)["changed"] is False
+    assert run("gcs_bucket", **BUCKET, soft_delete_retention_seconds=0, lifecycle_rules=spelled)["changed"] is False
     narrower = [CLASS, {"action": {"type": "Delete"}, "condition": {"age": 90, "isLive": False}}]
     assert run("gcs_bucket", **BUCKET, lifecycle_rules=narrower, check=True)["changed"] is True
     assert google.attempts() == []
@@ -99,7 +99,7 @@ def test_what_cannot_be_is_refused(google: Simulator, run: Run, bucket: None) ->
     taken = run("gcs_bucket", **{**BUCKET, "name": "training-data"})
     assert "another project owns it (names of buckets are unique in all of Google Cloud)" in taken["msg"]
     assert google.attempts() == []
-    short = run("gcs_bucket", **BUCKET, soft_delete_retention_s=60)
+    short = run("gcs_bucket", **BUCKET, soft_delete_retention_seconds=60)
     assert "must be 0, or between 7 and 90 days" in short["msg"]
 
 

@@ -324,7 +324,7 @@ def test_a_system_is_planned_with_what_the_run_will_know_of_the_broker(play: Pla
 @pytest.mark.parametrize("data", [False, True])
 def test_the_logins_of_the_broker_go_with_its_data(play: Play, google: Simulator, data: bool) -> None:
     google.clear()
-    planned = play("teardown", "--check", "--tags", "gke", gcp_broker_vm_remove_data=data)
+    planned = play("teardown", "--check", "--tags", "gke", gcp_broker_vm_delete_data=data)
     assert (planned.returncode, google.attempts()) == (0, []), failure(planned)
     assert ("--- before: Secret ml/gcp-broker-admin" in planned.stdout) is data
 

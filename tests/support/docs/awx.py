@@ -37,7 +37,7 @@ SHARED: dict[str, tuple[str, tuple[str, ...]]] = {
     "status": ("Show what is installed and in what state", ()),
     "doctor": ("Report faults with their causes and next steps", ()),
     "prove": ("Check that the cluster is as the inventory says", ()),
-    "teardown": ("Remove what Muster created", ("muster_remove_data",)),
+    "teardown": ("Remove what Muster created", ("muster_delete_data",)),
 }
 Question = dict[str, Any]
 
@@ -77,7 +77,7 @@ def questions(playbook: str) -> list[Question]:
     if playbook not in SHARED:
         return [asked for name, option in collection.roles()[playbook].options.items() if (asked := question(name, option))]
     known = load(ROOT / "playbooks" / "vars" / "argument_specs.yml")["argument_specs"]["main"]["options"]
-    given: dict[str, dict[str, Any]] = {"muster_only": {"choices": systems()}, "muster_remove_data": {"default": False}}
+    given: dict[str, dict[str, Any]] = {"muster_only": {"choices": systems()}, "muster_delete_data": {"default": False}}
     found = [question(name, {**known[name], **given[name]}) for name in SHARED[playbook][1]]
     return [asked for asked in found if asked]
 

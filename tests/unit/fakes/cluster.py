@@ -217,6 +217,7 @@ class FakeCluster:
         self.failures: dict[tuple[str, str], list[Exception]] = {}
         self.server_version = "v1.36.3"
         self.server_warnings: list[str] = []
+        self.certificates: dict[str, str | None] = {}
         self.unknown: list[str] = []
         self.default_class = True
         """Whether there is a default StorageClass as long as a test has added none."""
@@ -449,7 +450,7 @@ class FakeCluster:
     def version(self) -> str:
         return self.server_version
 
-    def events_of(self, ref: Ref, uid: str | None = None) -> list[Manifest]:
+    def events_of(self, ref: Ref, uid: str | None = None) -> t.Sequence[Manifest]:
         self._note("events", ref)
         return [
             copied(item)

@@ -55,7 +55,7 @@ def _pytorch_job(**options: t.Any) -> list[Manifest]:
 
 VOLUME = Repository(model_repository="/models", storage=Storage(claim_name="models", mount_path="/models"))
 SYSTEMS: dict[str, Callable[..., list[Manifest]]] = {
-    "NATS": partial(_server, nats.manifests, nats.NatsCluster, "nats", backend="statefulset"),
+    "NATS": partial(_server, nats.manifests, nats.NatsCluster, "nats", backend="native"),
     "NATS by nats-operator": partial(_server, nats.manifests, nats.NatsCluster, "by-operator", backend="operator"),
     "PERSIA's training, metrics gateway": lambda **options: native.manifests(spec.from_params({**PERSIA, **options})),
     "PERSIA's training by its operator": lambda **options: operator.manifests(
@@ -64,7 +64,7 @@ SYSTEMS: dict[str, Callable[..., list[Manifest]]] = {
     "elastic training": _elastic,
     "elastic training as PyTorchJob": partial(_pytorch_job, name="as-job"),
     "JobSet, also for TPUs": lambda **options: jobset.manifests(jobset_spec.from_params({**JOBSET, **options})),
-    "etcd": partial(_server, etcd.manifests, etcd.EtcdCluster, "etcd", size=3),
+    "etcd": partial(_server, etcd.manifests, etcd.EtcdCluster, "etcd", replicas=3),
     "RabbitMQ": partial(_server, rabbitmq.manifests, rabbitmq.RabbitmqCluster, "rabbitmq", tls=False),
     "RabbitMQ with TLS": partial(_server, rabbitmq.manifests, rabbitmq.RabbitmqCluster, "rabbitmq-tls", tls=True),
     "object store": partial(_server, object_store.manifests, object_store.ObjectStore, "store"),

@@ -29,7 +29,7 @@ def options(module: types.ModuleType, params: dict[str, t.Any]) -> dict[str, t.A
     constraints = getattr(module, "CONSTRAINTS", {})
     given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **constraints).validate(copy.deepcopy(params))
     assert not given.error_messages
-    return given.validated_parameters
+    return dict(given.validated_parameters)
 
 
 def context(module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False, **more: t.Any) -> Context:
@@ -39,7 +39,7 @@ def context(module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.
 
 def run(module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], **more: t.Any) -> Result:
     """The result of a task; MORE is for its Context, such as check."""
-    return module.execute(context(module, cluster, params, **more))
+    return dict(module.execute(context(module, cluster, params, **more)))
 
 
 def actions(result: Result) -> dict[str, str]:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import http.server
 import json
 import pathlib
@@ -13,29 +12,15 @@ import sys
 import threading
 import typing as t
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 
 METADATA: dict[str, t.Any] = {"name": "add", "versions": ["1"], "platform": "python", "inputs": [], "outputs": []}
 
 
 def certificate_in(folder: pathlib.Path, host: str) -> pathlib.Path:
     """A file with a certificate for HOST, its own authority, and its key."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    file = folder / "server.pem"
-    plain = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    file.write_bytes(made.public_bytes(pem) + plain)
+    made, file = signed("test", host=host), folder / "server.pem"
+    file.write_text(made.pem + made.key_pem())
     return file
 
 

@@ -38,7 +38,7 @@ class Dataset:
     endpoint_url: str | None = None
     path: str | None = None
     unpack: str = "auto"
-    size: int | None = None
+    size_bytes: int | None = None
     storage_size: str | None = None
     storage_class_name: str | None = None
     access_modes: Sequence[str] = storage.Storage.access_modes
@@ -97,8 +97,8 @@ def check(dataset: Dataset) -> None:
     parts = dataset.folder.split("/")
     if not dataset.folder or any(part in ("", ".", "..", ".muster") for part in parts):
         raise InvalidInput(f"path: '{dataset.folder}' is not a folder in the claim.", "Such as imagenet or vision/tiny.")
-    if dataset.size is not None:
-        check_count(dataset.size, "size", minimum=1)
+    if dataset.size_bytes is not None:
+        check_count(dataset.size_bytes, "size_bytes", minimum=1)
     check_count(dataset.backoff_limit, "backoff_limit")
     if dataset.storage_size is not None:
         quantity(dataset.storage_size, "storage_size")
@@ -130,7 +130,7 @@ def _environment(dataset: Dataset) -> list[Manifest]:
         "DATASET_SHA256": dataset.sha256,
         "DATASET_PATH": dataset.folder,
         "DATASET_UNPACK": dataset.unpack,
-        "DATASET_SIZE": None if dataset.size is None else str(dataset.size),
+        "DATASET_SIZE": None if dataset.size_bytes is None else str(dataset.size_bytes),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     rows: list[Manifest] = [{"name": name, "value": value} for name, value in fixed.items() if value is not None]

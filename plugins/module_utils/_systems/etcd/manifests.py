@@ -55,7 +55,7 @@ class EtcdCluster(servers.ServerGroup):
 def manifests(cluster: EtcdCluster) -> list[Manifest]:
     """The objects of CLUSTER, without the Secrets of its certificates."""
     check(cluster)
-    objects = servers.around(cluster, PORTS, budget=cluster.size > 1)
+    objects = servers.around(cluster, PORTS, budget=cluster.replicas > 1)
     # The members start together, because none is ready without a majority.
     env = [field_env("POD_NAME", "metadata.name")]
     return [*objects, servers.stateful_set(cluster, _member_pod(cluster), "etcd", env, hashed=arguments(cluster))]
@@ -64,9 +64,9 @@ def manifests(cluster: EtcdCluster) -> list[Manifest]:
 def check(cluster: EtcdCluster) -> None:
     """Refuse options that only a member would refuse otherwise, in its log."""
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-client-tls"), service=True)
-    if cluster.size not in (1, 3, 5):
-        raise InvalidInput(f"size: {cluster.size} members are not possible.", "Choose 1, 3 or 5: after a loss a majority must be left.")
-    if cluster.storage_size is None and cluster.size > 1:
+    if cluster.replicas not in (1, 3, 5):
+        raise InvalidInput(f"replicas: {cluster.replicas} members cannot be.", "Choose 1, 3 or 5: after a loss a majority must be left.")
+    if cluster.storage_size is None and cluster.replicas > 1:
         raise InvalidInput("storage_size: missing.", "A member that lost its data cannot come back to a cluster of more than one.")
     if cluster.storage_size is not None:
         quantity(cluster.storage_size, "storage_size")
@@ -85,7 +85,7 @@ def _check_image(cluster: EtcdCluster) -> None:
 
 def initial_cluster(cluster: EtcdCluster) -> str:
     """Names and addresses of all members, which etcd reads only at its first start."""
-    return ",".join(f"{cluster.name}-{i}=https://{cluster.name}-{i}.{cluster.domain}:{PEER_PORT}" for i in range(cluster.size))
+    return ",".join(f"{cluster.name}-{i}=https://{cluster.name}-{i}.{cluster.domain}:{PEER_PORT}" for i in range(cluster.replicas))
 
 
 def arguments(cluster: EtcdCluster) -> list[str]:
@@ -152,7 +152,7 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
         startup_probe={**alive, "periodSeconds": 2, "failureThreshold": 90, "timeoutSeconds": 5},
         readiness_probe={**serves, "periodSeconds": 5, "failureThreshold": 2, "timeoutSeconds": 5},
         liveness_probe={**alive, "periodSeconds": 10, "failureThreshold": 6, "timeoutSeconds": 10},
-        affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.size > 1 else None),
+        affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.replicas > 1 else None),
     )
 
 
@@ -168,7 +168,7 @@ def check_live(cluster: EtcdCluster, live: Manifest) -> None:
     if was is not None and was != desired:
         raise InvalidInput(
             f"{cluster} was made with the members {was} and cannot be changed to {desired}.",
-            "Keep the size, or remove it with state: absent and delete_data: true and create it again.",
+            "Keep the number, or remove it with state: absent and delete_data: true and create it again.",
         )
 
 

@@ -90,10 +90,10 @@ def wait(cluster: Cluster, etcd: EtcdCluster, *, timeout: float, progress: t.Cal
 
 def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
     """Return the reasons why the cluster is not ready. After a change, healthy members do not suffice: all must be restarted with it."""
-    missing = problems(etcd.size, views)
+    missing = problems(etcd.replicas, views)
     members = cluster.get(servers.stateful_set_of(etcd))
     if not missing:
         missing.append(stateful_set(members).reason)
-    elif members and len(views) < etcd.size:
+    elif members and len(views) < etcd.replicas:
         missing.append(reasons.why_no_pods(cluster, members))
     return list(filter(None, missing))

@@ -47,11 +47,10 @@ class NatsCluster(servers.ServerGroup):
 
     module, title, app, peers_end = "nats_cluster", "NATS cluster", "nats", "mgmt"
 
-    size: int = 3
-    backend: t.Literal["operator", "statefulset"] = "statefulset"
+    replicas: int = 3
+    backend: t.Literal["operator", "native"] = "native"
     max_payload: int = 1024 * 1024
     debug: bool = False
-    pod_disruption_budget: bool = True
 
     @property
     def labels(self) -> dict[str, str]:
@@ -73,7 +72,7 @@ def manifests(cluster: NatsCluster) -> list[Manifest]:
     check(cluster)
     if cluster.backend == "operator":
         return [*servers.policies(cluster, PORTS), apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
-    objects = servers.around(cluster, PORTS, budget=cluster.pod_disruption_budget and cluster.size > 1)
+    objects = servers.around(cluster, PORTS, budget=cluster.replicas > 1)
     # The hash leaves out the routes: a new server announces itself, so another size is no reason to restart the others.
     env = [field_env("POD_NAME", "metadata.name")]
     workload = servers.stateful_set(cluster, _server_pod(cluster), "nats", env, hashed=_settings(cluster))
@@ -84,7 +83,7 @@ def check(cluster: NatsCluster) -> None:
     """Refuse options that only a server would refuse otherwise, in its log."""
     # The longest name derived from it is that of a pod of the StatefulSet, or of the -mgmt Service.
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-mgmt"), service=True)
-    check_count(cluster.size, "size", minimum=1)
+    check_count(cluster.replicas, "replicas", minimum=1)
     check_count(cluster.max_payload, "max_payload", minimum=1)
     if cluster.max_payload > MAX_PENDING:
         raise InvalidInput(
@@ -111,28 +110,28 @@ def _check_operator_can_say(cluster: NatsCluster) -> None:
     if missing := unsayable(pod, "image", "image_pull_policy", "env", "resources", "node_selector", "tolerations"):
         raise InvalidInput(
             f"backend operator: a NatsCluster has no field for {', '.join(missing)}.",
-            "Use backend: statefulset, or set them with overrides at spec.template.",
+            "Use backend: native, or set them with overrides at spec.template.",
         )
     if "@" in pod.image:
         raise InvalidInput(
             f"backend operator: image '{pod.image}' is pinned by digest, but the operator builds its image from name and tag.",
-            "Use a tag here, or backend: statefulset.",
+            "Use a tag here, or backend: native.",
         )
     if "alpine" in split_image(pod.image)[1]:
         raise InvalidInput(
             f"backend operator: image '{pod.image}' has no /nats-server, which nats-operator starts.",
-            "Use the tag without alpine, such as nats:2.14.2, or backend: statefulset.",
+            "Use the tag without alpine, such as nats:2.14.2, or backend: native.",
         )
 
 
 def advice(cluster: NatsCluster) -> str | None:
     """Return a warning about the many servers that nats-operator would start; None if they are few or another backend starts them."""
-    if cluster.backend != "operator" or cluster.size <= _MANY:
+    if cluster.backend != "operator" or cluster.replicas <= _MANY:
         return None
     return (
-        f"nats-operator starts {cluster.size} servers one after the other, with four connections for each of their "
-        f"{cluster.size * (cluster.size - 1) // 2} pairs, and restarts those that answer late. Backend statefulset (role persia: "
-        "persia_nats_backend: statefulset) starts them together, with one connection for each pair."
+        f"nats-operator starts {cluster.replicas} servers one after the other, with four connections for each of their "
+        f"{cluster.replicas * (cluster.replicas - 1) // 2} pairs, and restarts those that answer late. Backend native (role persia: "
+        "persia_nats_backend: native) starts them together, with one connection for each pair."
     )
 
 
@@ -149,7 +148,7 @@ def nats_cluster_resource(cluster: NatsCluster) -> Manifest:
     repository, tag = split_image(cluster.pod.image)
     spec = compact(
         {
-            "size": cluster.size,
+            "size": cluster.replicas,
             "version": tag,
             "serverImage": repository,
             "natsConfig": compact({"maxPayload": cluster.max_payload, "debug": cluster.debug or None}),
@@ -179,7 +178,7 @@ def server_config(cluster: NatsCluster) -> str:
 
 def _routes(cluster: NatsCluster) -> list[str]:
     # The shortest name that resolves: a longer one that is not fully qualified is first tried with each search domain.
-    seeds = [f"{cluster.name}-{i}.{cluster.peers}" for i in range(min(cluster.size, _SEEDS))]
+    seeds = [f"{cluster.name}-{i}.{cluster.peers}" for i in range(min(cluster.replicas, _SEEDS))]
     routes = [f'    "nats://{seed}:{CLUSTER_PORT}"' for seed in seeds]
     return [
         "cluster {",
@@ -232,7 +231,7 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
 
 def _spread(cluster: NatsCluster) -> tuple[Manifest, ...]:
     """Spread the servers over nodes as evenly as possible."""
-    if cluster.size == 1:
+    if cluster.replicas == 1:
         return ()
     return ({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"},)
 
@@ -273,14 +272,14 @@ def _same(live: Mapping[str, t.Any], desired: Mapping[str, t.Any]) -> bool:
 def problems(cluster: NatsCluster, views: list[ServerView], *, payload: bool = True) -> list[str]:
     """Return the differences from the desired cluster, one line per faulty server; empty if every server reports the desired state."""
     found = []
-    if len(views) != cluster.size:
-        found.append(f"{len(views)} of {cluster.size} servers have a pod")
+    if len(views) != cluster.replicas:
+        found.append(f"{len(views)} of {cluster.replicas} servers have a pod")
     for view in views:
         if view.varz is None:
             found.append(f"{view.pod}: {view.error or 'does not answer'}")
             continue
-        if view.peers != cluster.size - 1:
-            found.append(f"{view.pod}: routes to {view.peers} of {cluster.size - 1} other servers")
+        if view.peers != cluster.replicas - 1:
+            found.append(f"{view.pod}: routes to {view.peers} of {cluster.replicas - 1} other servers")
         if payload and view.varz.get("max_payload") != cluster.max_payload:
             found.append(f"{view.pod}: max_payload is {view.varz.get('max_payload')}, not {cluster.max_payload}")
     return found
@@ -289,8 +288,8 @@ def problems(cluster: NatsCluster, views: list[ServerView], *, payload: bool = T
 def missing(cluster: NatsCluster, views: list[ServerView], *, payload: bool = True) -> Missing | None:
     """The problems as one text that begins with the number of connected servers; None if there are none."""
     found = listed(problems(cluster, views, payload=payload))
-    if found is None or cluster.size == 1:
+    if found is None or cluster.replicas == 1:
         return found
-    others = cluster.size - 1
-    count = f"{sum(view.peers == others for view in views)} of {cluster.size} servers have all {others} routes"
+    others = cluster.replicas - 1
+    count = f"{sum(view.peers == others for view in views)} of {cluster.replicas} servers have all {others} routes"
     return Missing(f"{count}; {found}", f"{count}; {found.brief}")

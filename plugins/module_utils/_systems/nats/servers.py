@@ -2,27 +2,33 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""Query the NATS servers through the API server's pod proxy."""
+"""Query the NATS servers through the API server's pod proxy; what the doctor says of their routes."""
 
 from __future__ import annotations
 
 import json
 import typing as t
 
+from ..._core.brief import listed
 from ..._core.clock import Deadline
+from ..._core.conditions import condition
 from ..._core.errors import MusterError, Unreachable
 from ..._core.pool import PARALLEL, run_all_or_raise
-from ..._kube.objects import Manifest, Ref
+from ..._doctor.findings import Finding
+from ..._doctor.reading import Snapshot
+from ..._kube.objects import STATEFUL_SET, Manifest, Ref, group_kind, labels_of, ref_of
 from ..._kube.servers import pods_of, watch
+from ..._manifests.pods import PodSettings
 from ..._training.status import rank_of
-from .manifests import MONITOR_PORT, NatsCluster, ServerView, advice, is_stale, missing
+from .manifests import CLUSTER_PORT, MONITOR_PORT, NatsCluster, ServerView, advice, is_stale, missing, problems
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
 
 T = t.TypeVar("T")
 Observe: t.TypeAlias = "t.Callable[[Cluster], tuple[T, str | None]]"
-_TIMEOUT = 5.0
+_TIMEOUT, _SETTLED = 5.0, 30.0
+"""Seconds for an answer; and that a server has been ready for, in which the others connect to it."""
 OPERATOR_HINT = (
     "Is nats-operator running and watching this namespace? After the loss of a pod, nats-operator 0.8.3 may wait forever; "
     "then restart it: delete its pod."
@@ -67,9 +73,9 @@ def wait_for_pods(cluster: Cluster, nats: NatsCluster, *, timeout: float, progre
         found = {pod["metadata"]["name"]: _pending_reason(pod) for pod in pods_of(cluster, nats)}
         pending = [f"{name}: {reason}" for name, reason in found.items() if reason]
         running = len(found) - len(pending)
-        if running == len(found) == nats.size:
+        if running == len(found) == nats.replicas:
             return None, None
-        return None, "; ".join([f"{running} of {nats.size} servers run", *pending[:3]])
+        return None, "; ".join([f"{running} of {nats.replicas} servers run", *pending[:3]])
 
     _watch(cluster, nats, observe_once, goal="does not run", timeout=timeout, progress=progress)
 
@@ -137,3 +143,32 @@ def _wait_for_successor(
         return None, missing(nats, views(cluster, found), payload=False)
 
     _watch(cluster, nats, observe_once, goal="did not get its server back", timeout=timeout, progress=progress)
+
+
+def faults(seen: Snapshot) -> t.Iterator[Finding]:
+    """Ask the servers of each cluster by their monitoring port. Why a server is not ready is a finding about its pod."""
+    for item in (*seen.of("StatefulSet"), *seen.of("NatsCluster")):
+        spec, by_operator = item["spec"], group_kind(item) != STATEFUL_SET
+        size, name = int(spec.get("size" if by_operator else "replicas") or 0), item["metadata"]["name"]
+        nats = NatsCluster(name=name, namespace=seen.namespace, pod=PodSettings(image=""), replicas=size)
+        if not by_operator and not nats.labels.items() <= labels_of(spec["template"]).items():
+            continue
+        pods = [pod for pod in seen.pods_of(nats.labels) if not pod["metadata"].get("deletionTimestamp")]
+        if pods and all(_is_settled(seen, pod) for pod in pods):
+            yield from _judged(seen, item, nats, pods)
+
+
+def _judged(seen: Snapshot, item: Manifest, nats: NatsCluster, pods: list[Manifest]) -> t.Iterator[Finding]:
+    found = views(seen.cluster, pods)
+    silent = [f"NATS server {view.pod}: {view.error}" for view in found if view.varz is None]
+    seen.unread += silent
+    wrong = listed(problems(nats, found, payload=False))
+    if wrong and not silent:
+        next_step = f"Port {CLUSTER_PORT} must be open between the servers (NetworkPolicy), and their log tells what they try."
+        hint = OPERATOR_HINT if group_kind(item) != STATEFUL_SET else ""
+        yield Finding("error", str(ref_of(item)), "NATS servers are not connected", wrong, f"{next_step} {hint}".strip())
+
+
+def _is_settled(seen: Snapshot, pod: Manifest) -> bool:
+    ready = condition(pod, "Ready")
+    return ready.get("status") == "True" and seen.age(ready.get("lastTransitionTime")) > _SETTLED

@@ -47,7 +47,7 @@ OLD_SECTIONS: Mapping[Role, str] = {
 """The names of the groups before 24 November 2021."""
 
 NATS: Mapping[str, Field] = {
-    "size": Field("size"),
+    "size": Field("replicas"),
     "natsConfig": Field(inside={"maxPayload": Field("max_payload")}),
     "pod": Field(inside={"resources": Field("resources")}),
     "resources": Field("resources", "renamed to pod.resources; nats-operator ignores it where it stands"),

@@ -128,7 +128,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
         nproc_per_node=group.nproc_per_node,
         pod=pod,
         labels={**job.labels, "app.kubernetes.io/component": group.group_name, LABEL_ROLE: LAUNCHER_WORDS[group.role]},
-        annotations={ANNOTATION_CONFIG_HASH: config_hash},
+        pod_annotations={ANNOTATION_CONFIG_HASH: config_hash},
         selector=job.selector(group.group_name),
         container=group.group_name,
         inject_rendezvous=False,
@@ -150,7 +150,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
         "RUST_BACKTRACE": "full",
         "PERSIA_METRICS_GATEWAY_ADDR": job.gateway_address,
         "MUSTER_PEERS": peers or None,
-        "MUSTER_PEER_TIMEOUT": str(job.peer_timeout_seconds) if peers else None,
+        "MUSTER_PEER_TIMEOUT": str(job.peer_timeout) if peers else None,
     }
     if job.launch_script:
         values["MUSTER_LAUNCH_SCRIPT"] = f"{job.launch_script} {DOCUMENT_WORDS[group.role]}"

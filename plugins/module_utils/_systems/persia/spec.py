@@ -24,6 +24,7 @@ from ..._manifests.meta import (
     check_name,
     hashes,
     metadata,
+    number,
 )
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import PodSettings, refuse_variables
@@ -150,7 +151,7 @@ class PersiaJob:
     completion: bool = True
     backoff_limit: int = 6
     active_deadline_seconds: int | None = None
-    peer_timeout_seconds: int = 600
+    peer_timeout: int = 600
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
@@ -168,7 +169,7 @@ class PersiaJob:
         if not NATS_ADDRESS.fullmatch(self.nats_url):
             raise InvalidInput(f"nats_url: '{self.nats_url}' is not nats://HOST:PORT.", "Example: nats://persia-nats-service:4222")
         check_count(self.backoff_limit, "backoff_limit")
-        for name in ("active_deadline_seconds", "peer_timeout_seconds"):
+        for name in ("active_deadline_seconds", "peer_timeout"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, minimum=1)
 
@@ -264,7 +265,7 @@ def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], 
         group_name=given.get("group_name") or DEFAULT_GROUP_NAMES[role],
         replicas=given["replicas"],
         pod=pod,
-        nproc_per_node=given.get("nproc_per_node") or 1,
+        nproc_per_node=number(str(given.get("nproc_per_node", 1))),
         entry=_in_pod(given.get("entry"), params),
         pod_disruption_budget=_given(given.get("pod_disruption_budget") or {}) or None,
         overrides=given.get("overrides"),

@@ -49,7 +49,7 @@ CONNECTION: dict[str, t.Any] = {
     "client_cert": {"type": "path"},
     # Also the name of a file.
     "client_key": {"type": "path", "no_log": False},
-    "timeout": {"type": "int", "default": 10},
+    "request_timeout": {"type": "int", "default": 10},
     "startup_timeout": {"type": "int", "default": 30},
 }
 CONSTRAINTS: dict[str, t.Any] = {
@@ -82,7 +82,7 @@ class Address:
     ca_cert: str | None = None
     client_cert: str | None = None
     client_key: str | None = None
-    timeout: float = 10.0
+    request_timeout: float = 10.0
     """The timeout of one response."""
     startup_timeout: float = 30.0
     """The time for retries while the port is closed or the broker responds with a server error, as it does while it starts."""
@@ -111,7 +111,7 @@ class Login:
 def address_of(params: Mapping[str, t.Any]) -> Address:
     """The address in the options CONNECTION."""
     port = params["login_port"] or _PORTS[params["login_protocol"]]
-    same = {key: params[key] for key in ("ca_cert", "client_cert", "client_key", "timeout", "startup_timeout")}
+    same = {key: params[key] for key in ("ca_cert", "client_cert", "client_key", "request_timeout", "startup_timeout")}
     return Address(host=params["login_host"], port=port, protocol=params["login_protocol"], **same)
 
 
@@ -198,7 +198,7 @@ class ManagementApi(contextlib.AbstractContextManager["ManagementApi"]):
         return _Answer(response.status, text)
 
     def _dial(self) -> http.client.HTTPConnection:
-        where, seconds = self.address, self.address.timeout
+        where, seconds = self.address, self.address.request_timeout
         wire: http.client.HTTPConnection
         if self._context:
             wire = http.client.HTTPSConnection(where.host, where.port, timeout=seconds, context=self._context)
@@ -216,11 +216,11 @@ class ManagementApi(contextlib.AbstractContextManager["ManagementApi"]):
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
         """The whole body. The socket's timeout covers the next byte only, so a slow response is stopped here."""
-        end, pieces = self.clock.monotonic() + self.address.timeout, []
+        end, pieces = self.clock.monotonic() + self.address.request_timeout, []
         while piece := response.read1(_PIECE):
             pieces.append(piece)
             if self.clock.monotonic() > end:
-                raise TimeoutError(f"the answer was not complete after {self.address.timeout:g} s")
+                raise TimeoutError(f"the answer was not complete after {self.address.request_timeout:g} s")
         missing = response.length
         response.close()  # or the connection could not be used for another request
         if missing:

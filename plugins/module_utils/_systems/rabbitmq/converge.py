@@ -20,7 +20,7 @@ from ..._core.sensitive import printable
 from ..._core.waiting import growing_interval, wait_for
 from .api import NOT_EMPTY, ManagementApi
 from .document import KINDS, VHOST_LIMITS, Document, live_row, references
-from .plan import DATA_OPTION, ApiRequest, RequestPlan, Wanted, plan, vhost_data
+from .plan import ApiRequest, RequestPlan, Wanted, plan, vhost_data
 
 _SETTLES = 10.0
 """Seconds that the broker may take until it shows what it accepted (a vhost starts its message stores)."""
@@ -116,7 +116,7 @@ def _sent(api: ManagementApi, made: RequestPlan) -> RequestPlan:
     for step in made.steps:
         why = _refusal(api, step)
         if why:
-            done.kept.append(f"{step.label} was kept: it {why}; {DATA_OPTION} deletes it.")
+            done.kept.append(f"{step.label} was kept: it {why}; delete_data: true deletes it.")
             del done.before[step.label]
         else:
             done.steps.append(step)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The health of a broker: nodes, alarms, listeners, queues, and one message that is published and consumed."""
+"""The health of a broker: nodes, alarms, listeners, queues, and one message that is published and consumed; what the doctor says of it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ import typing as t
 
 from ..._core.brief import listed
 from ..._core.clock import Deadline
+from ..._core.conditions import is_true
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import OnProgress, Progress
 from ..._core.waiting import fixed_interval, wait_for
+from ..._doctor.findings import Finding
+from ..._doctor.reading import Snapshot
+from ..._kube.objects import Manifest, labels_of, ref_of
 from .api import ManagementApi
+from .inside import management
+from .manifests import RabbitmqCluster, read_live
 
 _NODE = ("name", "running", "being_drained", "partitions", "mem_used", "mem_limit", "disk_free", "disk_free_limit")
 _QUEUE = ("vhost", "name", "type", "state", "messages", "messages_ready", "messages_unacknowledged", "consumers")
@@ -24,6 +30,9 @@ _ALARM = ("node", "resource")
 _PAUSE = 1.0
 _PROBE_EXPIRES_MS = 60_000
 """The expiry of a probe's queue: the broker removes it after a minute without use, even if this process was killed."""
+_ANSWER = 5.0
+_MORE = {"memory": "raise the memory limit of the broker's pods", "disk": "make the broker's claim larger"}
+"""Resource of an alarm with the way to more of it."""
 
 Row = dict[str, t.Any]
 
@@ -136,3 +145,32 @@ def _listener(row: Row) -> Row:
         "port": row["port"],
         "tls": protocol.endswith("/ssl") or protocol == "https",
     }
+
+
+def faults(seen: Snapshot) -> t.Iterator[Finding]:
+    """Ask each broker that module rabbitmq_cluster made, as its administrator. Why no node is ready is a finding about its pod."""
+    for item in seen.of("StatefulSet"):
+        broker = read_live(item) if labels_of(item).get("app.kubernetes.io/name") == RabbitmqCluster.app else None
+        pods = seen.pods_of(broker.labels) if broker and broker.admin_secret else []
+        ready = [pod for pod in pods if is_true(pod, "Ready")]
+        if broker is None or not ready:
+            continue
+        try:
+            with management(seen.cluster, broker, request_timeout=_ANSWER, startup_timeout=0) as api:
+                found = survey(api)
+        except MusterError as error:
+            seen.unread.append(error.message)
+        else:
+            yield from _told(item, found, whole=len(ready) == broker.replicas)
+
+
+def _told(item: Manifest, found: Row, *, whole: bool) -> t.Iterator[Finding]:
+    """WHOLE: whether all nodes are ready. While one is made again it does not run, and neither do some queues."""
+    for alarm in found["alarms"]:
+        evidence, resource = problems(found["nodes"], [], [alarm])[0], alarm["resource"].partition(" ")[0]
+        advice = f"Consume or delete messages, or {_MORE.get(resource, 'see its log')}. The broker takes no messages until then."
+        yield Finding("error", str(ref_of(item)), f"broker has a {resource} alarm", evidence, advice)
+    if whole and (wrong := listed(problems(found["nodes"], found["queues"], []))):
+        yield Finding(
+            "error", str(ref_of(item)), "nodes or queues of the broker do not work", wrong, "See the log of the node that it names."
+        )

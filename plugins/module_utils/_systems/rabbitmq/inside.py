@@ -44,12 +44,12 @@ def connect_inside(params: Mapping[str, t.Any]) -> ManagementApi:
     login = None
     if params["login_password"] is not None:
         login = Login(params["login_user"], Sensitive(params["login_password"]))
-    timeouts = {key: params[key] for key in ("timeout", "startup_timeout")}
+    timeouts = {key: params[key] for key in ("request_timeout", "startup_timeout")}
     return management(cluster, read_live(live), login, **timeouts)
 
 
 def management(
-    cluster: Cluster, broker: RabbitmqCluster, login: Login | None = None, *, timeout: float = 10.0,
+    cluster: Cluster, broker: RabbitmqCluster, login: Login | None = None, *, request_timeout: float = 10.0,
     startup_timeout: float = 30.0,
 ) -> ManagementApi:  # fmt: skip
     """The management API of BROKER, by default as its administrator. The names in its certificate are those of its Service."""
@@ -57,7 +57,7 @@ def management(
         host=broker.host,
         port=MANAGEMENT_PORTS[broker.tls],
         protocol="https" if broker.tls else "http",
-        timeout=timeout,
+        request_timeout=request_timeout,
         startup_timeout=startup_timeout,
         authority=authority(cluster, broker) if broker.tls else None,
         tunnel=functools.partial(_forwarded, cluster, broker),
@@ -85,5 +85,5 @@ def _forwarded(cluster: Cluster, broker: RabbitmqCluster) -> Tunnel:
     """A connection to a node, preferably to one that accepts connections."""
     # Pods are read by name, so that tasks need no permission to list them. A node that starts is tried, too: the client retries
     # in the meantime.
-    pods = [Ref("v1", "Pod", f"{broker.name}-{number}", broker.namespace) for number in range(broker.size)]
+    pods = [Ref("v1", "Pod", f"{broker.name}-{number}", broker.namespace) for number in range(broker.replicas)]
     return forward.reach(cluster, pods, MANAGEMENT_PORTS[broker.tls], _TELLS_WHY, starting=True)

@@ -98,7 +98,7 @@ class RabbitmqCluster(servers.ServerGroup):
 def manifests(cluster: RabbitmqCluster) -> list[Manifest]:
     """The objects of CLUSTER, without its Secrets."""
     check(cluster)
-    objects = servers.around(cluster, _ports(cluster), budget=cluster.size > 1)
+    objects = servers.around(cluster, _ports(cluster), budget=cluster.replicas > 1)
     # The nodes start in parallel, because a node only becomes ready when a majority of known nodes runs.
     workload = servers.stateful_set(cluster, _node_pod(cluster), "rabbitmq", _environment(cluster), hashed=_files(cluster))
     return [config_map(cluster), *objects, workload]
@@ -107,8 +107,8 @@ def manifests(cluster: RabbitmqCluster) -> list[Manifest]:
 def check(cluster: RabbitmqCluster) -> None:
     """Refuse options that only a node would refuse otherwise, in its log."""
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-server-tls"), service=True)
-    if cluster.size not in (1, 3):
-        raise InvalidInput(f"size: {cluster.size} nodes are not possible.", "Choose 1 or 3: after a loss a majority must be left.")
+    if cluster.replicas not in (1, 3):
+        raise InvalidInput(f"replicas: {cluster.replicas} nodes are not possible.", "Choose 1 or 3: after a loss a majority must be left.")
     if not 0 < cluster.memory_watermark < 1:
         raise InvalidInput(f"memory_watermark: {cluster.memory_watermark} is no share of the memory.", "Such as 0.4.")
     room = parse(quantity(cluster.storage_size, "storage_size"))
@@ -134,10 +134,10 @@ def _check_image(cluster: RabbitmqCluster) -> None:
     hint = "Give it a version, such as docker.io/library/rabbitmq:4.2.9, or a digest."
     tag = pinned_tag(cluster.pod.image, hint)
     found = release_of(tag)
-    if cluster.size > 1 and found and found[:2] < (4, 1):
+    if cluster.replicas > 1 and found and found[:2] < (4, 1):
         raise InvalidInput(
-            f"size: nodes of RabbitMQ {tag} find each other by asking the API server, and may form two clusters when they start together.",
-            "Use an image of 4.1 or later for three nodes, or size: 1.",
+            f"replicas: RabbitMQ {tag} finds its nodes by asking the API server, and two clusters may form when all nodes start at once.",
+            "Use an image of 4.1 or later for three nodes, or replicas: 1.",
         )
 
 
@@ -155,7 +155,7 @@ def _ports(cluster: RabbitmqCluster) -> servers.Ports:
 def plugins(cluster: RabbitmqCluster) -> list[str]:
     """The enabled plugins."""
     found = ["rabbitmq_management", "rabbitmq_prometheus"]
-    return [*found, "rabbitmq_peer_discovery_k8s"] if cluster.size > 1 else found
+    return [*found, "rabbitmq_peer_discovery_k8s"] if cluster.replicas > 1 else found
 
 
 def settings(cluster: RabbitmqCluster) -> dict[str, str]:
@@ -173,7 +173,7 @@ def settings(cluster: RabbitmqCluster) -> dict[str, str]:
     if limit is not None:
         # Otherwise RabbitMQ computes its limit from the memory of the whole Kubernetes node.
         found["total_memory_available_override_value"] = str(int(parse(limit)))
-    if cluster.size > 1:
+    if cluster.replicas > 1:
         found["cluster_formation.peer_discovery_backend"] = "rabbit_peer_discovery_k8s"
         # Ignored by 4.3, which uses Raft for all metadata.
         found["cluster_partition_handling"] = "pause_minority"
@@ -253,7 +253,7 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
         volume_mounts=_mounts(mounts, "config", "tls"),
         readiness_probe=opens,
         termination_grace_period_seconds=_GRACE_S if grace is None else grace,
-        affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.size > 1 else None),
+        affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.replicas > 1 else None),
     )
 
 
@@ -285,7 +285,7 @@ def read_live(live: Manifest) -> RabbitmqCluster:
         name=live["metadata"]["name"],
         namespace=live["metadata"]["namespace"],
         pod=PodSettings(image=template["containers"][0]["image"]),
-        size=live["spec"].get("replicas", 1),
+        replicas=live["spec"].get("replicas", 1),
         tls=tls_of(live),
         admin_secret=admin,
     )
@@ -294,8 +294,8 @@ def read_live(live: Manifest) -> RabbitmqCluster:
 def check_live(cluster: RabbitmqCluster, live: Manifest) -> None:
     """Refuse another number of nodes: removed nodes would remain members of the cluster, and queues may be on single nodes."""
     was = (live.get("spec") or {}).get("replicas", 1)
-    if was != cluster.size:
+    if was != cluster.replicas:
         raise InvalidInput(
-            f"size: {cluster} has {was} nodes and cannot be changed to {cluster.size}.",
-            "Keep the size, or remove it with state: absent and delete_data: true and create it again.",
+            f"replicas: {cluster} has {was} nodes and cannot be changed to {cluster.replicas}.",
+            "Keep the number, or remove it with state: absent and delete_data: true and create it again.",
         )

@@ -103,7 +103,7 @@ def authority_of(objects: t.Sequence[Manifest]) -> str | None:
 def _cookie_secret(once: MadeOnce, broker: RabbitmqCluster, *, in_use: bool) -> Manifest:
     ref = Ref("v1", "Secret", broker.node_secret, broker.namespace)
     found = once.get(ref)
-    if found is None and in_use and broker.size > 1:
+    if found is None and in_use and broker.replicas > 1:
         raise Failed(
             f"{ref} does not exist, but the nodes that trust each other by it do. With another one no node could come back to the others.",
             hint="Put back a copy of it. If there is none, delete the StatefulSet and run again: all nodes then start with a new one.",
@@ -138,7 +138,7 @@ def prepare_upgrade(cluster: Cluster, broker: RabbitmqCluster, live: Manifest, *
         return
     to, told = release_of(pinned_tag(broker.pod.image, "")), "the name of the image has no version"
     try:
-        with management(cluster, now, timeout=_SURVEY_S, startup_timeout=0) as api:
+        with management(cluster, now, request_timeout=_SURVEY_S, startup_timeout=0) as api:
             was = release_of((api.get("overview") or {}).get("rabbitmq_version", ""))
             if was and to:
                 check_hop(was, to)
@@ -158,7 +158,7 @@ def wait(cluster: Cluster, broker: RabbitmqCluster, *, timeout: float, progress:
         if missing:
             return {}, listed(missing)
         try:
-            with management(cluster, broker, timeout=_SURVEY_S, startup_timeout=0) as api:
+            with management(cluster, broker, request_timeout=_SURVEY_S, startup_timeout=0) as api:
                 found = health.survey(api)
         except Unauthorized as exc:
             raise Failed(
@@ -168,7 +168,7 @@ def wait(cluster: Cluster, broker: RabbitmqCluster, *, timeout: float, progress:
         except MusterError as exc:
             return {}, exc.message
         known = len(found["nodes"])
-        alone = [] if known == broker.size else [f"{known} of {broker.size} nodes know each other"]
+        alone = [] if known == broker.replicas else [f"{known} of {broker.replicas} nodes know each other"]
         return found, listed([*alone, *found["problems"]])
 
     return servers.watch(cluster, broker, observe_once, goal="is not healthy", timeout=timeout, progress=progress)
@@ -178,8 +178,8 @@ def _missing(cluster: Cluster, broker: RabbitmqCluster, pods: list[Manifest]) ->
     """Return the reasons why pods are not ready with the present template, one line for each; empty if they are."""
     live = cluster.get(servers.stateful_set_of(broker))
     found = [f"{pod['metadata']['name']}: {why}" for pod in pods if (why := _trouble(cluster, broker, pod))]
-    if len(pods) < broker.size and live:
-        found.append(reasons.why_no_pods(cluster, live) or f"{len(pods)} of {broker.size} nodes have a pod")
+    if len(pods) < broker.replicas and live:
+        found.append(reasons.why_no_pods(cluster, live) or f"{len(pods)} of {broker.replicas} nodes have a pod")
     return found or list(filter(None, [stateful_set(live).reason]))
 
 

@@ -25,7 +25,6 @@ from .document import KINDS, SECRETS, Document, Key, Kind, Row, body_of, referen
 _HASHES = {f"rabbit_password_hashing_{name}": name for name in ("sha256", "sha512", "md5")}
 _SALT = 4
 _NAMED = 3
-DATA_OPTION = "delete_data: true"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -149,7 +148,7 @@ class _Comparison:
                 f"absent: {label} is the one that this task logs in as; without it no further login may be possible.",
                 "Log in as another administrator, or set allow_lockout: true.",
             )
-        why = why_kept(self._candidate(name, label, found), data_option=DATA_OPTION, delete_data=self.wanted.delete_data)
+        why = why_kept(self._candidate(name, label, found), delete_data=self.wanted.delete_data)
         if why:
             self.plan.kept.append(f"{label} was kept: it {why}.")
             return
@@ -251,7 +250,7 @@ def _immutable(label: str, before: Row, after: Row) -> Immutable:
     return Immutable(
         f"{label} exists with {_difference(before)}, and {_difference(after)} is desired: it keeps what it was created with.",
         "Limits and such can be set by a policy. For the rest delete it first, in a task that has it in absent "
-        f"(messages are deleted with {DATA_OPTION}), or choose another name.",
+        "(messages are deleted with delete_data: true), or choose another name.",
         details={"before": before, "after": after},
     )
 

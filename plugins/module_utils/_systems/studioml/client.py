@@ -45,7 +45,7 @@ class Client:
     """The desired settings of the client. Paths are absolute."""
 
     amqp_url: Sensitive
-    endpoint: str
+    endpoint_url: str
     bucket: str
     database_bucket: str
     region: str
@@ -60,7 +60,7 @@ class Client:
     def settings(self) -> Settings:
         """The configuration; secret values are Sensitive."""
         credentials = {"aws": {"access_key": self.access_key, "secret_access_key": self.secret_key, "region": self.region}}
-        place = {"type": "s3", "endpoint": self.endpoint, "credentials": credentials}
+        place = {"type": "s3", "endpoint": self.endpoint_url, "credentials": credentials}
         found: Settings = {
             "database": {**place, "bucket": self.database_bucket, "authentication": "none"},
             "storage": {**place, "bucket": self.bucket},

@@ -65,7 +65,7 @@ class Storage:
         """Raise if no URL can be built from it."""
         scheme, _colon, host = self.endpoint.partition("://")
         if scheme not in ("http", "https") or not host.rstrip("/") or "/" in host.rstrip("/"):
-            raise InvalidInput(f"endpoint: {self.endpoint} is not http:// or https:// with a host.", f"Such as {GOOGLE}.")
+            raise InvalidInput(f"endpoint_url: {self.endpoint} is not http:// or https:// with a host.", f"Such as {GOOGLE}.")
         if not self.bucket or "/" in self.bucket:
             raise InvalidInput(f"bucket: '{self.bucket}' is not the name of a bucket.", "Give the name alone, or gs://NAME.")
 

@@ -58,7 +58,7 @@ class Desired:
     passphrase: Sensitive | None = None
     username: str | None = None
     password: Sensitive | None = None
-    passphrase_name: str = ""
+    passphrase_secret: str = ""
     adopt: bool = False
     check: bool = False
 
@@ -178,7 +178,7 @@ def store(
 def decryption_key(once: MadeOnce, desired: Desired, given: Pair | None) -> Material:
     """The key that opens requests, and its passphrase in another Secret."""
     stored = _Stored.read(once, desired.name, desired)
-    phrases = _Stored.read(once, desired.passphrase_name, desired)
+    phrases = _Stored.read(once, desired.passphrase_secret, desired)
     old = phrases.text(PASSPHRASE)
     if old and not desired.passphrase:
         keys.check_passphrase(old, phrases.what(PASSPHRASE))
@@ -271,9 +271,9 @@ def public_keys(
     return Material([stored.manifest(data, shown, generated=False)], shown)
 
 
-def runner_keys(cluster: Cluster, namespace: str, name: str, passphrase_name: str) -> Sensitive | None:
+def runner_keys(cluster: Cluster, namespace: str, name: str, passphrase_secret: str) -> Sensitive | None:
     """Private key and passphrase as one text, after a check that the one opens the other; None if a Secret is missing."""
-    stored, phrases = (_Stored.read(cluster, one, Desired(namespace, one, "")) for one in (name, passphrase_name))
+    stored, phrases = (_Stored.read(cluster, one, Desired(namespace, one, "")) for one in (name, passphrase_secret))
     if stored.item is None or phrases.item is None:
         return None
     found = {}

@@ -89,7 +89,7 @@ class Runner(servers.Server):
     amqp_mgt_url: str | None = None
     broker_ca: str | None = None
     store_ca: str | None = None
-    store_endpoint: str | None = None
+    store_endpoint_url: str | None = None
     used_secrets: Sequence[str] = ()
     replicas: int = 1
     gpus: int = 1
@@ -318,7 +318,7 @@ def deployment(runner: Runner) -> Manifest:
     # The broker's address is in a Secret, and that of the store only in the requests of the experiments.
     uses = [
         check_amqp_url(runner.amqp_url, "amqp_url").host,
-        urllib.parse.urlsplit(runner.store_endpoint or "").hostname,
+        urllib.parse.urlsplit(runner.store_endpoint_url or "").hostname,
         *(f"Secret:{name}" for name in runner.used_secrets),
     ]
     meta = {**runner.metadata(), "annotations": {ANNOTATION_USES: " ".join(filter(None, uses))}}

@@ -48,7 +48,7 @@ class InferenceRoute:
     gateway_namespace: str | None = None
     hostnames: Sequence[str] = ()
     protocols: Sequence[str] = tuple(KINDS)
-    management: bool = False
+    management_api: bool = False
     request_timeout: int | None = None
 
 
@@ -117,13 +117,13 @@ def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
 
 
 def _http_matches(route: InferenceRoute) -> list[Manifest]:
-    paths = (("PathPrefix", "/"),) if route.management else _PATHS
+    paths = (("PathPrefix", "/"),) if route.management_api else _PATHS
     return [{"path": {"type": kind, "value": value}} for kind, value in paths]
 
 
 def _grpc_matches(route: InferenceRoute) -> list[Manifest]:
     whole: Manifest = {"type": "Exact", "service": SERVICE}
-    methods = [whole] if route.management else [{**whole, "method": name} for name in METHODS]
+    methods = [whole] if route.management_api else [{**whole, "method": name} for name in METHODS]
     return [{"method": method} for method in methods]
 
 

@@ -61,9 +61,9 @@ def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
 def _uris(route: InferenceRoute, protocol: str) -> list[tuple[str, str]]:
     """The paths of a protocol: a request of gRPC is one of HTTP for /SERVICE/METHOD."""
     if protocol == "grpc":
-        return [("prefix", f"/{SERVICE}/")] if route.management else [("exact", f"/{SERVICE}/{name}") for name in METHODS]
+        return [("prefix", f"/{SERVICE}/")] if route.management_api else [("exact", f"/{SERVICE}/{name}") for name in METHODS]
     # Requests of gRPC must not match here: their rule comes after this one.
-    return [("prefix", "/v2")] if route.management else list(_PATHS)
+    return [("prefix", "/v2")] if route.management_api else list(_PATHS)
 
 
 def weights_of(live: Manifest) -> dict[str, int]:

@@ -25,7 +25,7 @@ from ..._core.errors import InvalidInput
 from ..._manifests import access, monitoring, servers, storage
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
-from ..._manifests.pods import PodSettings, init_container, pod_template
+from ..._manifests.pods import PodSettings, init_container, pod_template, texts
 from . import metrics
 from .autoscaling import Autoscaling, autoscaler
 from .metrics import Alerts
@@ -187,13 +187,14 @@ def _spread() -> tuple[Manifest, ...]:
 
 def _command_line(server: TritonServer) -> list[str]:
     readiness, gpus = (str(yes).lower() for yes in (server.strict_readiness, has_gpus(server.pod)))
+    more = texts(server.args, "args")
     return [
         "tritonserver",
-        *arguments(server.repository, server.args),
+        *arguments(server.repository, more),
         f"--strict-readiness={readiness}",
         f"--exit-timeout-secs={server.exit_timeout}",
         f"--allow-gpu-metrics={gpus}",
-        *server.args,
+        *more,
     ]
 
 

@@ -14,6 +14,7 @@ import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 import argparse  # noqa: E402
+import contextlib  # noqa: E402
 import datetime as dt  # noqa: E402
 import gzip  # noqa: E402
 import json  # noqa: E402
@@ -172,13 +173,14 @@ class Training:
         self.options = options
         self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
         self.folder = Path(options.run_dir)
-        self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if torch.cuda.is_available() else "cpu"
+        self.device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
         self.train_set, self.test_set, classes = load(options)
         if options.batch_size % self.world_size:
             sys.exit(f"--batch-size {options.batch_size} cannot be shared by {self.world_size} workers; try 60")
         torch.manual_seed(options.seed)
         self.model = network(options, classes).to(self.device)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=options.lr, momentum=0.9)
+        self.gpu = Gpu() if self.device.type == "cuda" else None
         self.epoch, self.done, self.step, self.saved = 0, 0, 0, -1
         self.reported = 0.0
         self.history: list[dict[str, int]] = []
@@ -194,7 +196,8 @@ class Training:
         names = ("epoch", "done", "step", "history")
         state: dict[str, Any] = {name: getattr(self, name) for name in names}
         state.update(model=self.model.state_dict(), optimizer=self.optimizer.state_dict())
-        torch.save(state, part)
+        with self.gpu.reading() if self.gpu else contextlib.nullcontext():
+            torch.save(state, part)
         os.replace(part, self.folder / f"step-{self.step:010d}.pt")
         self.saved = self.step
         for old in sorted(self.folder.glob("step-*.pt"))[:-KEEP]:
@@ -204,13 +207,15 @@ class Training:
         """The first worker chooses, or two could begin at different steps."""
         found = sorted(self.folder.glob("step-*.pt")) if self.rank == 0 else []
         choice = [str(found[-1]) if found else None]
-        dist.broadcast_object_list(choice, src=0, device=torch.device(self.device))
+        dist.broadcast_object_list(choice, src=0, device=self.device)
         if choice[0]:
             state = torch.load(choice[0], map_location=self.device)
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.epoch, self.done, self.step = state["epoch"], state["done"], state["step"]
             self.history, self.saved = state["history"], state["step"]
+            if self.gpu:
+                self.gpu.has_stepped()
         if self.rank == 0:
             place = {"epoch": self.epoch, "done": self.done, "step": self.step}
             say("start", torch=torch.__version__, world_size=self.world_size, **place)
@@ -232,8 +237,12 @@ class Training:
                 loss = nn.functional.cross_entropy(parallel(inputs.to(self.device)), labels.to(self.device))
                 self.optimizer.zero_grad()
                 loss.backward()
+                if self.gpu:
+                    self.gpu.wait(self.options.timeout)
                 with self.changing:
                     self.optimizer.step()
+                    if self.gpu:
+                        self.gpu.has_stepped()
                     self.step += 1
                     self.done += self.options.batch_size
                 if self.rank == 0 and time.monotonic() - told >= 1:
@@ -285,6 +294,49 @@ def let_end(_worker: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
+def use_gpu() -> str:
+    """Take the GPU of this process. NCCL is to raise errors in the main thread as gloo does, not to end the process by SIGABRT."""
+    local, found = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if local >= found:
+        sys.exit(f"nproc_per_node is more than the {found} GPUs of this pod; ask for as many of nvidia.com/gpu in resources")
+    torch.cuda.set_device(local)
+    is_old = [int(part) for part in torch.__version__.split(".")[:2]] < [2, 2]
+    os.environ.setdefault("NCCL_BLOCKING_WAIT" if is_old else "TORCH_NCCL_BLOCKING_WAIT", "1")
+    return "nccl"
+
+
+class Gpu:
+    """Keeps the state after the last whole step readable while the GPU waits for a worker that is lost.
+
+    DistributedDataParallel only queues its collectives. Whatever this process queues after one that never ends does not end either, and
+    some of torch's functions hold Python's lock while they wait for it, so that nothing can be saved until SIGKILL.
+    """
+
+    def __init__(self) -> None:
+        self.stream, self.stepped = torch.cuda.Stream(), torch.cuda.Event()
+        self.has_stepped()
+
+    def has_stepped(self) -> None:
+        """Mark the end of a step in the stream that trains."""
+        self.stepped.record()
+
+    @staticmethod
+    def wait(seconds: float) -> None:
+        """Wait until the gradients of all workers are there."""
+        arrived, deadline = torch.cuda.Event(), time.monotonic() + seconds
+        arrived.record()
+        while not arrived.query():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"no answer of the other workers for {seconds:g} s")
+            time.sleep(0.0002)
+
+    def reading(self) -> contextlib.AbstractContextManager[Any]:
+        """A context whose copies wait for the last step, and for nothing that was queued after it."""
+        self.stream.wait_event(self.stepped)
+        context: contextlib.AbstractContextManager[Any] = torch.cuda.stream(self.stream)
+        return context
+
+
 def watch(running: list[Training]) -> None:
     """Asked to end: save what there is to save and go, whatever the main thread is waiting for."""
 
@@ -322,7 +374,7 @@ def main() -> None:
     # From now on: who comes late to a rendezvous has the others meet again while they still look for each other.
     running: list[Training] = []
     watch(running)
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    backend = use_gpu() if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, timeout=dt.timedelta(seconds=options.timeout))
     training = Training(options)
     training.resume()

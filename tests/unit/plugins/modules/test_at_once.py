@@ -62,7 +62,7 @@ class Case:
 CASES = {
     "object_store": Case(object_store),
     "etcd_cluster": Case(etcd_cluster, {"client_tls": True}, renewed={}, expires=True),
-    "rabbitmq_cluster": Case(rabbitmq_cluster, {"size": 3}, renewed={}, expires=True),
+    "rabbitmq_cluster": Case(rabbitmq_cluster, {"replicas": 3}, renewed={}, expires=True),
     "prometheus_adapter": Case(prometheus_adapter, {"prometheus_url": "http://prometheus:9090", "rules": [RULE]}, renewed={}, expires=True),
     "decryption_key": Case(training_secret, {"content": "decryption_key"}, renewed={"generation": 2}),
     "passphrase": Case(training_secret, {"content": "decryption_key"}, renewed={"passphrase": "another one"}),

@@ -60,11 +60,11 @@ def args(cluster: FakeCluster) -> list[str]:
 @pytest.mark.parametrize(
     ("params", "told"),
     [
-        ({"size": 2}, "Choose 1, 3 or 5"),
+        ({"replicas": 2}, "Choose 1, 3 or 5"),
         ({"image": "example/etcd"}, "is not pinned"),
         ({"image": "example:5000/etcd:latest"}, "is not pinned"),
         ({"image": "example/etcd:v3.6.8", "enable_v2": True}, "no v2 API"),
-        ({"size": 3, "storage_size": ""}, "lost its data"),
+        ({"replicas": 3, "storage_size": ""}, "lost its data"),
     ],
 )
 def test_nonsense_is_refused_before_anybody_is_asked(cluster: FakeCluster, params: dict[str, t.Any], told: str) -> None:
@@ -89,7 +89,7 @@ def args_of_v2(cluster: FakeCluster) -> list[str]:
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_members_and_clients_talk_tls_without_a_word(cluster: FakeCluster, size: int) -> None:
-    result = run(cluster, size=size)
+    result = run(cluster, replicas=size)
     assert result["url"] == "https://etcd:2379"
     assert {"--peer-client-cert-auth=true", "--client-cert-auth=true"} <= set(args(cluster))
     assert not [arg for arg in args(cluster) if "http://" in arg and "metrics" not in arg]
@@ -109,7 +109,7 @@ def test_client_tls_is_turned_on_where_it_is_asked_for_and_members_keep_their_cl
 
 
 def test_certificates_are_signed_and_good_for_their_names_only(cluster: FakeCluster) -> None:
-    run(cluster, size=3, client_tls=True)
+    run(cluster, replicas=3, client_tls=True)
     authority = x509.load_pem_x509_certificate(secret(cluster, "etcd-ca")["tls.crt"])
     for name, hosts in (("peer", True), ("server", True), ("client", False)):
         data = secret(cluster, f"etcd-{name}-tls")
@@ -124,10 +124,10 @@ def test_certificates_are_signed_and_good_for_their_names_only(cluster: FakeClus
 
 def test_a_certificate_that_ends_soon_is_renewed_by_the_same_authority(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "_LEAF_DAYS", 59)
-    run(cluster, size=3)
+    run(cluster, replicas=3)
     short, authority = secret(cluster, "etcd-peer-tls"), secret(cluster, "etcd-ca")
     monkeypatch.undo()
-    result = run(cluster, size=3)
+    result = run(cluster, replicas=3)
     assert actions(result)["Secret/etcd-peer-tls"] == "updated"
     assert actions(result)["StatefulSet/etcd"] == "unchanged"
     renewed = x509.load_pem_x509_certificate(secret(cluster, "etcd-peer-tls")["tls.crt"])
@@ -137,29 +137,29 @@ def test_a_certificate_that_ends_soon_is_renewed_by_the_same_authority(cluster: 
 
 
 def test_a_lost_authority_is_told_before_anything_is_changed_while_there_are_members(cluster: FakeCluster) -> None:
-    run(cluster, size=3)
+    run(cluster, replicas=3)
     cluster.remove(Ref("v1", "Secret", "etcd-ca", "default"))
     writes = len(cluster.writes)
     with pytest.raises(
         Failed, match="Secret default/etcd-ca does not exist, but certificates that it signed do: Secret default/etcd-peer-tls"
     ):
-        run(cluster, size=3)
+        run(cluster, replicas=3)
     assert len(cluster.writes) == writes
     # Without members, as after a first run that was cut off, a new one is made.
     cluster.remove(Ref("apps/v1", "StatefulSet", "etcd", "default"))
-    assert actions(run(cluster, size=3))["Secret/etcd-ca"] == "created"
+    assert actions(run(cluster, replicas=3))["Secret/etcd-ca"] == "created"
 
 
 def test_no_key_is_in_the_result() -> None:
-    result = run(FakeCluster(), size=3, client_tls=True)
+    result = run(FakeCluster(), replicas=3, client_tls=True)
     assert "PRIVATE" not in str(result)
     assert "BEGIN" not in str(result)
 
 
 def test_members_are_taken_once(cluster: FakeCluster) -> None:
-    run(cluster, size=3)
+    run(cluster, replicas=3)
     with pytest.raises(InvalidInput, match="was made with the members"):
-        run(cluster, size=5)
+        run(cluster, replicas=5)
 
 
 def test_a_connection_counts_that_one_end_knows() -> None:
@@ -177,19 +177,19 @@ def test_a_connection_counts_that_one_end_knows() -> None:
 
 
 def test_members_judge_themselves() -> None:
-    cluster = EtcdCluster(name="e", namespace="n", size=3, pod=PodSettings(image="etcd:v3.5.35"))
+    cluster = EtcdCluster(name="e", namespace="n", replicas=3, pod=PodSettings(image="etcd:v3.5.35"))
     good = [member_view(f"e-{i}", True, METRICS.format(leads=int(i == 0), other=1)) for i in range(3)]
-    assert problems(cluster.size, good) == []
+    assert problems(cluster.replicas, good) == []
     assert {view.version for view in good} == {"3.5.35"}
     lonely = member_view("e-2", True, METRICS.format(leads=0, other=0))
-    assert problems(cluster.size, [*good[:2], lonely]) == ["e-2: is connected to 1 of 2 other members"]
+    assert problems(cluster.replicas, [*good[:2], lonely]) == ["e-2: is connected to 1 of 2 other members"]
     ill = member_view("e-2", False, "")
-    assert problems(cluster.size, [*good[:2], ill]) == ["e-2: says that it is not healthy"]
-    assert problems(cluster.size, good[1:]) == ["2 of 3 members have a pod"]
+    assert problems(cluster.replicas, [*good[:2], ill]) == ["e-2: says that it is not healthy"]
+    assert problems(cluster.replicas, good[1:]) == ["2 of 3 members have a pod"]
 
 
 def test_a_member_that_lost_its_data_is_told_at_once(cluster: FakeCluster) -> None:
-    etcd_cluster_of = EtcdCluster(name="etcd", namespace="default", size=3, pod=PodSettings(image="etcd:v3.5.35"))
+    etcd_cluster_of = EtcdCluster(name="etcd", namespace="default", replicas=3, pod=PodSettings(image="etcd:v3.5.35"))
     crashed = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 2, "ready": False}
     for number in range(3):
         status = {"phase": "Running", "containerStatuses": [crashed]} if number == 1 else {"phase": "Running"}

@@ -347,9 +347,9 @@ def filled(machine: Machine, *, before: t.Callable[[Path], object] = lambda _dat
 
 def test_data_stay_unless_they_are_to_be_deleted(machine: Machine) -> None:
     data = filled(machine)
-    found = machine.remove(data_option="x_remove_data")
+    found = machine.remove()
     assert found["removed"] == ["package p"]
-    assert found["kept"] == [f"a.log, db in {data}: it holds data; x_remove_data deletes it"]
+    assert found["kept"] == [f"a.log, db in {data}: it holds data; delete_data: true deletes it"]
     assert machine.warnings == []
     assert (data / "db/inner/x").exists()
     assert machine.remove(delete_data=True, check=True)["changed"]

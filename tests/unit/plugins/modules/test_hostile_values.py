@@ -136,7 +136,7 @@ def key_pairs() -> tuple[keys.Pair, keys.Pair]:
 def authority() -> str:
     with tempfile.TemporaryDirectory() as folder:
         context = HostContext(
-            {"directory": f"{folder}/c", "brokers": {"a": ["a"]}, "trusted": {}, "remove_data": False, "state": "present"}, check=False
+            {"directory": f"{folder}/c", "brokers": {"a": ["a"]}, "trusted": {}, "delete_data": False, "state": "present"}, check=False
         )
         module_of("rabbitmq_certificates").execute(context)
         return next(Path(folder).rglob("ca.crt")).read_text(encoding="utf-8")
@@ -146,7 +146,7 @@ def literals() -> dict[str, t.Any]:
     """What examples have from variables, files and a machine of their own, by option."""
     pair, signer = key_pairs()
     return {
-        "files": {"train.py": "print(1)", "data_loader.py": ""}, "cluster": CLUSTER, "programs": {"kubelet": "kubelet"},
+        "files": {"train.py": "print(1)", "data_loader.py": ""}, "cluster": CLUSTER, "program_paths": {"kubelet": "kubelet"},
         "sha256": SHA, "checksum": f"sha256:{SHA}", "password": CANARY, "login_password": CANARY, "access_key": CANARY,
         "secret_key": CANARY, "public_key": pair.public, "signing_key": signer.private.reveal(), "broker_ca": authority(),
         "project": PROJECT, "auth_kind": "accesstoken", "url_ca_cert": "ca.crt", "ca_cert": "ca.crt", "directory": "certificates",
@@ -570,7 +570,7 @@ def test_the_message_names_the_option(name: str, options: dict[str, t.Any], told
 def test_urls_in_messages_have_no_login(world: World) -> None:
     address = f"https://user:{URL_CANARY}@h/"
     file = {"name": "x", "url": address, "checksum": f"sha256:{SHA}", "programs": {"x": ""}}
-    params = {**dict.fromkeys(spec_of("local_fetch")), "files": [file], "images": [], "cache_dir": "cache"}
+    params = {**dict.fromkeys(spec_of("local_fetch")), "released": [file], "images": [], "cache_dir": "cache"}
     told: list[str] = []
     with barred(world.folder):
         found = world.result("local_fetch", params, told, check=False, far=False)

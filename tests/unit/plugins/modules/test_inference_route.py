@@ -149,7 +149,7 @@ def test_what_loads_models_is_closed_unless_it_is_asked_for(gateway_api: World) 
 
     world.run(("blue", 1))
     assert paths() == ["/v2", "/v2/health", "/v2/models"]
-    world.run(("blue", 1), management=True)
+    world.run(("blue", 1), management_api=True)
     assert paths() == ["/"]
 
 
@@ -187,7 +187,7 @@ def test_what_loads_models_is_closed_with_istio_too(istio: World) -> None:
     istio.run(("blue", 1))
     assert [path for path in loads if admitted(path)] == []
     assert [path for path in infers if not admitted(path)] == []
-    istio.run(("blue", 1), management=True)
+    istio.run(("blue", 1), management_api=True)
     assert [path for path in [*loads[:4], *infers] if not admitted(path)] == []
 
 

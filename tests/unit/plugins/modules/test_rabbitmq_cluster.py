@@ -23,9 +23,11 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
+from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._kube import client
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_cluster, rabbitmq_definitions
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -34,6 +36,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions
 
 STATEFUL_SET = Ref("apps/v1", "StatefulSet", "rabbitmq", "default")
 LABELS = {"app.kubernetes.io/name": "rabbitmq", "app.kubernetes.io/instance": "rabbitmq"}
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 PLAIN = {"tls": False, "admin_password": PASSWORD}
 """A broker without TLS with the administrator of FakeBroker."""
 
@@ -81,10 +84,10 @@ def broker() -> t.Iterator[FakeBroker]:
 @pytest.mark.parametrize(
     ("params", "told"),
     [
-        ({"size": 2}, "Choose 1 or 3"),
-        ({"size": 5}, "Choose 1 or 3"),
-        ({"size": 3, "image": "docker.io/library/rabbitmq:4.0.9"}, "4.1 or later"),
-        ({"size": 3, "image": "docker.io/library/rabbitmq:3.13"}, "4.1 or later"),
+        ({"replicas": 2}, "Choose 1 or 3"),
+        ({"replicas": 5}, "Choose 1 or 3"),
+        ({"replicas": 3, "image": "docker.io/library/rabbitmq:4.0.9"}, "4.1 or later"),
+        ({"replicas": 3, "image": "docker.io/library/rabbitmq:3.13"}, "4.1 or later"),
         ({"image": "docker.io/library/rabbitmq"}, "is not pinned"),
         ({"image": "example:5000/rabbitmq:latest"}, "is not pinned"),
         ({"name": "r" * 42}, "41 fit"),
@@ -202,11 +205,11 @@ def test_secrets_are_in_secrets_only(cluster: FakeCluster) -> None:
 
 
 def test_three_nodes_find_each_other_and_one_may_be_stopped_at_a_time(cluster: FakeCluster) -> None:
-    assert "PodDisruptionBudget/rabbitmq" in actions(run(cluster, size=3))
+    assert "PodDisruptionBudget/rabbitmq" in actions(run(cluster, replicas=3))
     assert "peer_discovery_backend = rabbit_peer_discovery_k8s\n" in config(cluster)
     assert live(cluster)["spec"]["podManagementPolicy"] == "Parallel"
     with pytest.raises(InvalidInput, match="has 3 nodes and cannot be changed to 1"):
-        run(cluster, size=1)
+        run(cluster, replicas=1)
     alone = FakeCluster()
     assert "PodDisruptionBudget/rabbitmq" not in actions(run(alone))
     assert "peer_discovery" not in config(alone)
@@ -256,9 +259,9 @@ def test_the_cookie_and_the_administrator_are_files_of_the_node_alone(cluster: F
 
 
 def test_a_broker_is_waited_for_by_its_management_api(cluster: FakeCluster, broker: FakeBroker) -> None:
-    run(cluster, size=3, **PLAIN)
+    run(cluster, replicas=3, **PLAIN)
     start(cluster, broker, 3)
-    found = run(cluster, size=3, wait=True, **PLAIN)
+    found = run(cluster, replicas=3, wait=True, **PLAIN)
     assert (found["version"], [node["running"] for node in found["nodes"]]) == ("3.10.8", [True] * 3)
     assert set(actions(found).values()) == {"unchanged"}
 
@@ -277,11 +280,26 @@ def test_a_broker_is_waited_for_by_its_management_api(cluster: FakeCluster, brok
     ],
 )
 def test_what_is_waited_for_is_told(cluster: FakeCluster, broker: FakeBroker, change: t.Any, told: str) -> None:
-    run(cluster, size=3, **PLAIN)
+    run(cluster, replicas=3, **PLAIN)
     start(cluster, broker, 3)
     change(cluster, broker)
     with pytest.raises(WaitTimeout, match=told):
-        run(cluster, size=3, wait=True, wait_timeout=1, **PLAIN)
+        run(cluster, replicas=3, wait=True, wait_timeout=1, **PLAIN)
+
+
+def test_the_doctor_tells_alarms_and_names_a_broker_that_it_may_not_ask(cluster: FakeCluster, broker: FakeBroker) -> None:
+    def told() -> list[str]:
+        found, unread = diagnose(cluster, "default", [], [health.faults])
+        return [*(f"{one.cause}: {one.evidence}" for one in found if one.object == str(STATEFUL_SET)), *unread]
+
+    run(cluster, **PLAIN)
+    start(cluster, broker)
+    cluster.set_status(Ref("v1", "Pod", "rabbitmq-0", "default"), READY)
+    assert told() == []
+    broker.alarms.append({"node": "n", "resource": "disk space"})
+    assert told() == ["broker has a disk alarm: node n: has a disk space alarm: publishers are stopped"]
+    cluster.remove(Ref("v1", "Secret", "rabbitmq-admin", "default"))
+    assert told() == ["Secret default/rabbitmq-admin, which has the login of the administrator, does not exist."]
 
 
 def test_claims_with_another_password_than_the_secret_are_told_at_once(cluster: FakeCluster, broker: FakeBroker) -> None:
@@ -341,14 +359,14 @@ def test_a_secret_of_the_user_is_read_and_never_changed(cluster: FakeCluster, br
 
 
 def test_lost_secrets_are_told_before_anything_is_changed(cluster: FakeCluster) -> None:
-    run(cluster, size=3)
+    run(cluster, replicas=3)
     cluster.remove(Ref("v1", "Secret", "rabbitmq-cookie", "default"))
     written = len(cluster.writes)
     with pytest.raises(Failed, match="rabbitmq-cookie does not exist, but the nodes that trust each other by it do"):
-        run(cluster, size=3)
+        run(cluster, replicas=3)
     cluster.remove(Ref("v1", "Secret", "rabbitmq-admin", "default"))
     with pytest.raises(Failed, match="no copy of its password is known"):
-        run(cluster, size=3)
+        run(cluster, replicas=3)
     assert len(cluster.writes) == written
     other = FakeCluster()
     run(other)

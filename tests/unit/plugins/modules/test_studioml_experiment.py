@@ -440,9 +440,9 @@ REFUSED: dict[str, tuple[dict[str, t.Any], str]] = {
     "prefix of no queue": ({"signing_public_keys": {"sqs_": SIGNER.public}}, "no prefix fits queue rmq_test"),
     "public key as signing key": ({"signing_key": SIGNER.public}, "not an OPENSSH PRIVATE KEY"),
     "private key as public key": ({"public_key": PAIR.private.reveal()}, "is a private key"),
-    "gs at another store": ({"endpoint": "http://store:7070"}, "gs:// is for https://storage.googleapis.com"),
-    "endpoint": ({"endpoint": "store:7070", "bucket": "b"}, "is not http:// or https://"),
-    "endpoint for runners": ({"runner_endpoint": "s3://x"}, "is not http:// or https://"),
+    "gs at another store": ({"endpoint_url": "http://store:7070"}, "gs:// is for https://storage.googleapis.com"),
+    "endpoint": ({"endpoint_url": "store:7070", "bucket": "b"}, "is not http:// or https://"),
+    "endpoint for runners": ({"runner_endpoint_url": "s3://x"}, "is not http:// or https://"),
     "name": ({"name": "a b"}, "name: 'a b' cannot be used"),
     "queue": ({"queue": "sqs_test"}, "begin with rmq_"),
     "duration": ({"max_duration": "20"}, "max_duration: '20' is not a duration"),
@@ -479,7 +479,7 @@ def test_files_are_packed_by_their_names(world: World, tmp_path: Path) -> None:
 
 
 def test_runners_may_reach_the_store_by_another_address(world: World) -> None:
-    world(runner_endpoint="http://store.studioml:7070", bucket="example-store", wait=False)
+    world(runner_endpoint_url="http://store.studioml:7070", bucket="example-store", wait=False)
     request = world.request()
     assert request["config"]["storage"]["endpoint"] == "http://store.studioml:7070"
     assert request["experiment"]["artifacts"]["output"]["qualified"] == f"s3://store.studioml:7070/example-store/{OUTPUT}"
@@ -513,7 +513,7 @@ def test_a_store_in_a_cluster_is_reached_by_its_name_and_runners_get_its_address
     assert world.hosts() == {"store.ml.svc:7070"}
     with pytest.raises(InvalidInput, match="gs:// is for"):
         world(**{**IN_CLUSTER, "bucket": "gs://example-store"})
-    world(name="two", wait=False, runner_endpoint="http://other:9000", **IN_CLUSTER)
+    world(name="two", wait=False, runner_endpoint_url="http://other:9000", **IN_CLUSTER)
     assert world.hosts() == {"other:9000"}
 
 
@@ -523,7 +523,7 @@ def test_a_store_in_a_cluster_is_reached_by_its_name_and_runners_get_its_address
         ({}, "one of the following is required: access_key, store_kubernetes"),
         ({"access_key": "a"}, "required together: access_key, secret_key"),
         ({"access_key": "a", "secret_key": "b", "store_kubernetes": {}}, "mutually exclusive: store_kubernetes|access_key"),
-        ({"storage_ca_cert": "a", "store_kubernetes": {}}, "mutually exclusive: store_kubernetes|storage_ca_cert"),
+        ({"store_ca_cert": "a", "store_kubernetes": {}}, "mutually exclusive: store_kubernetes|store_ca_cert"),
     ],
 )
 def test_a_login_is_either_given_or_that_of_a_store_in_a_cluster(options: dict[str, t.Any], told: str) -> None:

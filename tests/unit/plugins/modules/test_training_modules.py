@@ -43,7 +43,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions, contex
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
 JOB: dict[str, t.Any] = {**SMALL, "metrics": {"enabled": False}, "wait": False}
-NATS: dict[str, t.Any] = {"name": "n", "namespace": "default", "size": 2, "max_payload": 1000}
+NATS: dict[str, t.Any] = {"name": "n", "namespace": "default", "replicas": 2, "max_payload": 1000}
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -436,7 +436,7 @@ def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> Non
     assert [request.verb for request in cluster.requests].count("list") == 1
 
 
-@pytest.mark.parametrize("backend", ["statefulset", "operator"])
+@pytest.mark.parametrize("backend", ["native", "operator"])
 def test_servers_that_only_have_to_run_are_not_asked(backend: str, cluster: FakeCluster) -> None:
     cluster.kinds_served["nats.io/v1alpha2", "NatsCluster"] = ServedKind("natsclusters", True)
     cluster.controllers["StatefulSet"] = lambda _item: {"observedGeneration": 1, "readyReplicas": 2, "replicas": 2}
@@ -522,7 +522,7 @@ def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> N
     finish(cluster)
     text = "epoch=1 loss=0.55 auc=0.72\nepoch=2 loss=0.54 auc=0.74\nbye\n"
     cluster.log_lines["default", "adult-trainer-0-abcde"] = text
-    options = {"name": "adult", "namespace": "default", "groups": ["trainer"], "tail_lines": 1}
+    options = {"name": "adult", "namespace": "default", "group_names": ["trainer"], "tail_lines": 1}
     logs = run(job_logs, cluster, {**options, "search": r"epoch=(?P<epoch>\d+) loss=\S+ auc=(?P<auc>[\d.]+)"})
     assert logs["lines"] == ["[trainer-0] bye"]
     assert logs["found"] == [
@@ -541,7 +541,7 @@ def test_logs_are_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPat
         lambda: cluster.log_lines.update({("default", "adult-trainer-0-abcde"): "epoch=1\nepoch=2\n"}),
     ]
     monkeypatch.setattr(cluster.clock, "sleep", lambda _seconds: steps.pop(0)())
-    options = {"name": "adult", "namespace": "default", "groups": ["trainer"], "search": r"epoch=(?P<epoch>\d+)"}
+    options = {"name": "adult", "namespace": "default", "group_names": ["trainer"], "search": r"epoch=(?P<epoch>\d+)"}
     assert len(run(job_logs, cluster, {**options, "matches": 2})["found"]) == 2
     assert steps == []
     with pytest.raises(WaitTimeout, match=r"do not have 3 matches .* after 0 s\. Last seen: 2 of 3 matches"):
@@ -554,7 +554,7 @@ def test_a_group_that_is_made_last_is_waited_for(cluster: FakeCluster, monkeypat
     cluster.log_lines[("default", "adult-trainer-0-abcde")] = "epoch=1\n"
     later = {key: cluster.objects.pop(key) for key in list(cluster.objects) if key[3].startswith("adult-trainer")}
     monkeypatch.setattr(cluster.clock, "sleep", lambda _seconds: cluster.objects.update(later))
-    options = {"name": "adult", "namespace": "default", "groups": ["trainer"], "search": "epoch=1", "matches": 1}
+    options = {"name": "adult", "namespace": "default", "group_names": ["trainer"], "search": "epoch=1", "matches": 1}
     assert len(run(job_logs, cluster, options)["found"]) == 1
 
 
@@ -578,7 +578,7 @@ def test_a_kind_that_is_installed_meanwhile_is_seen(cluster: FakeCluster, monkey
     [
         ({"search": "("}, InvalidInput, "not a regular expression"),
         ({"matches": 1}, InvalidInput, "has nothing to count"),
-        ({"groups": ["trainers"]}, NotFound, "has no group 'trainers', it has .*Did you mean 'trainer'"),
+        ({"group_names": ["trainers"]}, NotFound, "has no group 'trainers', it has .*Did you mean 'trainer'"),
         ({"name": "other"}, NotFound, "There is no training default/other"),
     ],
 )

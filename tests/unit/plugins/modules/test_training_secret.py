@@ -371,7 +371,7 @@ def test_keys_are_deleted_by_their_own_word_only_and_nobody_elses(cluster: FakeC
     cluster.add(secret("other", **{"ssh-privatekey": "x"}))
     kept = run(cluster, state="absent")
     assert actions(kept) == {KEY: "kept", PHRASE: "kept"}
-    assert "delete_data deletes it" in kept["_told"][0]
+    assert "delete_data: true deletes it" in kept["_told"][0]
     assert set(actions(run(cluster, state="absent", delete_data=True, check=True)).values()) == {"deleted"}
     assert cluster.stored("Secret", KEY, "default")
     assert set(actions(run(cluster, state="absent", delete_data=True)).values()) == {"deleted"}

@@ -22,18 +22,18 @@ OURS = Candidate("ConfigMap ml/a", marked=True, recorded=True)
         ({"needed": "is Namespace ml under another name"}, "under another name"),
         ({"unknown": "example.com/v1 does not answer"}, "cannot be judged"),
         ({"beyond": "is in namespace x"}, "is in namespace x"),
-        ({"data": "holds data"}, "holds data; delete_data deletes it"),
+        ({"data": "holds data"}, "holds data; delete_data: true deletes it"),
     ],
 )
 def test_each_reason_alone_keeps_it(change: dict[str, object], told: str) -> None:
     candidate = dataclasses.replace(OURS, **change)  # type: ignore[arg-type]
-    assert told in why_kept(candidate, data_option="delete_data", delete_data=False)
+    assert told in why_kept(candidate, delete_data=False)
 
 
 def test_only_data_goes_by_its_own_word() -> None:
     for marked, recorded, *texts in itertools.product((True, False), (True, False), *[("", "x")] * 4):
         needed, unknown, data, beyond = texts
         candidate = Candidate("x", marked, recorded, needed, unknown, data, beyond)
-        goes = not why_kept(candidate, data_option="delete_data", delete_data=True)
+        goes = not why_kept(candidate, delete_data=True)
         assert goes == (marked and recorded and not needed and not unknown and not beyond)
-        assert goes or why_kept(candidate, data_option="delete_data", delete_data=False)
+        assert goes or why_kept(candidate, delete_data=False)

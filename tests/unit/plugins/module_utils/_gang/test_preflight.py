@@ -54,6 +54,13 @@ def ask(cluster: FakeCluster, **more: t.Any) -> Manifest:
     return gang_preflight.execute(Context(params=params, check=False, connect=lambda: cluster))
 
 
+def test_objects_may_be_text_and_are_checked(cluster: FakeCluster) -> None:
+    text = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a}]}}"
+    assert [one["replicas"] for one in ask(cluster, definition=text)["groups"]] == [1]
+    with pytest.raises(InvalidInput, match="object 1: is not a mapping but str"):
+        ask(cluster, definition="a pod")
+
+
 def asked(cluster: FakeCluster, case: Case) -> Manifest:
     for kind, plural in case.kinds.items():
         cluster.kinds_served[kind] = ServedKind(plural, namespaced=False)

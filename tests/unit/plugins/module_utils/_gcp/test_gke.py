@@ -284,7 +284,7 @@ def test_no_password_or_key_of_an_old_cluster_is_in_results_and_diffs() -> None:
 # Node pools
 
 POOL = GkeNodePool(
-    project=PROJECT, owner="m", name="gpu", cluster="x", location="us-central1",
+    project=PROJECT, owner="m", name="gpu", cluster_name="x", location="us-central1",
     config=node_config({"machine_type": "n1-standard-4", "accelerators": [{"type": "nvidia-tesla-t4", "count": 1}]}),
     autoscaling={"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 4},
 )  # fmt: skip

@@ -69,7 +69,7 @@ def test_any_selector_is_enough_and_lacking_nodes_are_named(cluster: t.Any) -> N
 
 def test_too_few_nodes(cluster: t.Any) -> None:
     cluster.add(node("a", "8", gke="x"))
-    found, _version = nodes.read(cluster, nodes.NodeQuery(selectors=["gke"], resource=GPU, minimum_nodes=2))
+    found, _version = nodes.read(cluster, nodes.NodeQuery(selectors=["gke"], resource=GPU, min_nodes=2))
     assert found.pending_reason == "1 nodes fit (gke), 2 are needed."
 
 
@@ -161,7 +161,7 @@ def test_wait_that_gives_up_in_trouble_tells_both(cluster: t.Any) -> None:
 
 def test_module_reads_only(cluster: t.Any) -> None:
     cluster.add(node("b", "8", type="kwok"), node("a", ready="Unknown"))
-    params = {"label_selectors": [], "resource": GPU, "minimum_nodes": 0, "plugin": None, "wait": False, "wait_timeout": 1}
+    params = {"label_selectors": [], "resource_name": GPU, "min_nodes": 0, "plugin": None, "wait": False, "wait_timeout": 1}
     result = node_info.execute(Context(params=params, check=False, connect=lambda: cluster))
     assert [entry["name"] for entry in result["nodes"]] == ["a", "b"]
     assert result["nodes"][0]["reason"] == "kubelet stopped posting node status."
@@ -257,7 +257,7 @@ def test_nodes_that_offer_it_need_no_plugin(cluster: t.Any) -> None:
 
 def test_too_few_nodes_are_a_matter_of_labels(cluster: t.Any) -> None:
     cluster.add(node("a", "8"))
-    query = nodes.NodeQuery(selectors=["gke"], resource=GPU, minimum_nodes=1, plugin=PLUGIN)
+    query = nodes.NodeQuery(selectors=["gke"], resource=GPU, min_nodes=1, plugin=PLUGIN)
     with pytest.raises(WaitTimeout) as caught:
         nodes.wait(cluster, query, timeout=20, progress=lambda _: None)
     assert "Label the nodes" in (caught.value.hint or "")

@@ -67,7 +67,7 @@ def test_what_stays_for_its_data_anyway_is_not_looked_into(cluster: FakeCluster)
     apply(cluster, space(), config(namespace="ml"))
     cluster.requests.clear()
     report = delete(cluster, [space()])
-    assert [change.reason for change in report.changes] == ["holds data; delete_data deletes it"]
+    assert [change.reason for change in report.changes] == ["holds data; delete_data: true deletes it"]
     assert [request.verb for request in cluster.requests] == ["get"]
 
 

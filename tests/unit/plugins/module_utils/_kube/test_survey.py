@@ -10,8 +10,8 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 TPU = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "2x4"}
 RULES = [
-    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "create"]},
-    {"apiGroups": [""], "resources": ["nodes", "pods/log"], "verbs": ["get"], "cluster_wide": True},
+    {"api_groups": ["batch"], "resources": ["jobs"], "verbs": ["get", "create"]},
+    {"api_groups": [""], "resources": ["nodes", "pods/log"], "verbs": ["get"], "cluster_wide": True},
 ]
 
 

@@ -4,64 +4,25 @@
 
 from __future__ import annotations
 
-import dataclasses
-import datetime as dt
-import ipaddress
 import pathlib
 import ssl
 import typing as t
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import proxy, tls
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import RequestAuth
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
+from ansible_collections.muster.ml.tests.unit.fakes import certificates
+from ansible_collections.muster.ml.tests.unit.fakes.certificates import Signed
 
-NOW = dt.datetime.now(dt.UTC)
 HOST = "10.0.0.1"
 
 
-@dataclasses.dataclass
-class Signed:
-    """A certificate and its key."""
-
-    cert: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-    @property
-    def pem(self) -> str:
-        return self.cert.public_bytes(serialization.Encoding.PEM).decode()
-
-    def key_pem(self, password: bytes | None = None) -> str:
-        how = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
-        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-        return self.key.private_bytes(encoding, form, how).decode()
-
-
 def signed(name: str, by: Signed | None = None, *, ca: bool = False, host: str = HOST, days: int = 1) -> Signed:
-    """As ``openssl`` makes them without a configuration: no AuthorityKeyIdentifier, no keyUsage."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(by.cert.subject if by else subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(NOW - dt.timedelta(days=9))
-        .not_valid_after(NOW + dt.timedelta(days=days))
-    )
-    if ca:
-        built = built.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    else:
-        built = built.add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))]), False)
-    return Signed(built.sign(by.key if by else key, hashes.SHA256()), key)
+    return certificates.signed(name, by, ca=ca, host="" if ca else host, days=days)
 
 
 ROOT = signed("root", ca=True)

@@ -9,15 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import kubeconfigs, membership, spec
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.modules import kubeadm_node
+from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 OPTIONS = {key: one.get("default") for key, one in CLUSTER_OPTION["options"].items()} | {"name": "dev"}
@@ -25,12 +22,8 @@ OPTIONS = {key: one.get("default") for key, one in CLUSTER_OPTION["options"].ite
 
 def kubeconfig(end: datetime) -> str:
     """A kubeconfig as `kubeadm kubeconfig user` prints it (v1.36.3), with a certificate that is valid until END."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kubernetes-admin")])
-    certificate = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
-        .not_valid_before(end - timedelta(days=365)).not_valid_after(end).sign(key, hashes.SHA256())
-    )  # fmt: skip
-    data = base64.b64encode(certificate.public_bytes(Encoding.PEM)).decode()
+    made = signed("kubernetes-admin", days=(end - datetime.now(UTC)) / timedelta(days=1), life=365)
+    data = base64.b64encode(made.pem.encode()).decode()
     return f"users:\n- name: kubernetes-admin\n  user:\n    client-certificate-data: {data}\n    client-key-data: a2V5\n"
 
 
@@ -58,7 +51,7 @@ def test_a_run_renews_the_certificate_once(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(membership, "namespace_command", kubeadm_in_node)
     monkeypatch.setattr(membership, "_pid", lambda _node: 1)
-    ctx = HostContext(params={"cluster": OPTIONS, "index": 1, "state": "present", "timeout": 9}, check=False)
+    ctx = HostContext(params={"cluster": OPTIONS, "index": 1, "state": "present", "wait_timeout": 9}, check=False)
     assert [kubeadm_node.execute(ctx)["changed"] for _ in range(2)] == [True, False]
     assert [argv[:3] for argv in asked] == [["kubeadm", "kubeconfig", "user"]]
     assert "--validity-period=8760h" in asked[0]

@@ -19,5 +19,5 @@ def test_dns_storage_and_policies(golden: Golden) -> None:
 
 def test_name_servers_and_simulated_nodes_without_storage(golden: Golden) -> None:
     nodes = {"name_prefix": "gpu", "count": 2, "labels": {"pool": "gpu"}, "capacity": {"nvidia.com/gpu": 8}}
-    desired = LocalClusterObjects(**GIVEN, storage=False, dns_upstream=["192.0.2.53"], simulated_nodes=[nodes])
+    desired = LocalClusterObjects(**GIVEN, default_storage_class=False, dns_upstream=["192.0.2.53"], simulated_nodes=[nodes])
     golden("local_cluster_simulated", manifests(desired))

@@ -127,7 +127,7 @@ def test_half_a_login_and_a_missing_authority_are_refused(pins: Path) -> None:
         with pytest.raises(InvalidInput, match="one is empty"):
             registry(pins, **half)
     with pytest.raises(InvalidInput, match="no file /nowhere"):
-        registry(pins, ca_path="/nowhere")
+        registry(pins, ca_cert="/nowhere")
 
 
 def test_only_an_image_of_the_same_recipe_is_there(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_docker_hub_has_its_credentials_under_a_name_of_its_own(pins: Path, imag
         ("Error: basic credential not found", Unauthorized, "there are none"),
         ("denied: requested access to the resource is denied", Forbidden, "does not allow"),
         ("response status code 403: Forbidden", Forbidden, "does not allow"),
-        ("tls: failed to verify certificate: x509: unknown authority", Unreachable, "images_registry_ca"),
+        ("tls: failed to verify certificate: x509: unknown authority", Unreachable, "images_registry_ca_cert"),
         ("http: server gave HTTP response to HTTPS client", Unreachable, "has no TLS"),
         ("dial tcp 10.0.0.1:5000: connect: connection refused", Unreachable, "connection refused"),
     ],
@@ -202,7 +202,7 @@ def test_the_layers_of_an_archive_come_out_in_their_order(image: OciImage, tmp_p
 
 
 def context(pins: Path, *, check: bool = False, **registry: str) -> HostContext:
-    given = {"address": "h:5000", "username": "", "password": "", "ca_path": None, "client": str(pins), **registry}
+    given = {"address": "h:5000", "username": "", "password": "", "ca_cert": None, "client": str(pins), **registry}
     params = {"name": "muster.local/x:1", "state": "present", "cluster_name": "", "note": "", "registry": given}
     params |= {"cache_dir": str(pins), "builder": str(pins), "recipe": {**NOTHING, "config": CONFIG}}
     return HostContext(params=params, check=check)

@@ -218,8 +218,8 @@ def given(folder: Path, held: Registry, **params: t.Any) -> HostContext:
         kubeadm.write_text(f"#!/bin/sh\n[ $5 = v1.36.3 ] && cat <<END\n{LISTED}END\n")
         kubeadm.chmod(0o755)
     defaults = {
-        "files": [], "images": ["coredns"], "kubeadm": str(kubeadm), "kubernetes_version": "v1.36.3",
-        "registry": f"{held.url}/mirror/", "cache_dir": str(folder),
+        "released": [], "images": ["coredns"], "kubeadm": str(kubeadm), "kubernetes_version": "v1.36.3",
+        "registry_url": f"{held.url}/mirror/", "cache_dir": str(folder),
     }  # fmt: skip
     return HostContext({**defaults, **params}, check=False)
 
@@ -240,7 +240,7 @@ def test_images_are_those_that_kubeadm_lists(registry: Registry, tmp_path: Path,
         ({"images": ["nginx"]}, "kubeadm lists no nginx"),
         ({"images": ["../coredns"]}, "is no name of a program or an image"),
         ({"kubeadm": None}, "without kubeadm or kubernetes_version"),
-        ({"registry": "registry.k8s.io"}, "is not the URL of a mirror"),
+        ({"registry_url": "registry.k8s.io"}, "is not the URL of a mirror"),
     ],
 )
 def test_wrong_options_are_refused(params: dict[str, t.Any], told: str, registry: Registry, tmp_path: Path) -> None:

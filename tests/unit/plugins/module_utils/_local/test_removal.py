@@ -331,14 +331,14 @@ def test_a_node_and_the_network_are_judged_alike(machine: Machine) -> None:
     cluster = machine.make()
     spec.record_file("dev").unlink()
     before = machine.everything()
-    for module, params in ((local_node, {"index": 2, "programs": {}}), (local_network, {})):
+    for module, params in ((local_node, {"index": 2, "program_paths": {}}), (local_network, {})):
         with pytest.raises(InvalidInput, match="no record says that Muster created it"):
             module.execute(HostContext({"cluster": machine.options(), "state": "absent", **params}, check=False))
     assert machine.everything() == before
     record.write(cluster)
     machine.mounts(f"40 1 0:9 / {cluster.spec.node(2).state_dir}/own/var rw - ext4 /dev/sdb rw\n")
     with pytest.raises(InvalidInput, match=r"The node dev-2 stays .* is mounted in its folders"):
-        local_node.execute(HostContext({"cluster": machine.options(), "state": "absent", "index": 2, "programs": {}}, check=False))
+        local_node.execute(HostContext({"cluster": machine.options(), "state": "absent", "index": 2, "program_paths": {}}, check=False))
     assert machine.killed == []
 
 
@@ -408,7 +408,7 @@ def test_data_goes_by_its_own_word_only(machine: Machine) -> None:
     (cluster.volumes_dir / "claim/epoch9").touch()
     (cluster.volumes_dir / "file").touch()
     before = machine.everything()
-    told = r"has volumes with data: claim, file \(in .*\); local_cluster_remove_data: true \(delete_data\) deletes it"
+    told = r"has volumes with data: claim, file \(in .*\); delete_data: true deletes it"
     with pytest.raises(InvalidInput, match=told):
         remove(machine.options())
     assert machine.everything() == before

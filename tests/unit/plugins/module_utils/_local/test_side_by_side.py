@@ -71,7 +71,7 @@ def pins(tmp_path: Path) -> Path:
 def context(pins: Path, *, check: bool = False, **params: t.Any) -> HostContext:
     program = {"name": "etcd", "module_dir": str(pins), "package": "example.org/etcd", "ldflags": "", "tags": []}
     image = {"muster.local/x:1": {"config": {"entrypoint": ["/x"]}}}
-    given = {"programs": [program], "images": image, "manifests": [], "builder": str(pins), "cache_dir": str(pins / "cache"), **params}
+    given = {"programs": [program], "recipes": image, "manifests": [], "builder": str(pins), "cache_dir": str(pins / "cache"), **params}
     return HostContext(params=given, check=check)
 
 
@@ -97,6 +97,6 @@ def test_what_is_missing_is_built_once(pins: Path, monkeypatch: pytest.MonkeyPat
 def test_a_recipe_is_checked_before_anything_is_built(pins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gobuild, "build", lambda _program: pytest.fail("built"))
     with pytest.raises(InvalidInput, match=r"muster\.local/x:1: .*entrypiont"):
-        local_build.execute(context(pins, images={"muster.local/x:1": {"config": {"entrypiont": ["/x"]}}}))
+        local_build.execute(context(pins, recipes={"muster.local/x:1": {"config": {"entrypiont": ["/x"]}}}))
     with pytest.raises(InvalidInput, match="without a builder"):
         local_build.execute(context(pins, builder=None))

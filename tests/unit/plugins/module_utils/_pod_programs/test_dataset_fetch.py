@@ -231,7 +231,7 @@ def test_zip_too(server: Server, tmp_path: Path) -> None:
 
 def test_size_and_space_are_looked_at_first(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.content = archive("a")
-    with pytest.raises(program.Permanent, match="Correct the option size"):
+    with pytest.raises(program.Permanent, match="Correct option size_bytes"):
         program.fetch(tmp_path, address(server), sha(server.content), "x", size=7)
     usage = program.shutil.disk_usage(tmp_path)
     monkeypatch.setattr(program.shutil, "disk_usage", lambda _path: usage._replace(free=3))

@@ -89,7 +89,7 @@ def unseen(_message: str) -> None:
     """Progress that nobody reads."""
 
 
-SERVERS = NatsCluster(name="n", namespace="default", size=SIZE, pod=PodSettings(image="nats:2"))
+SERVERS = NatsCluster(name="n", namespace="default", replicas=SIZE, pod=PodSettings(image="nats:2"))
 
 
 @pytest.mark.parametrize(("ask", "at_once"), [(servers.wait, False), (servers.wait, True), (servers.replace_outdated, False)])
@@ -119,7 +119,7 @@ class Together(FakeCluster):
 
 
 def members(cluster: FakeCluster, size: int) -> EtcdCluster:
-    found = EtcdCluster(name="etcd", namespace="default", size=9, pod=PodSettings(image="etcd:v3.5.35"))
+    found = EtcdCluster(name="etcd", namespace="default", replicas=9, pod=PodSettings(image="etcd:v3.5.35"))
     for number in range(size):
         cluster.add(pod(f"etcd-{number}", labels=found.labels))
     return found
@@ -133,7 +133,7 @@ def test_members_of_etcd_are_asked_side_by_side() -> None:
 
 
 def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(cluster: FakeCluster) -> None:
-    desired = EtcdCluster(name="etcd", namespace="default", size=3, storage_size="1Gi", pod=PodSettings(image="etcd:v3.5.35"))
+    desired = EtcdCluster(name="etcd", namespace="default", replicas=3, storage_size="1Gi", pod=PodSettings(image="etcd:v3.5.35"))
     for number in range(3):
         cluster.add(pod(f"etcd-{number}", "Pending", labels=desired.labels))
         cluster.fail("get", f"data-etcd-{number}", ServerError(f"no answer for data-etcd-{number}"))

@@ -39,7 +39,7 @@ def test_our_own_statefulset(golden: Golden) -> None:
 
 def test_the_operators_resource(golden: Golden) -> None:
     pod = {"resources": {"requests": {"cpu": 4, "memory": "32Gi"}, "limits": {"cpu": 4, "memory": "32Gi"}}}
-    golden("nats_cluster_operator", manifests(nats(pod, backend="operator", size=60)))
+    golden("nats_cluster_operator", manifests(nats(pod, backend="operator", replicas=60)))
 
 
 # Shows row 000.19.
@@ -51,7 +51,7 @@ def test_resources_go_where_the_operator_looks() -> None:
 
 
 def test_one_server_needs_neither_budget_nor_spread() -> None:
-    kinds = [o["kind"] for o in manifests(nats(size=1))]
+    kinds = [o["kind"] for o in manifests(nats(replicas=1))]
     assert kinds == ["ConfigMap", "Service", "Service", "NetworkPolicy", "StatefulSet"]
 
 
@@ -61,14 +61,14 @@ def test_a_changed_payload_rolls_the_servers() -> None:
         return t.cast("dict[str, str]", workload["spec"]["template"]["metadata"]["annotations"])
 
     assert annotation(nats()) != annotation(nats(max_payload=1))
-    assert annotation(nats()) == annotation(nats(size=5))
+    assert annotation(nats()) == annotation(nats(replicas=5))
 
 
 @pytest.mark.parametrize(
     ("pod", "fields", "said"),
     [
-        ({}, {"size": 0}, "size: 0 is too small"),
-        ({}, {"size": -1}, "size: -1 is too small"),
+        ({}, {"replicas": 0}, "replicas: 0 is too small"),
+        ({}, {"replicas": -1}, "replicas: -1 is too small"),
         ({}, {"max_payload": MAX_PENDING + 1}, "max_pending"),
         ({}, {"max_payload": 0}, "max_payload"),
         ({}, {"name": "n" * 48}, "47 fit"),
@@ -124,25 +124,25 @@ def test_what_is_wrong_is_said_by_server(views: list[ServerView], said: str) -> 
 
 
 def test_a_single_server_has_no_routes() -> None:
-    assert missing(nats(size=1), [view(0, 0)]) is None
-    assert missing(nats(size=1), [ServerView("n-0", None, "Pending")]) == "n-0: Pending"
+    assert missing(nats(replicas=1), [view(0, 0)]) is None
+    assert missing(nats(replicas=1), [ServerView("n-0", None, "Pending")]) == "n-0: Pending"
 
 
 def test_the_progress_of_many_servers_is_one_line() -> None:
     views = [view(index, 59 if index < 41 else 57) for index in range(60)]
-    assert in_brief(missing(nats(size=60), views) or "") == (
+    assert in_brief(missing(nats(replicas=60), views) or "") == (
         "41 of 60 servers have all 59 routes; n-41 and 18 more: routes to 57 of 59 other servers"
     )
 
 
 def test_many_servers_of_the_operator_are_advised_against() -> None:
-    assert "each of their 1770 pairs" in (advice(nats(backend="operator", size=60)) or "")
-    assert advice(nats(backend="operator", size=30)) is None
-    assert advice(nats(size=60)) is None
+    assert "each of their 1770 pairs" in (advice(nats(backend="operator", replicas=60)) or "")
+    assert advice(nats(backend="operator", replicas=30)) is None
+    assert advice(nats(replicas=60)) is None
 
 
 def test_many_servers_have_few_connections_and_look_up_few_names() -> None:
-    lines = [line.strip() for line in server_config(nats(size=60)).splitlines()]
+    lines = [line.strip() for line in server_config(nats(replicas=60)).splitlines()]
     assert "pool_size: -1" in lines
     assert [line for line in lines if line.startswith('"nats://')] == [
         f'"nats://persia-nats-service-{index}.persia-nats-service-mgmt:6222"' for index in range(3)

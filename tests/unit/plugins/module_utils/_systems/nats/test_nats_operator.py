@@ -30,7 +30,7 @@ def test_an_operator_of_all_namespaces_with_everything_set(golden: Golden) -> No
         scope="cluster",
         replicas=2,
         service_accounts=True,
-        image_pull_secrets=[{"name": "registry"}],
+        image_pull_secrets=["registry"],
         node_selector={"pool": "system"},
         tolerations=[{"operator": "Exists"}],
     )

@@ -246,7 +246,7 @@ def test_the_stateful_sets_of_the_document_are_a_training() -> None:
     taken = {name: found.options[role] for name, role in ROLES.items()}
     assert {name: group["replicas"] for name, group in taken.items()} == {name: row[1] for name, row in GROUPS.items()}
     assert taken["trainer"]["nproc_per_node"] == 8
-    assert found.options["nats"]["size"] == 60
+    assert found.options["nats"]["replicas"] == 60
     job = from_params({**found.options, "name": "clicks", "namespace": "ml", "completion": False, "global_config_path": "/g",
                        "embedding_config_path": "/e", "nn_worker": {**taken["trainer"], "entry": "/t.py"},
                        "dataloader": {**taken["data-compose"], "entry": "/d.py"}})  # fmt: skip

@@ -164,7 +164,7 @@ def test_another_server_is_not_taken_for_a_broker(broker: FakeBroker, clock: Fak
 
 def test_a_server_that_says_nothing_is_left(clock: FakeClock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = {"timeout": 0.05, "startup_timeout": 0}
+        address = {"request_timeout": 0.05, "startup_timeout": 0}
         with client(silent.getsockname()[1], clock, **address) as found, pytest.raises(Unreachable, match="timed out"):
             found.get("whoami")
 

@@ -27,7 +27,7 @@ def test_one_node_without_tls_and_three_with_it(golden: Golden) -> None:
         name="rabbitmq",
         namespace="ml",
         pod=POD,
-        size=3,
+        replicas=3,
         admin_secret="mine",
         storage_class_name="fast",
         network_policy_from=[{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
@@ -37,10 +37,10 @@ def test_one_node_without_tls_and_three_with_it(golden: Golden) -> None:
 
 @pytest.mark.parametrize("tls", [True, False])
 def test_what_a_connection_needs_is_read_from_the_live_object(tls: bool) -> None:
-    broker = RabbitmqCluster(name="b", namespace="ml", pod=POD, tls=tls, size=3, admin_secret="mine")
+    broker = RabbitmqCluster(name="b", namespace="ml", pod=POD, tls=tls, replicas=3, admin_secret="mine")
     (live,) = (item for item in manifests(broker) if item["kind"] == "StatefulSet")
     found = read_live(live)
-    assert (found.host, found.tls, found.size, found.admin) == ("b.ml.svc", tls, 3, "mine")
+    assert (found.host, found.tls, found.replicas, found.admin) == ("b.ml.svc", tls, 3, "mine")
 
 
 def test_units_are_those_of_rabbitmq() -> None:

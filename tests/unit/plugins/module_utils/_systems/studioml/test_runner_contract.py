@@ -83,7 +83,7 @@ def test_the_four_mounts_have_their_paths_and_keys(path: str) -> None:
 
 
 def test_module_training_secret_makes_the_secrets_that_are_mounted() -> None:
-    made_by_default = {*training_secret.NAMES.values(), training_secret.ARGUMENT_SPEC["passphrase_name"]["default"]}
+    made_by_default = {*training_secret.NAMES.values(), training_secret.ARGUMENT_SPEC["passphrase_secret"]["default"]}
     assert {secret for secret, _items in MOUNTS.values()} <= made_by_default
 
 
