@@ -140,10 +140,11 @@ def test_on_eks_every_claim_names_the_class_that_is_there(system: dict[str, Any]
 
 @pytest.mark.parametrize("given", ["elastic, persia", "elastic,persia", ["elastic", "persia"]])
 @pytest.mark.parametrize("name", ["muster_systems", "muster_only"])
-def test_systems_are_a_list_or_text_as_surveys_give_it(name: str, given: object) -> None:
+@pytest.mark.parametrize("groups", [{}, {"muster_clusters": ["one"]}], ids=["one cluster", "several"])
+def test_systems_are_a_list_or_text_as_surveys_give_it(groups: dict[str, list[str]], name: str, given: object) -> None:
     """-e muster_systems=elastic gives text, of which each letter would be a system."""
     page = load(ROOT / "playbooks" / "vars" / "systems.yml")
     read = ("asked", "only", "chosen", "of_cluster", "listed")
     variables = {f"__systems_{one}": trust_as_template(page[f"__systems_{one}"]) for one in read}
-    templar = Templar(DataLoader(), variables={**variables, "groups": {}, name: given})
-    assert templar.template(trust_as_template("{{ __systems_asked }}")) == ["elastic", "persia"]
+    templar = Templar(DataLoader(), variables={**variables, "groups": groups, "muster_systems": given, name: given})
+    assert sorted(templar.template(trust_as_template("{{ __systems_asked }}"))) == ["elastic", "persia"]

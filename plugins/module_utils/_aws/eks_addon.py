@@ -127,7 +127,8 @@ class EksAddon(Updated):
         desired = None if self._desired_identities is None else by_account(self._desired_identities)
         if compare.differs("pod_identity_associations", identities, desired):
             request["podIdentityAssociations"] = self._desired_identities
-        if not request and live["status"] != "UPDATE_FAILED":
+        failed = live["status"] == "UPDATE_FAILED" and compare.differs("status", live["status"], "ACTIVE")
+        if not (request or failed):
             return []
         says = ", ".join(sorted(request)) or "again"
         # An update without the role takes it away (UpdateAddonRequest.serviceAccountRoleArn in botocore).

@@ -214,6 +214,7 @@ def test_a_failed_update_of_an_addon_is_tried_again_only_if_it_may_end_otherwise
     other = {"errorCode": "AccessDenied", "errorMessage": "no", "resourceIds": []}
     aws.fault("update_fails", "AddonUpdate", **other)
     assert "AccessDenied" in run("eks_addon", **named, configuration_values={})["msg"]
+    assert done(run("eks_addon", **named))["actions"] == ["eks:update_addon (again)"]
     assert done(run("eks_addon", **named, configuration_values={}))["addon"]["status"] == "ACTIVE"
 
 

@@ -212,6 +212,7 @@ class FakeCluster:
         self.journal: list[tuple[int, Event]] = []
         self.controllers: dict[str, Controller] = {}
         self.log_lines: dict[tuple[str, str], str] = {}
+        self.earlier_log_lines: dict[tuple[str, str], str] = {}
         self.proxy: dict[tuple[str, str, int, str], tuple[int, str]] = {}
         self.forwarded: dict[tuple[str, str, int], tuple[str, int]] = {}
         self.failures: dict[tuple[str, str], list[Exception]] = {}
@@ -426,11 +427,14 @@ class FakeCluster:
                 yield Event(event.type, redact.seal_secrets(copied(event.object)))
         self.clock.sleep(timeout)
 
-    def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, **_flags: bool) -> str:
+    def logs(
+        self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, previous: bool = False, **_: bool
+    ) -> str:
         self._note("logs", Ref("v1", "Pod", pod, namespace))
-        if (namespace, pod) not in self.log_lines:
+        known = self.earlier_log_lines if previous else self.log_lines
+        if (namespace, pod) not in known:
             raise NotFound(f"Pod {namespace}/{pod} does not exist", ref=Ref("v1", "Pod", pod, namespace))
-        lines = self.log_lines[namespace, pod].splitlines(keepends=True)
+        lines = known[namespace, pod].splitlines(keepends=True)
         return "".join(lines[-tail_lines:] if tail_lines else lines)
 
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,16 @@ def test_each_variable_is_handed_over_by_the_group_of_all_such_modules() -> None
     assert {one.title for one in variables().values() if one.title.startswith("module")} == groups
     text = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("roles/*/*/*.yml"))
     assert [name for name in variables() if f"'muster.ml.role_options', '{name}'" not in text] == []
+
+
+def test_each_secret_of_a_module_has_a_variable_of_its_role() -> None:
+    """It is no key of the mapping. The login at a broker is that of all tasks of the role."""
+    modules = {name: one for name, one in variables().items() if one.title.startswith("module muster.ml.")}
+    assert len(modules) > 10
+    for name, one in modules.items():
+        spec = import_module(one.title.replace("module muster.ml", "ansible_collections.muster.ml.plugins.modules")).ARGUMENT_SPEC
+        hidden = {option for option, row in spec.items() if row.get("no_log")}
+        assert hidden - one.taken.keys() - {"login_password"} == set(), name
 
 
 def play(folder: Path, task: Mapping[str, Any], *words: str, **defaults: Any) -> str:

@@ -188,13 +188,15 @@ def test_members_judge_themselves() -> None:
     assert problems(cluster.replicas, good[1:]) == ["2 of 3 members have a pod"]
 
 
-def test_a_member_that_lost_its_data_is_told_at_once(cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("begun_again", [False, True])
+def test_a_member_that_lost_its_data_is_told_at_once(cluster: FakeCluster, begun_again: bool) -> None:
     etcd_cluster_of = EtcdCluster(name="etcd", namespace="default", replicas=3, pod=PodSettings(image="etcd:v3.5.35"))
     crashed = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 2, "ready": False}
     for number in range(3):
         status = {"phase": "Running", "containerStatuses": [crashed]} if number == 1 else {"phase": "Running"}
         metadata = {"name": f"etcd-{number}", "namespace": "default", "labels": etcd_cluster_of.labels}
         cluster.add({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}, "status": status})
-    cluster.log_lines["default", "etcd-1"] = '{"msg":"member 8211f1d0f64f3269 has already been bootstrapped"}'
+    lines = cluster.earlier_log_lines if begun_again else cluster.log_lines
+    lines["default", "etcd-1"] = '{"msg":"member 8211f1d0f64f3269 has already been bootstrapped"}'
     with pytest.raises(Failed, match=r"member etcd-1 has lost its data.*data-etcd-1 is new and empty.*delete_data: true"):
         members.wait(cluster, etcd_cluster_of, timeout=1, progress=print)

@@ -18,6 +18,7 @@ import os
 import random
 import re
 import signal
+import sys
 import tempfile
 import traceback
 import types
@@ -531,6 +532,7 @@ def test_hostile_values_end_in_a_result_or_in_one_error(name: str, world: World)
         if found:
             wrong[found] += 1
             first.setdefault(found, where)
+    sys.stdout.write(f"{name}: {number + 1} tasks, {wrong.total()} with an error in Python or a secret\n")
     assert not wrong, f"seed {SEED}: " + "\n".join(f"{count} x {found}; first {first[found]}" for found, count in wrong.most_common())
 
 

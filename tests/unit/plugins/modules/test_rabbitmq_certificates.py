@@ -126,14 +126,18 @@ def test_the_authority_stays_until_the_last_broker_goes(home: Path, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_notes_beside_the_authority_keep_it(home: Path) -> None:
-    (home / "notes.txt").write_text("theirs")
-    (home / "broker-a/copy.key").write_text("theirs")
+@pytest.mark.parametrize(("notes", "told"), [("notes.txt", []), ("broker-a/copy.key", ["copy.key"])])
+def test_notes_beside_the_authority_keep_it(home: Path, notes: str, told: list[str]) -> None:
+    """As the plan says, too, for which all is still there."""
+    (home / notes).write_text("theirs")
     warnings: list[str] = []
     remove(home, "broker-b")
-    remove(home, "broker-a", warnings=warnings)
-    assert names(home) == {"muster.json", "ca.key", "ca.crt", "notes.txt", "broker-a/copy.key"}
-    assert warnings == [f"Kept copy.key in {home}/broker-a: Muster did not create it."]
+    planned = remove(home, "broker-a", check=True)
+    done = remove(home, "broker-a", warnings=warnings)
+    kept = f"certificate authority in {home}: {notes.partition('/')[0]} is there, too"
+    assert [kept in one["kept"] for one in (planned, done)] == [True, True]
+    assert names(home) == {"muster.json", "ca.key", "ca.crt", notes}
+    assert warnings == [f"Kept {name} in {home}/broker-a: Muster did not create it." for name in told]
 
 
 def test_an_authority_without_a_record_is_used_and_never_deleted(tmp_path: Path) -> None:

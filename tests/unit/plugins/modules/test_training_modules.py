@@ -531,6 +531,9 @@ def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> N
     ]
     everything = run(job_logs, cluster, {**options, "tail_lines": 0})
     assert len(everything["lines"]) == 3
+    cluster.add(pod("adult-trainer-0-abcde", "Running", labels=labels("trainer"), restarts=1))
+    cluster.earlier_log_lines["default", "adult-trainer-0-abcde"] = "killed\n"
+    assert run(job_logs, cluster, {**options, "previous": True})["lines"] == ["[trainer-0] killed"]
 
 
 def test_logs_are_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,8 @@ def test_the_folder_of_the_models_is_made_on_a_new_claim(place: str) -> None:
     assert made["volumeMounts"] == [{"name": "models", "mountPath": "/models"}]
 
 
-def test_a_server_that_does_not_get_ready_is_told_in_its_own_words(cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("begun_again", [False, True])
+def test_a_server_that_does_not_get_ready_is_told_in_its_own_words(cluster: FakeCluster, begun_again: bool) -> None:
     with pytest.raises(WaitTimeout, match="Deployment default/triton") as caught:
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
     assert "The server says" not in caught.value.message
@@ -181,7 +182,8 @@ def test_a_server_that_does_not_get_ready_is_told_in_its_own_words(cluster: Fake
     with pytest.raises(WaitTimeout) as caught:
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
     assert "The server says" not in caught.value.message
-    cluster.log_lines["default", "triton-b"] = LOG
+    cluster.log_lines["default", "triton-b"] = "" if begun_again else LOG
+    cluster.earlier_log_lines["default", "triton-b"] = LOG if begun_again else ""
     with pytest.raises(WaitTimeout, match=r"of another model. Its models are in gs://example-models/live.$"):
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
 

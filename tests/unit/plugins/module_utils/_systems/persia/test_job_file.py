@@ -301,6 +301,16 @@ def test_a_stateful_set_of_no_group_is_refused() -> None:
         translate([*document(), read(OLD)[0]], "both.yml")
 
 
+def test_a_volume_of_several_groups_is_one_volume() -> None:
+    documents = document()
+    for one in documents[:2]:
+        one["spec"]["template"]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    assert len(translate(documents, "train.persia.yml").options["volumes"]) == 1
+    documents[1]["spec"]["template"]["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] = "other"
+    with pytest.raises(InvalidInput, match="data is another volume elsewhere in the file"):
+        translate(documents, "train.persia.yml")
+
+
 def test_a_group_is_known_by_name_label_or_word() -> None:
     names = ["trainer", "clicks-trainer", "data_compose", "middlewareServer", "embedding-ps", "embedding-parameter-server", "web"]
     expected = ["nn_worker", "nn_worker", "dataloader", "embedding_worker", *["embedding_parameter_server"] * 2, None]
