@@ -37,7 +37,7 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 195_300),
+        ("tracked lines", tracked_lines, 195_650),
         ("lines of code in plugins", plugin_code, 36_965),
         ("lines of code behind a module", code_behind_a_module, 446),
         ("role variables", role_variables, 480),
