@@ -193,7 +193,8 @@ class Writer:
             try:
                 return self._sent(desired, step, dry_run=check, force=force)
             except Conflict as exc:
-                if force or step is None or not step.may_overwrite(exc.fields):
+                # What was made since the plan is its maker's, bookkeeping included.
+                if force or step is None or step.live is None or not step.may_overwrite(exc.fields):
                     raise
             return self._sent(desired, step, dry_run=check, force=True)
 

@@ -13,6 +13,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ANN
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, apply, config, space
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, answered
+from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
 
 
 def service(port: int) -> Manifest:
@@ -238,3 +239,22 @@ def test_what_is_recreated_may_get_a_new_status_meanwhile(cluster: FakeCluster, 
     else:
         assert actions(apply(cluster, config(x="2"), recreate=True)) == ["recreated"]
         assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "2"}
+
+
+def test_what_another_owner_made_since_the_plan_keeps_its_owner(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two owners of one name in two namespaces only the bookkeeping conflicts, which Muster otherwise takes."""
+    plain, ref = cluster.apply, ref_of(config())
+    made: list[Manifest] = []
+
+    def late(manifest: Manifest, **options: t.Any) -> Manifest:
+        if ref_of(manifest) == ref and not options["dry_run"] and not made:
+            monkeypatch.setattr(cluster, "apply", plain)
+            apply(cluster, config(x="1"), owner="o.a@ml")
+            made.append(copied(cluster.objects[ref.identity]))
+        return plain(manifest, **options)
+
+    monkeypatch.setattr(cluster, "apply", late)
+    with pytest.raises(Conflict):
+        apply(cluster, config(x="1"), owner="o.a@default")
+    assert made
+    assert cluster.objects[ref.identity]["metadata"]["annotations"] == made[0]["metadata"]["annotations"]
