@@ -106,7 +106,7 @@ class Check:
 
     name: str
     body: Callable[[Shell], None]
-    timeout_s: float = 900
+    timeout_s: float = 1800
     needs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()  # of other lanes: what must have ended before, whatever its result
     always: bool = False  # runs even after an interrupt: it tidies up
