@@ -18,6 +18,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.sensitive import printable
 from .._kube.served import Promised
 from . import promises
@@ -69,13 +70,13 @@ class Context(HostContext):
 Execute = t.Callable[[Context], Result]
 
 
-def connector(params: dict[str, t.Any]) -> t.Callable[[], Cluster]:
+def connector(params: dict[str, t.Any], clock: Clock = SYSTEM_CLOCK) -> t.Callable[[], Cluster]:
     """Connect with the connection options among ``params``. The client is imported only when it is used."""
 
     def connect() -> Cluster:
         from .._kube.client import connect as connect_http
 
-        return connect_http(params)
+        return connect_http(params, clock)
 
     return connect
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from .._cloud.plan import Body
-from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.clock import Clock
 from .._core.errors import MusterError, Unreachable
 from .._core.pace import Backoff, with_retries
 from .errors import DISABLED, NOT_SEEN, OWNED, Refused, refusal
@@ -51,9 +51,7 @@ class Api:
     That is so for a plan, as the API may be enabled by a task that would run before, and for what is to be deleted.
     """
 
-    def __init__(
-        self, session: Session, clock: Clock = SYSTEM_CLOCK, retry_timeout: float = 90.0, *, project: str = "", lenient: bool = False
-    ) -> None:
+    def __init__(self, session: Session, clock: Clock, retry_timeout: float = 90.0, *, project: str = "", lenient: bool = False) -> None:
         self._session = session
         self.project, self.lenient = project, lenient
         self.clock = clock

@@ -15,7 +15,7 @@ import typing as t
 import warnings
 from pathlib import Path
 
-from ..._core.clock import SYSTEM_CLOCK, Clock
+from ..._core.clock import Clock
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from .client import parts_of
 from .inference import Inference, flat, refused
@@ -100,7 +100,7 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         }
         return {"name": found.name, "versions": list(found.versions), "platform": found.platform, **tensors}
 
-    def infer(self, inference: Inference, clock: Clock = SYSTEM_CLOCK) -> tuple[dict[str, t.Any], float]:
+    def infer(self, inference: Inference, clock: Clock) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, as over HTTP, and the seconds that it took."""
         request = self._request(inference)
         began = clock.monotonic()
