@@ -264,9 +264,10 @@ def test_every_builder_of_manifests_is_under_a_contract() -> None:
 
 
 def test_only_the_edge_ends_a_module() -> None:
-    utils = [p for p in ALL_CODE if "module_utils" in p.parts]
-    ending = {name_of(p) for p in utils if {"fail_json", "exit_json"} & {a.attr for a in attributes(p)}}
-    assert {name for name in ending if "/_edge/" not in name} == set()
+    """In one place; what Ansible calls is overridden with a call of ``super()``."""
+    ending = [f"{name_of(p)}: {ast.unparse(a)}" for p in ALL_CODE for a in attributes(p) if a.attr in ("exit_json", "fail_json")]
+    place = "plugins/module_utils/_edge/failure.py: module."
+    assert sorted(one for one in ending if ": super()." not in one) == [f"{place}exit_json", f"{place}fail_json"]
 
 
 def test_only_the_edge_imports_other_collections() -> None:
