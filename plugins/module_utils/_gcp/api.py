@@ -9,6 +9,7 @@ Gets its session from the caller and imports no library of Google, so that the c
 
 from __future__ import annotations
 
+import copy
 import typing as t
 
 from .._cloud.plan import Body
@@ -57,6 +58,12 @@ class Api:
         self.clock = clock
         self.retry_timeout = retry_timeout
         self._answered = False
+
+    def within(self, seconds: float) -> Api:
+        """The same API, whose requests are tried again for so many seconds at most."""
+        bounded = copy.copy(self)
+        bounded.retry_timeout = min(self.retry_timeout, seconds)
+        return bounded
 
     def read(self, label: str, service: str, path: str, **params: t.Any) -> Body | None:
         """The answer to a GET; None if the object does not exist."""
