@@ -37,9 +37,9 @@ def ruff(shell: Shell) -> None:
 
 def mypy(shell: Shell) -> None:
     shell.run(BIN / "mypy", cwd=ROOT)
-    for example in sorted(ROOT.glob("roles/*/files/example")):
-        # Each is a folder of scripts that import each other, as in their pods.
-        shell.run(BIN / "mypy", *sorted(example.glob("*.py")), cwd=ROOT, env={"MYPYPATH": str(example)})
+    for folder in sorted({path.parent for path in ROOT.glob("roles/*/files/example/**/*.py")}):
+        # Its scripts import each other, as in their pods.
+        shell.run(BIN / "mypy", *sorted(folder.glob("*.py")), cwd=ROOT, env={"MYPYPATH": str(folder)})
     own = ("tests/run.py", "tests/support", "tests/acceptance/filter_plugins", "tests/faults", "tests/differential")
     shell.run(BIN / "mypy", *own, cwd=ROOT, env={"MYPYPATH": str(ROOT / "tests")})
 

@@ -129,7 +129,7 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         request = self._messages.ModelInferRequest(model_name=inference.model, model_version=inference.model_version or "")
         for name, value in inference.parameters.items():
             kind = "bool_param" if isinstance(value, bool) else "int64_param" if isinstance(value, int) else "string_param"
-            setattr(request.parameters[name], kind, value)
+            request.parameters[name].MergeFrom(self._messages.InferParameter(**{kind: value}))
         for row in inference.inputs:
             request.inputs.add(name=row["name"], datatype=row["datatype"], shape=row["shape"])
             request.raw_input_contents.append(packed(row["name"], row["datatype"], flat(row["data"])))
