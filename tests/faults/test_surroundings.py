@@ -25,7 +25,6 @@ import pytest
 import yaml
 from support.places import BIN, ROOT, local_kubectl
 
-from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._kube import credentials
@@ -151,7 +150,7 @@ def pod_of_etcd(ground: Ground) -> str:
 
 
 def test_network_cut_of_a_log_and_a_tunnel(ground: Ground, cut: Cut, results: Rows) -> None:
-    pod, client = pod_of_etcd(ground), HttpCluster(Transport(CONNECTION, SYSTEM_CLOCK, LIMITS))
+    pod, client = pod_of_etcd(ground), HttpCluster(Transport(CONNECTION, time, LIMITS))
     before = client.logs("kube-system", pod)
     tunnel = client.port_forward("kube-system", pod, METRICS_PORT, timeout=10)
     with contextlib.closing(client), contextlib.closing(tunnel):

@@ -155,9 +155,8 @@ def remove_cgroups(path: str, clock: Clock) -> None:
 
 def _try_rmdir(folder: Path) -> str | None:
     try:
-        folder.rmdir()
-    except FileNotFoundError:
-        return None
+        with contextlib.suppress(FileNotFoundError):
+            folder.rmdir()
     except OSError as exc:
         return str(exc)
     return None
@@ -167,11 +166,6 @@ def init_process(node: NodeSpec) -> Process | None:
     """The node's pid 1: the process of its network namespace that counts itself as 1, one level below the host."""
     found = [one for one in processes_in(NETNS_DIR / node.netns) if len(one.ns_pids) > 1 and one.ns_pids[-1] == 1]
     return min(found, key=lambda one: len(one.ns_pids), default=None)
-
-
-def _init_pid(node: NodeSpec) -> int:
-    found = init_process(node)
-    return found.pid if found else 0
 
 
 def start(node: NodeSpec, clock: Clock) -> Process:
@@ -208,7 +202,7 @@ def stop(node: NodeSpec, clock: Clock) -> bool:
     """Kill the node's pid 1, and with it every process and mount in the node."""
     before = init_process(node)
     if before is not None:
-        kill(before.pid, lambda: _candidate(node.cluster, before.pid, marked=_init_pid(node) == before.pid))
+        kill(before.pid, lambda: _candidate(node.cluster, before.pid, marked=getattr(init_process(node), "pid", 0) == before.pid))
     wait_until(lambda: _left_in(node), timeout=30, what=f"the end of node {node.name}", clock=clock)
     return before is not None
 

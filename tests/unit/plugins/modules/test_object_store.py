@@ -214,8 +214,6 @@ def test_a_store_is_reached_from_outside_by_its_name(cluster: FakeCluster, store
     cluster.remove(SECRET)
     with pytest.raises(NotFound, match="Secret default/store-login, which has the login"), stores.inside(where, cluster.clock):
         pass
-    with (
-        pytest.raises(NotFound, match="StatefulSet default/nosuch does not exist"),
-        stores.inside({**where, "name": "nosuch"}, cluster.clock),
-    ):
+    where["name"] = "nosuch"
+    with pytest.raises(NotFound, match="StatefulSet default/nosuch does not exist"), stores.inside(where, cluster.clock):
         pass

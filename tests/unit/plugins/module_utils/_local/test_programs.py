@@ -230,9 +230,8 @@ def test_a_probe_says_why_a_file_cannot_be_had_within_its_time(site: str) -> Non
     assert "HTTP 401" in download.why_unreachable([f"{site}/401/kubeadm"], time)
     assert "refused" in download.why_unreachable(["http://127.0.0.1:1/etcd"], time)
     began = time.monotonic()
-    assert download.why_unreachable([f"{site}/silent/kubeadm"], time, 0.2).endswith(
-        ("no answer within 0 s.", "is kept.", "no answer for 0 s")
-    )
+    told = download.why_unreachable([f"{site}/silent/kubeadm"], time, 0.2)
+    assert told.endswith(("no answer within 0 s.", "is kept.", "no answer for 0 s"))
     with socket.create_server(("127.0.0.1", 0), backlog=1) as listening:
         mute = f"http://127.0.0.1:{listening.getsockname()[1]}/kubeadm"
         assert "no answer" in download.why_unreachable([mute, mute, mute], time, 0.2)
@@ -259,10 +258,7 @@ def choice(module: Path, cache: Path, url: str, source: str = "auto") -> sources
             {"name": "both", "base": "github", "path": "kubeadm", "sha256": {processor: "0" * 64}, "programs": {"kubelet": "", "runc": ""}},
         ],
         urls=dict.fromkeys(sources.URLS, url),
-        source=source,
-        cache_dir=cache,
-        version="v1.36.3",
-        clock=time,
+        source=source, cache_dir=cache, version="v1.36.3", clock=time,
     )  # fmt: skip
 
 
