@@ -269,8 +269,7 @@ def test_full_claim(ground: Ground, full_claim: FullClaim, results: Rows) -> Non
                  "terminationMessagePolicy": "FallbackToLogsOnError", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}  # fmt: skip
     pod = {"restartPolicy": "OnFailure", "containers": [container],
            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}  # fmt: skip
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"},
-           "spec": {"backoffLimit": 100, "template": {"spec": pod}}}  # fmt: skip
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": {"backoffLimit": 100, "template": {"spec": pod}}}
     began = time.monotonic()
     assert "exit status 1" in applied(ground, full_claim.claim, job, reported="exit status 1", wait=True, wait_timeout=5)
     (found,) = diagnose(ground.cluster, ground.namespace, [])[0]

@@ -101,9 +101,7 @@ def sanity(shell: Shell) -> None:
             raise CheckFailed(f"{path.name} has entries; mend what they hide")
     # What is in no artefact, half of all Python, only with FULL=1; the check ruff reads it in any case.
     some = [] if os.environ.get("FULL") else ["--exclude", "tests/", "--exclude", "extensions/"]
-    shell.run(
-        BIN / "ansible-test", "sanity", "--local", "--python", PYTHON, "--color", "no", *some, cwd=tree(), env=tool_env()
-    )  # fmt: skip
+    shell.run(BIN / "ansible-test", "sanity", "--local", "--python", PYTHON, "--color", "no", *some, cwd=tree(), env=tool_env())
 
 
 def package(shell: Shell) -> None:
@@ -116,10 +114,7 @@ def package(shell: Shell) -> None:
     built = artefact.build(shell.run, tree(), out)
     config = out / "importer.cfg"
     config.write_text("[galaxy-importer]\nCHECK_CHANGELOG = True\nRUN_ANSIBLE_LINT = False\nRUN_ANSIBLE_TEST = False\n", encoding="utf-8")
-    shell.run(
-        BIN / "python", "-m", "galaxy_importer.main", built,
-        cwd=out, env={**tool_env(), "GALAXY_IMPORTER_CONFIG": str(config)},
-    )  # fmt: skip
+    shell.run(BIN / "python", "-m", "galaxy_importer.main", built, cwd=out, env={**tool_env(), "GALAXY_IMPORTER_CONFIG": str(config)})
     refuse_errors(shell.log)
     use_installed(shell, built, out / "home")
 

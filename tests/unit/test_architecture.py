@@ -122,9 +122,7 @@ def test_main_is_a_seam() -> None:
 OTHER_KINDS = re.compile(r"plugins/module_utils/(_gcp/|_pod_programs/|_kube/(client|kinds|proxy|tls|tunnel)\.py)")
 # A job file is told by the kinds in it; the version of each is then compared, and another one refused by its name.
 # Pods name objects by fields whose kinds are in a table. The results of modules, which the callback prints, have no API group.
-TRANSLATED = {
-    "plugins/callback/brief.py", "plugins/module_utils/_kube/references.py", "plugins/module_utils/_manifests/job_file.py",
-}  # fmt: skip
+TRANSLATED = {"plugins/callback/brief.py", "plugins/module_utils/_kube/references.py", "plugins/module_utils/_manifests/job_file.py"}
 
 
 def reads_kind(node: ast.AST) -> bool:
@@ -168,12 +166,7 @@ def is_bare_name(node: ast.AST, path: Path) -> bool:
 
 def kinds_without_group(path: Path) -> list[int]:
     """The lines that judge an object by its bare kind."""
-    return [
-        one.lineno
-        for node in nodes(path)
-        for one in compared(node)
-        if reads_kind(one) or is_bare_name(one, path)
-    ]  # fmt: skip
+    return [one.lineno for node in nodes(path) for one in compared(node) if reads_kind(one) or is_bare_name(one, path)]
 
 
 def test_a_kind_is_never_judged_without_its_api_group() -> None:
@@ -315,21 +308,12 @@ def test_the_kinds_of_trainings_are_those_of_the_folders() -> None:
     assert not old, "run: scripts/systems"
 
 
-def test_the_action_group_holds_every_kubernetes_module() -> None:
-    runtime = load(ROOT / "meta" / "runtime.yml")
-    group = [name for name in runtime["action_groups"]["all"] if isinstance(name, str)]
-    talking = {p.stem for p in MODULES if "_edge.run" in p.read_text(encoding="utf-8")}
-    assert {name.rsplit(".", 1)[-1] for name in group} == talking
-
-
-def test_the_group_rabbitmq_holds_every_module_that_logs_in_there() -> None:
-    group = load(ROOT / "meta" / "runtime.yml")["action_groups"]["rabbitmq"]
-    assert set(group) == {p.stem for p in MODULES if "**api.CONNECTION" in p.read_text(encoding="utf-8")}
-
-
-def test_the_group_gcp_holds_every_module_for_google() -> None:
-    group = load(ROOT / "meta" / "runtime.yml")["action_groups"]["gcp"]
-    assert set(group[1:]) == {p.stem for p in MODULES if "_edge.gcp" in p.read_text(encoding="utf-8")}
+@pytest.mark.parametrize(
+    ("group", "mark"), [("all", "_edge.run"), ("aws", "_edge.aws"), ("gcp", "_edge.gcp"), ("rabbitmq", "**api.CONNECTION")]
+)
+def test_an_action_group_holds_every_module_with_its_options(group: str, mark: str) -> None:
+    names = {name for name in load(ROOT / "meta" / "runtime.yml")["action_groups"][group] if isinstance(name, str)}
+    assert names == {p.stem for p in MODULES if mark in p.read_text(encoding="utf-8")}
 
 
 def test_every_action_plugin_has_its_module() -> None:
