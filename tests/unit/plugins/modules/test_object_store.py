@@ -120,11 +120,12 @@ def test_missing_buckets_are_created_and_no_other_is_touched(cluster: FakeCluste
     assert (planned["changed"], planned["created_buckets"], store.buckets) == (True, ["new", "newer"], ["older"])
     made = run(cluster, wait=True, buckets=["older", "new", "newer"])
     assert (made["changed"], made["created_buckets"]) == (True, ["new", "newer"])
+    assert made["diff"] == planned["diff"] == [{"before": {"buckets": ["older"]}, "after": {"buckets": ["new", "newer", "older"]}}]
     assert made["buckets"] == ["new", "newer", "older"]
     assert set(actions(made).values()) == {"unchanged"}
     store.requests.clear()
     again = run(cluster, wait=True, buckets=["new"])
-    assert (again["changed"], again["created_buckets"], again["buckets"]) == (False, [], ["new", "newer", "older"])
+    assert (again["changed"], again["diff"], again["created_buckets"], again["buckets"]) == (False, [], [], ["new", "newer", "older"])
     assert [asked for asked in store.requests if not asked.startswith("GET")] == []
 
 
