@@ -26,7 +26,7 @@ attributes:
   diff_mode:
     support: full
     details:
-      - Shows O(content), never O(secret_content).
+      - Shows O(content), never O(secret_content), and permissions.
   idempotent:
     support: full
     details:
@@ -132,6 +132,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "foreign": {"type": "str", "choices": ["refuse", "replace"], "default": "refuse"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
+Attributes = tuple[int, int, int]
+"""Mode, owner and group."""
+File = tuple[bytes, Attributes | None]
 CONSTRAINTS: dict[str, t.Any] = {
     "mutually_exclusive": [("content", "secret_content")],
     "required_if": [("state", "present", ("content", "secret_content"), True)],
@@ -160,25 +163,19 @@ def _mode(text: str) -> int:
 def present(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]:
     """Write the file, if its content or its attributes differ."""
     params = ctx.params
-    secret = params["content"] is None
-    content = (params["secret_content"] if secret else params["content"]).encode()
+    content = (params["secret_content"] if params["content"] is None else params["content"]).encode()
     mode = _mode(params["mode"])
     with created.opened(record_path, check=ctx.check) as record:
         live = created.content_of(path)
         foreign = created.is_foreign(record, path)
         if foreign and live != content and (live is None or params["foreign"] == "refuse"):
             raise created.not_ours([str(path)], record_path)
-        result: dict[str, t.Any] = {"changed": live != content, "checksum": created.digest(content)}
-        if ctx.diff and live != content and not secret:
-            before = (live or b"").decode(errors="replace")
-            result["diff"] = {"before": before, "after": content.decode(), "before_header": str(path), "after_header": str(path)}
+        before = None if live is None else (live, _attributes_of(path))
         if live == content and foreign:
-            return result
+            return {**_difference(ctx, path, before, before), "checksum": created.digest(content)}
         attributes = None if ctx.check and live is None else _attributes(ctx, mode)
-        if live == content and attributes == _attributes_of(path):
-            return result
-        result["changed"] = True
-        if not ctx.check and attributes:
+        result = {**_difference(ctx, path, before, (content, attributes)), "checksum": created.digest(content)}
+        if result["changed"] and not ctx.check and attributes:
             created.note_file(record, path, content, data=params["holds_data"])
             created.save(record_path, record)
             _write(path, content, *attributes)
@@ -187,13 +184,28 @@ def present(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]
         return result
 
 
-def _attributes(ctx: HostContext, mode: int) -> tuple[int, int, int]:
+def _difference(ctx: HostContext, path: Path, before: File | None, after: File | None) -> dict[str, t.Any]:
+    """The keys ``changed`` and ``diff`` of the result, which shows no content that is secret or deleted."""
+    headers = dict.fromkeys(("before_header", "after_header"), str(path))
+    pairs = zip(_shown(ctx, before), _shown(ctx, after), strict=True)
+    diff = [{"before": one, "after": other, **headers} for one, other in pairs if one != other]
+    return {"changed": before != after, **({"diff": diff} if ctx.diff else {})}
+
+
+def _shown(ctx: HostContext, file: File | None) -> tuple[str, dict[str, t.Any]]:
+    content, attributes = file or (b"", None)
+    text = "" if ctx.params["content"] is None else content.decode(errors="replace")
+    named = {"mode": f"{attributes[0]:04o}", "owner": attributes[1], "group": attributes[2]} if attributes else {}
+    return text, {"state": "file" if file else "absent", **named}
+
+
+def _attributes(ctx: HostContext, mode: int) -> Attributes:
     owner = _id_of(ctx.params["owner"], "owner", lambda name: pwd.getpwnam(name).pw_uid, otherwise=os.geteuid())
     group = _id_of(ctx.params["group"], "group", lambda name: grp.getgrnam(name).gr_gid, otherwise=os.getegid())
     return mode, owner, group
 
 
-def _attributes_of(path: Path) -> tuple[int, int, int]:
+def _attributes_of(path: Path) -> Attributes:
     found = path.lstat()
     return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid
 
@@ -209,6 +221,7 @@ def _write(path: Path, content: bytes, mode: int, owner: int, group: int) -> Non
 
 def absent(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]:
     """Delete the file if it is recorded and unchanged."""
+    before = (b"", _attributes_of(path)) if os.path.lexists(path) else None
     with created.opened(record_path, check=ctx.check, removing=True) as record:
         removal = created.Removal(record, delete_data=True, check=ctx.check)
         if str(path) in record.files:
@@ -219,7 +232,7 @@ def absent(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]:
             created.save(record_path, record)
     for one in removal.kept:
         ctx.warn(f"Kept {one}.")
-    return {"changed": bool(removal.removed), "kept": removal.kept}
+    return {**_difference(ctx, path, before, None if removal.removed else before), "kept": removal.kept}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:

@@ -69,17 +69,17 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 
 
-def leave(cluster: LocalCluster, node: NodeSpec, *, check: bool) -> bool:
+def leave(cluster: LocalCluster, node: NodeSpec, ctx: HostContext) -> bool:
     """Delete the Node object. Controllers recreate its pods on other nodes."""
-    api, ref = connect({"kubeconfig": str(cluster.admin_kubeconfig)}), Ref("v1", "Node", node.name)
-    return api.get(ref) is not None and bool(check or api.delete(ref, dry_run=False))
+    api, ref = connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock), Ref("v1", "Node", node.name)
+    return api.get(ref) is not None and bool(ctx.check or api.delete(ref, dry_run=False))
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     node = cluster.spec.node(ctx.params["index"])
     if ctx.params["state"] == "absent":
-        return {"changed": leave(cluster, node, check=ctx.check), "node": node.name}
+        return {"changed": leave(cluster, node, ctx), "node": node.name}
     missing = not is_initialised(node)
     renewed = node.index == 1 and ends_soon(cluster.admin_kubeconfig)
     if missing and not ctx.check:

@@ -271,12 +271,12 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 
 
-def api_gap(cluster: LocalCluster, kubeconfig: Path) -> str | None:
+def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
     """Report what the API server still lacks: Ready nodes, cluster DNS."""
-    if not kubeconfig.exists():
+    if not cluster.admin_kubeconfig.exists():
         return "the control plane was not created yet"
     try:
-        api = connect({"kubeconfig": str(kubeconfig)})
+        api = connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock)
         nodes = api.list("v1", "Node")
         pods = api.list("v1", "Pod", "kube-system", label_selector="k8s-app=kube-dns")
     except MusterError as exc:
@@ -284,21 +284,20 @@ def api_gap(cluster: LocalCluster, kubeconfig: Path) -> str | None:
     return why_not_ready([node.name for node in cluster.spec.all_nodes], nodes, pods)
 
 
-def wait_for_api(cluster: LocalCluster, admin: Path, params: dict[str, t.Any]) -> str | None:
+def wait_for_api(cluster: LocalCluster, ctx: HostContext) -> str | None:
     """Report what is missing, after waiting for it if requested."""
-    if params["wait"]:
-        host.wait_until(
-            lambda: api_gap(cluster, admin), timeout=params["wait_timeout"], what=f"local cluster {cluster.spec.name}", interval=0.5
-        )
-        return None
-    return api_gap(cluster, admin)
+    if not ctx.params["wait"]:
+        return api_gap(cluster, ctx)
+    timeout, what = ctx.params["wait_timeout"], f"local cluster {cluster.spec.name}"
+    host.wait_until(lambda: api_gap(cluster, ctx), timeout=timeout, what=what, clock=ctx.clock, interval=0.5)
+    return None
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster, params = LocalCluster.of(ctx.params["cluster"]), ctx.params
     preflight.require_root(cluster)
     # Wait first, so that the state of nodes and processes is the one after the wait.
-    gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
+    gap = wait_for_api(cluster, ctx)
     purposes = {"storage": params["default_storage_class"], "kubectl": params["kubectl"]}
     purposes["simulated_nodes"] = cluster.options["simulated_nodes"]
     if any(not isinstance(row.get(key), str) for row in params["programs"] for key in ("name", "module", "package")):
@@ -311,7 +310,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     sources = Sources(
         table=table, files=params["released"], source=params["source"], cache_dir=Path(params["cache_dir"]),
         urls={name: base_url(name, url) for name, url in {**URLS, **params["release_urls"]}.items()},
-        version=cluster.options["kubernetes_version"],
+        version=cluster.options["kubernetes_version"], clock=ctx.clock,
     )  # fmt: skip
     survey = Survey.make(cluster, sources, install_packages=params["install_packages"])
     current = survey.kubeconfig_current(params["user_kubeconfig"])

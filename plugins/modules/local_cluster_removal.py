@@ -89,7 +89,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     planned = removal.plan(asked, delete_data=ctx.params["delete_data"])
     found, left, kept = planned.found, planned.found, planned.kept
     if not ctx.check:
-        left, more = removal.remove(planned, ctx.progress)
+        left, more = removal.remove(planned, ctx.progress, ctx.clock)
         kept = [*kept, *more]
         if left:
             raise Failed(

@@ -120,12 +120,12 @@ def side_by_side_each(builds: list[Build], ctx: HostContext) -> None:
     side_by_side([builds[number::PARALLEL] for number in range(PARALLEL)], ctx.progress)
 
 
-def build_of_file(file: Release, number: str) -> Build:
-    return Build(f"fetching {file.name} ({number})", lambda _progress: fetch(file))
+def build_of_file(file: Release, number: str, ctx: HostContext) -> Build:
+    return Build(f"fetching {file.name} ({number})", lambda _progress: fetch(file, ctx.clock))
 
 
-def build_of_image(image: Pull, number: str) -> Build:
-    return Build(f"pulling {image.reference} ({number})", lambda _progress: image.run())
+def build_of_image(image: Pull, number: str, ctx: HostContext) -> Build:
+    return Build(f"pulling {image.reference} ({number})", lambda _progress: image.run(ctx.clock))
 
 
 def pulls(params: dict[str, t.Any], missing: dict[str, Path]) -> list[Pull]:
@@ -148,9 +148,9 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     missing = [file for file in files if not file.is_there()]
     missing_images = {name: path for name, path in archives.items() if not path.is_file()}
     if not ctx.check:
-        side_by_side_each([build_of_file(file, f"{i} of {len(missing)}") for i, file in enumerate(missing, 1)], ctx)
+        side_by_side_each([build_of_file(file, f"{i} of {len(missing)}", ctx) for i, file in enumerate(missing, 1)], ctx)
         images = pulls(params, missing_images)
-        side_by_side_each([build_of_image(image, f"{i} of {len(images)}") for i, image in enumerate(images, 1)], ctx)
+        side_by_side_each([build_of_image(image, f"{i} of {len(images)}", ctx) for i, image in enumerate(images, 1)], ctx)
     paths = {name: file.folder / name for file in files for name in file.programs} | archives
     return {"changed": bool(missing or missing_images), "paths": {name: str(path) for name, path in paths.items()}}
 

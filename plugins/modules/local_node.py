@@ -92,11 +92,11 @@ def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx:
         node.reload_services(one, traits.python, cluster.supervisor_dir)
         return action
     if restart:
-        node.stop(one)
+        node.stop(one, ctx.clock)
     node.make_mount_points()
     node.make_cgroups(one, traits)
     ctx.progress(f"starting node {one.name}")
-    node.start(one)
+    node.start(one, ctx.clock)
     return action
 
 
@@ -116,7 +116,7 @@ def absent(cluster: LocalCluster, one: NodeSpec, ctx: HostContext) -> str:
     removal.refuse_unrecorded(cluster.spec, [f"node {one.name}"])
     removal.refuse_foreign_mounts(f"The node {one.name}", one.state_dir, one.run_dir)
     if not ctx.check:
-        removal.remove_node(one)
+        removal.remove_node(one, ctx.clock)
     return "removed"
 
 

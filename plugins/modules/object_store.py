@@ -159,6 +159,17 @@ class Life(servers.LifeWithClaims[ObjectStore]):
         """Wait until the store answers, and create the missing buckets."""
         return _row(store.wait(self.ctx.cluster, self.server, self.login, self.buckets, **self.waiting))
 
+    def execute(self) -> dict[str, t.Any]:
+        """Create, update or delete the store. Buckets that it gets are a change, as its objects are."""
+        result = super().execute()
+        names = result.get("buckets", [])
+        before = [name for name in names if name not in result["created_buckets"]]
+        if before != names:
+            result["changed"] = True
+            if self.ctx.diff:
+                result["diff"].append({"before": {"buckets": before}, "after": {"buckets": names}})
+        return result
+
     def result(self) -> dict[str, t.Any]:
         planned = self._planned() if self.ctx.check and self.params["wait"] else {}
         return {"endpoint": self.server.endpoint, "login_secret": self.server.login, **planned}
@@ -176,8 +187,7 @@ class Life(servers.LifeWithClaims[ObjectStore]):
 
 
 def _row(found: store.Buckets) -> dict[str, t.Any]:
-    changed = {"changed": True} if found.missing else {}
-    return {"buckets": found.names, "created_buckets": found.missing, **changed}
+    return {"buckets": found.names, "created_buckets": found.missing}
 
 
 execute = servers.executor(Life)

@@ -18,6 +18,7 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from support import audit
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
@@ -42,7 +43,7 @@ AUDIT_LOG = Path(os.environ.get("MUSTER_AUDIT_LOG", "/var/log/muster/audit.log")
 
 def direct() -> HttpCluster:
     """The API server without anything between."""
-    return HttpCluster(Transport(load({"kubeconfig": str(KUBECONFIG)})))
+    return HttpCluster(Transport(load({"kubeconfig": str(KUBECONFIG)}), SYSTEM_CLOCK))
 
 
 def run_apply(kubeconfig: Path, objects: list[Manifest], *, limits: Limits = USERS, check: bool = False,
@@ -53,7 +54,7 @@ def run_apply(kubeconfig: Path, objects: list[Manifest], *, limits: Limits = USE
     checked = ArgumentSpecValidator(full_spec(apply.ARGUMENT_SPEC), **apply.CONSTRAINTS).validate(args)
     assert not checked.error_messages
     params = to_plain_values(dict(checked.validated_parameters))
-    context = Context(params=params, check=check, connect=lambda: HttpCluster(Transport(load(params), limits=limits)))
+    context = Context(params=params, check=check, connect=lambda: HttpCluster(Transport(load(params), SYSTEM_CLOCK, limits)))
     try:
         return apply.execute(context)
     except EXPECTED as exc:

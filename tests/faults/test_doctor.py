@@ -136,7 +136,7 @@ def well(cluster: HttpCluster) -> Iterator[str]:
         works = server.get("status", {}).get("availableReplicas") and job.get("status", {}).get("succeeded")
         return None, None if works else "the server or the Job is not ready"
 
-    wait_for(observe, goal="in order", deadline=Deadline(WITHIN), pause=fixed_interval(0.5, SYSTEM_CLOCK))
+    wait_for(observe, goal="in order", deadline=Deadline(WITHIN, SYSTEM_CLOCK), pause=fixed_interval(0.5, SYSTEM_CLOCK))
     yield PLACE
     cluster.delete(ref, dry_run=False)
 
@@ -149,7 +149,7 @@ def broken(cluster: HttpCluster, well: str, monkeypatch: pytest.MonkeyPatch) -> 
     try:
         for fault in FAULTS:
             made += make(cluster, fault)
-        yield last_answer(lambda: look(cluster), deadline=Deadline(WITHIN), pause=fixed_interval(3.0, SYSTEM_CLOCK))
+        yield last_answer(lambda: look(cluster), deadline=Deadline(WITHIN, SYSTEM_CLOCK), pause=fixed_interval(3.0, SYSTEM_CLOCK))
     finally:
         with contextlib.suppress(NotFound):
             cluster.patch(Ref("v1", "Pod", "finalizer", well), {"metadata": {"finalizers": None}}, dry_run=False)

@@ -150,7 +150,7 @@ def pod_of_etcd(ground: Ground) -> str:
 
 
 def test_network_cut_of_a_log_and_a_tunnel(ground: Ground, cut: Cut, results: Rows) -> None:
-    pod, client = pod_of_etcd(ground), HttpCluster(Transport(CONNECTION, limits=LIMITS))
+    pod, client = pod_of_etcd(ground), HttpCluster(Transport(CONNECTION, time, LIMITS))
     before = client.logs("kube-system", pod)
     tunnel = client.port_forward("kube-system", pod, METRICS_PORT, timeout=10)
     with contextlib.closing(client), contextlib.closing(tunnel):
@@ -269,8 +269,7 @@ def test_full_claim(ground: Ground, full_claim: FullClaim, results: Rows) -> Non
                  "terminationMessagePolicy": "FallbackToLogsOnError", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}  # fmt: skip
     pod = {"restartPolicy": "OnFailure", "containers": [container],
            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}  # fmt: skip
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"},
-           "spec": {"backoffLimit": 100, "template": {"spec": pod}}}  # fmt: skip
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": {"backoffLimit": 100, "template": {"spec": pod}}}
     began = time.monotonic()
     assert "exit status 1" in applied(ground, full_claim.claim, job, reported="exit status 1", wait=True, wait_timeout=5)
     (found,) = diagnose(ground.cluster, ground.namespace, [])[0]

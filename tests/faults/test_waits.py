@@ -44,7 +44,7 @@ def workload(kind: str, name: str, **metadata: t.Any) -> Manifest:
 
 def applied(ground: Ground, *objects: Manifest, reported: str = "", **options: t.Any) -> str:
     """The message of the failed task, which is run again until controllers have reported what the pattern says."""
-    deadline = Deadline(REPORTED_S)
+    deadline = Deadline(REPORTED_S, SYSTEM_CLOCK)
     while True:
         message = str(run_apply(KUBECONFIG, list(objects), namespace=ground.namespace, **options).get("msg"))
         if re.search(reported, message, re.DOTALL) or deadline.passed:
@@ -104,7 +104,7 @@ def test_an_api_service_without_endpoints_keeps_a_namespace(ground: Ground) -> N
             planned = run_apply(KUBECONFIG, [place], check=True, namespace=ground.namespace, state="absent", delete_data=True)
             return None, "the API server does not know of the API yet" if planned["changed"] else None
 
-        wait_for(observe, goal="API known", deadline=Deadline(REPORTED_S), pause=fixed_interval(0.5, SYSTEM_CLOCK))
+        wait_for(observe, goal="API known", deadline=Deadline(REPORTED_S, SYSTEM_CLOCK), pause=fixed_interval(0.5, SYSTEM_CLOCK))
         kept = run_apply(KUBECONFIG, [place], namespace=ground.namespace, state="absent", delete_data=True)
         assert not kept["changed"]  # what that API has in it nobody can tell
         ground.cluster.delete(ref_of(place), dry_run=False)  # somebody deletes it all the same
@@ -140,7 +140,7 @@ def test_a_webhook_whose_service_is_missing(ground: Ground, monkeypatch: pytest.
                 return None, None
             return None, "the API server does not know of the webhook yet"
 
-        wait_for(observe, goal="webhook known", deadline=Deadline(REPORTED_S), pause=fixed_interval(0.2, SYSTEM_CLOCK))
+        wait_for(observe, goal="webhook known", deadline=Deadline(REPORTED_S, SYSTEM_CLOCK), pause=fixed_interval(0.2, SYSTEM_CLOCK))
         message = applied(ground, item)
     assert called in message
     assert message.endswith(
@@ -157,7 +157,7 @@ def test_a_pod_that_stays_keeps_its_deployment(ground: Ground) -> None:
         pods = ground.cluster.list("v1", "Pod", ground.namespace)
         return pods, None if pods else "there is no pod"
 
-    (found,) = wait_for(observe, goal="pod", deadline=Deadline(REPORTED_S), pause=fixed_interval(0.2, SYSTEM_CLOCK))
+    (found,) = wait_for(observe, goal="pod", deadline=Deadline(REPORTED_S, SYSTEM_CLOCK), pause=fixed_interval(0.2, SYSTEM_CLOCK))
     try:
         message = applied(ground, wish, reported="Pod held-.* is being deleted since", state="absent", wait=True, wait_timeout=4)
     finally:

@@ -21,6 +21,7 @@ from typing import Any
 from faults.proxy import certificates
 from support.places import cache_home
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import architecture
@@ -114,7 +115,7 @@ class Broker:
 
     def api(self, user: str, password: str, startup_timeout: float = 0) -> ManagementApi:
         address = Address(HOST, self.port, ca_cert=str(self.authority), startup_timeout=startup_timeout)
-        return ManagementApi(address, Login(user, Sensitive(password)))
+        return ManagementApi(address, Login(user, Sensitive(password)), SYSTEM_CLOCK)
 
     def configure(self, settings: dict[str, Any]) -> None:
         """Settings for the next start, beside those that it has."""
@@ -137,7 +138,7 @@ class Broker:
             "-kernel", "inet_dist_use_interface", "{127,0,0,1}", "-syslog", "logger", "[]", "-syslog", "syslog_error_logger", "false",
         )  # fmt: skip
         if wait:
-            wait_until(self._unanswered, timeout=STARTS_S, what="the broker", interval=0.2)
+            wait_until(self._unanswered, timeout=STARTS_S, what="the broker", clock=SYSTEM_CLOCK)
 
     def _spawn(self, *words: str) -> None:
         """A process in the broker's root. It has the id of what is started here: every program on the way becomes the next."""

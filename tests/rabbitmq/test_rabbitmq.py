@@ -22,6 +22,7 @@ from faults.proxy import certificates
 from support import canary
 from support.places import BIN, ROOT
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Forbidden,
     Immutable,
@@ -511,7 +512,7 @@ def test_a_broker_that_stops_starts_again_with_other_settings(team: Team) -> Non
     nobody = {"client_cert": None, "client_key": None, "startup_timeout": 60}
     assert "check client_cert" in team.fails(Unreachable, rabbitmq_info, **nobody)
     alarmed = lambda: None if team.run(rabbitmq_info)["alarms"] else "the broker has no alarm yet"  # noqa: E731
-    wait_until(alarmed, timeout=STARTS_S, what="the alarm", interval=0.5)
+    wait_until(alarmed, timeout=STARTS_S, what="the alarm", clock=SYSTEM_CLOCK, interval=0.5)
     with pytest.raises(WaitTimeout, match="has a memory alarm") as caught:
         team.run(rabbitmq_info, wait=True, wait_timeout=1)
     assert "is not healthy" in str(caught.value)

@@ -19,6 +19,7 @@ import yaml
 from faults.proxy import certificates
 from support.places import ROOT
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture, ensure
 from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 
@@ -90,7 +91,7 @@ def running(folder: Path, host: str) -> Iterator[Registry]:
     with log.open("wb") as out:
         process = subprocess.Popen([program(), "serve", folder / "config.yml"], stdout=out, stderr=out, env={**os.environ, **quiet})
     try:
-        wait_until(lambda: unanswered(process, log, host, port), timeout=180, what="the registry", interval=0.1)
+        wait_until(lambda: unanswered(process, log, host, port), timeout=180, what="the registry", clock=SYSTEM_CLOCK, interval=0.1)
         yield Registry(f"{host}:{port}", folder / "ca.crt", log)
     finally:
         process.terminate()

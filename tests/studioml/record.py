@@ -88,7 +88,7 @@ class Real:
         def missing() -> str | None:
             return None if ready() or self._process.poll() is not None else "not yet"
 
-        wait_until(missing, timeout=SCENE_S, what="the scene", interval=0.2)
+        wait_until(missing, timeout=SCENE_S, what="the scene", clock=time)
 
     def end(self) -> None:
         if self._process.poll() is None:

@@ -140,9 +140,8 @@ class Standin:
 
     def says(self, text: str) -> None:
         """Wait for a line of its log."""
-        wait_until(
-            lambda: None if text in self.log else f"{text!r} is not in {self.log[-2000:]}", timeout=WITHIN_S, what="its log", interval=0.1
-        )
+        found = lambda: None if text in self.log else f"{text!r} is not in {self.log[-2000:]}"  # noqa: E731
+        wait_until(found, timeout=WITHIN_S, what="its log", clock=time, interval=0.1)
 
 
 def mounts(folder: Path, files: Mapping[str, str], authority: str) -> None:
@@ -190,7 +189,7 @@ def store(folder: Path) -> Iterator[Store]:
         words = [program, "--port", f"{HOST}:{found.port}", "posix", folder / "buckets"]
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=keys)
     try:
-        wait_until(lambda: _unreachable(found.port), timeout=WITHIN_S, what="versitygw", interval=0.1)
+        wait_until(lambda: _unreachable(found.port), timeout=WITHIN_S, what="versitygw", clock=time, interval=0.1)
         found.client().create_bucket(Bucket=found.bucket)
         yield found
     finally:
@@ -359,4 +358,4 @@ class World:
 
 
 def until(what: str, ready: Callable[[], bool]) -> None:
-    wait_until(lambda: None if ready() else "not yet", timeout=WITHIN_S, what=what, interval=0.1)
+    wait_until(lambda: None if ready() else "not yet", timeout=WITHIN_S, what=what, clock=time, interval=0.1)

@@ -63,9 +63,7 @@ def bill_of_materials(folder: Path, galaxy: Mapping[str, Any], built: Path) -> d
     given = folder / "requirements.txt"
     given.write_text("".join(f"{line}\n" for line in pinned(folder)), encoding="utf-8")
     written = folder / "bill.json"
-    run(
-        sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible", "--short-PURLs", "--validate", "-o", written, given
-    )  # fmt: skip
+    run(sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible", "--short-PURLs", "--validate", "-o", written, given)
     return with_collection(json.loads(written.read_text(encoding="utf-8")), galaxy, digest(built))
 
 

@@ -66,9 +66,7 @@ class Scenario:
         playbook, *options = STEPS[step]
         if self.extra_variables.is_file():
             options += ["--extra-vars", f"@{self.extra_variables}"]
-        return (
-            BIN / "ansible-playbook", "--inventory", self.state / "inventory.yml", *options, self.folder / f"{playbook}.yml"
-        )  # fmt: skip
+        return (BIN / "ansible-playbook", "--inventory", self.state / "inventory.yml", *options, self.folder / f"{playbook}.yml")
 
     def environment(self) -> dict[str, str]:
         """The variables of molecule that playbooks read."""

@@ -37,9 +37,9 @@ def ruff(shell: Shell) -> None:
 
 def mypy(shell: Shell) -> None:
     shell.run(BIN / "mypy", cwd=ROOT)
-    for example in sorted(ROOT.glob("roles/*/files/example")):
-        # Each is a folder of scripts that import each other, as in their pods.
-        shell.run(BIN / "mypy", *sorted(example.glob("*.py")), cwd=ROOT, env={"MYPYPATH": str(example)})
+    for folder in sorted({path.parent for path in ROOT.glob("roles/*/files/example/**/*.py")}):
+        # Its scripts import each other, as in their pods.
+        shell.run(BIN / "mypy", *sorted(folder.glob("*.py")), cwd=ROOT, env={"MYPYPATH": str(folder)})
     own = ("tests/run.py", "tests/support", "tests/acceptance/filter_plugins", "tests/faults", "tests/differential")
     shell.run(BIN / "mypy", *own, cwd=ROOT, env={"MYPYPATH": str(ROOT / "tests")})
 
@@ -101,9 +101,7 @@ def sanity(shell: Shell) -> None:
             raise CheckFailed(f"{path.name} has entries; mend what they hide")
     # What is in no artefact, half of all Python, only with FULL=1; the check ruff reads it in any case.
     some = [] if os.environ.get("FULL") else ["--exclude", "tests/", "--exclude", "extensions/"]
-    shell.run(
-        BIN / "ansible-test", "sanity", "--local", "--python", PYTHON, "--color", "no", *some, cwd=tree(), env=tool_env()
-    )  # fmt: skip
+    shell.run(BIN / "ansible-test", "sanity", "--local", "--python", PYTHON, "--color", "no", *some, cwd=tree(), env=tool_env())
 
 
 def package(shell: Shell) -> None:
@@ -116,10 +114,7 @@ def package(shell: Shell) -> None:
     built = artefact.build(shell.run, tree(), out)
     config = out / "importer.cfg"
     config.write_text("[galaxy-importer]\nCHECK_CHANGELOG = True\nRUN_ANSIBLE_LINT = False\nRUN_ANSIBLE_TEST = False\n", encoding="utf-8")
-    shell.run(
-        BIN / "python", "-m", "galaxy_importer.main", built,
-        cwd=out, env={**tool_env(), "GALAXY_IMPORTER_CONFIG": str(config)},
-    )  # fmt: skip
+    shell.run(BIN / "python", "-m", "galaxy_importer.main", built, cwd=out, env={**tool_env(), "GALAXY_IMPORTER_CONFIG": str(config)})
     refuse_errors(shell.log)
     use_installed(shell, built, out / "home")
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from support.places import BIN, ROOT, sources
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import load
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
+from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from systems.sample import ENTRY, FILES, LIST
 
@@ -91,7 +91,7 @@ class Collection:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[HttpCluster]:
-    connected = HttpCluster(Transport(load({"kubeconfig": KUBECONFIG})))
+    connected = connect({"kubeconfig": KUBECONFIG}, SYSTEM_CLOCK)
     yield connected
     connected.close()
 

@@ -18,6 +18,7 @@ import pytest
 from support import audit, canary, leaks, objects, witness
 from support.lanes import Check, CheckFailed, Result, Shell, run_lanes
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -129,7 +130,7 @@ def test_an_argument_of_a_process_is_a_finding(begun: str) -> None:
         process.stdout.readline()
         if begun == "before":
             stack.enter_context(watch)
-        wait_until(lambda: None if watch.found else "nothing is found", timeout=60, what="the watch", interval=0.01)
+        wait_until(lambda: None if watch.found else "nothing is found", timeout=60, what="the watch", clock=SYSTEM_CLOCK, interval=0.01)
         process.communicate()
     assert watch.found == {f"password in the arguments of {sys.executable}"}
 

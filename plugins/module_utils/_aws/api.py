@@ -15,7 +15,7 @@ import typing as t
 
 from .._cloud.errors import CallRefused, without_secrets
 from .._cloud.plan import Body
-from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.clock import Clock
 from .._core.errors import Causes, MusterError
 from .._core.pace import Backoff, with_retries
 from .plan import Step
@@ -94,7 +94,7 @@ class Caller:
 class Api:
     """One account and region."""
 
-    def __init__(self, connect: t.Callable[[str], t.Any], clock: Clock = SYSTEM_CLOCK, retry_timeout: float = 90.0) -> None:
+    def __init__(self, connect: t.Callable[[str], t.Any], clock: Clock, retry_timeout: float = 90.0) -> None:
         self._connect = connect
         self._clients: dict[str, t.Any] = {}
         self.clock = clock

@@ -37,7 +37,7 @@ def awake_or_not(clock: Clock) -> float:
 class Deadline:
     """A deadline, so many seconds from now, that several steps share."""
 
-    def __init__(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, seconds: float, clock: Clock) -> None:
         self.seconds = seconds
         self.clock = clock
         self._end = clock.monotonic() + seconds

@@ -11,7 +11,7 @@ import math
 import threading
 import typing as t
 
-from .clock import SYSTEM_CLOCK, Clock
+from .clock import Clock
 from .errors import MusterError
 
 T = t.TypeVar("T")
@@ -20,7 +20,7 @@ T = t.TypeVar("T")
 class TokenBucket:
     """At most ``rate`` requests a second in the long run, ``burst`` at once. The API server has no other defence against us."""
 
-    def __init__(self, rate: float, burst: int, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, rate: float, burst: int, clock: Clock) -> None:
         self._rate = rate
         self._burst = float(burst)
         self._clock = clock
@@ -58,7 +58,7 @@ class Backoff:
     All requests to Kubernetes may be tried again: an apply or a delete twice is the same as once.
     """
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK, *, first: float = 0.2, factor: float = 2.0, longest: float = 3.0) -> None:
+    def __init__(self, clock: Clock, *, first: float = 0.2, factor: float = 2.0, longest: float = 3.0) -> None:
         self._clock = clock
         self._started = clock.monotonic()
         self._pause, self._factor, self._longest = first, factor, longest

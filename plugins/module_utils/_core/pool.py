@@ -11,7 +11,7 @@ import threading
 import typing as t
 
 from .brief import in_brief
-from .clock import SYSTEM_CLOCK, Clock
+from .clock import Clock
 from .errors import ApplyFailed, MusterError
 
 T = t.TypeVar("T")
@@ -66,7 +66,7 @@ def raise_all(failures: t.Sequence[MusterError], details: dict[str, t.Any] | Non
 class Progress:
     """Shows a message in brief, when it has changed and 5 seconds have passed since the last one: short waits are silent. Thread safe."""
 
-    def __init__(self, show: OnProgress | None, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, show: OnProgress | None, clock: Clock) -> None:
         self._show = show
         self._clock = clock
         self._last = clock.monotonic()

@@ -33,9 +33,8 @@ from .._cloud.plan import without_none
 from .._cloud.texts import texts
 from .._core.errors import InvalidInput
 from . import cloud
-from .failure import EXPECTED, Result, failure
+from .failure import Result, finish
 from .host import HostContext
-from .values import checked
 
 HAS_LIBRARIES: bool = HAS_BOTO3
 Spec = dict[str, dict[str, t.Any]]
@@ -193,9 +192,4 @@ def aws_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> Non
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
     # amazon.aws's module.warn passes a warning on in a way that Ansible warns about.
     given = {"check": module.check_mode, "diff": module._diff, "warn": warn}
-    try:
-        params = checked(full_spec(argument_spec), module.params, constraints)
-        result = execute(AwsContext(**given, params=params, login=Login(params)))
-    except EXPECTED as exc:
-        module.fail_json(**failure(exc))
-    module.exit_json(**result)
+    finish(module, full_spec(argument_spec), constraints, lambda params: execute(AwsContext(params, **given, login=Login(params))))

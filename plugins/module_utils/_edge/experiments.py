@@ -16,6 +16,7 @@ import tempfile
 import typing as t
 from collections.abc import Iterator, Mapping
 
+from .._core.clock import Clock
 from .._core.errors import Failed, InvalidInput
 from .._core.files import replaced
 from .._core.sensitive import Sensitive
@@ -48,10 +49,10 @@ def run(ctx: HostContext, api: ManagementApi) -> Result:
     if params["state"] == "absent":
         wanted = Experiment(params["name"], params["queue"], "none.py", Resources(**params["resources_needed"]))
         wanted.check()
-        with reached(params) as (storage, bucket):
+        with reached(params, api.clock) as (storage, bucket):
             return _removed(ctx, _life(ctx, api, wanted, storage, bucket), api)
     wanted, pair = experiment_of(params), signing_pair(params)
-    with reached(params) as (storage, bucket):
+    with reached(params, api.clock) as (storage, bucket):
         return _run(ctx, api, wanted, pair, storage, bucket)
 
 
@@ -98,14 +99,14 @@ def _now() -> dt.datetime:
 
 
 @contextlib.contextmanager
-def reached(params: Params) -> Iterator[tuple[Storage, buckets.S3Bucket]]:
+def reached(params: Params, clock: Clock) -> Iterator[tuple[Storage, buckets.S3Bucket]]:
     """Connect to the bucket for the time of the with block: in a store inside a cluster, or in one with an endpoint."""
     where = params["store_kubernetes"]
     if not where:
         storage = storage_of(params)
         yield storage, buckets.connect(storage, params["store_ca_cert"])
         return
-    with store.inside(where) as found:
+    with store.inside(where, clock) as found:
         keys_of = {"access_key": found.login.access_key, "secret_key": found.login.secret_key}
         storage = storage_of({**params, "endpoint_url": found.endpoint, **keys_of})
         yield storage, buckets.connect(storage, None, found.way)

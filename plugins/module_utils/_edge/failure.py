@@ -11,11 +11,12 @@ import re
 import traceback
 import typing as t
 
-from ansible.module_utils.basic import missing_required_lib
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._core.errors import MusterError
 from .._core.files import NO_ROOM
 from .._core.sensitive import printable
+from .values import checked
 
 Result = dict[str, t.Any]
 
@@ -38,6 +39,15 @@ EXPECTED = (MusterError, ImportError, OSError)
 """Errors that ``failure`` can report; anything else is a bug, and needs its traceback."""
 
 _LOGIN = re.compile(r"(?<=:/)/?[^/\s@]*:[^/\s]*@")
+
+
+def finish(module: AnsibleModule, spec: Result, constraints: Result, execute: t.Callable[[dict[str, t.Any]], Result]) -> None:
+    """End MODULE with the result that EXECUTE returns for its checked options, or with the expected error that it raises."""
+    try:
+        result = execute(checked(spec, module.params, constraints))
+    except EXPECTED as exc:
+        module.fail_json(**failure(exc))
+    module.exit_json(**result)
 
 
 def failure(exc: BaseException) -> Result:

@@ -16,8 +16,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._core.clock import SYSTEM_CLOCK, Clock
-from .failure import EXPECTED, Result, failure, without_logins
-from .values import checked
+from .failure import Result, finish, without_logins
 
 
 def _silent(_message: str) -> None:
@@ -47,9 +46,5 @@ Execute = t.Callable[[HostContext], Result]
 def host_main(argument_spec: dict[str, t.Any], execute: Execute, **constraints: t.Any) -> None:
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     module = AnsibleModule(argument_spec, supports_check_mode=True, **constraints)
-    try:
-        params = checked(argument_spec, module.params, constraints)
-        result = execute(HostContext(params=params, check=module.check_mode, warn=module.warn, diff=module._diff))
-    except EXPECTED as exc:
-        module.fail_json(**failure(exc))
-    module.exit_json(**result)
+    given = {"check": module.check_mode, "diff": module._diff, "warn": module.warn}
+    finish(module, argument_spec, constraints, lambda params: execute(HostContext(params, **given)))

@@ -18,13 +18,13 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.sensitive import printable
 from .._kube.served import Promised
 from . import promises
-from .failure import EXPECTED, Result, failure
+from .failure import Result, finish
 from .host import HostContext
 from .options import full_spec
-from .values import checked
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
@@ -69,13 +69,13 @@ class Context(HostContext):
 Execute = t.Callable[[Context], Result]
 
 
-def connector(params: dict[str, t.Any]) -> t.Callable[[], Cluster]:
+def connector(params: dict[str, t.Any], clock: Clock = SYSTEM_CLOCK) -> t.Callable[[], Cluster]:
     """Connect with the connection options among ``params``. The client is imported only when it is used."""
 
     def connect() -> Cluster:
         from .._kube.client import connect as connect_http
 
-        return connect_http(params)
+        return connect_http(params, clock)
 
     return connect
 
@@ -104,8 +104,8 @@ def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> 
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     spec = full_spec(argument_spec)
     module = _Module(spec, supports_check_mode=True, **constraints)
-    try:
-        params = checked(spec, module.params, constraints)
+
+    def run(params: dict[str, t.Any]) -> Result:
         context = Context(
             params=params,
             check=module.check_mode,
@@ -118,6 +118,6 @@ def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> 
             result = execute(context)
         if lines := promises.written(context.promises):
             result[promises.KEY] = lines
-    except EXPECTED as exc:
-        module.fail_json(**failure(exc))
-    module.exit_json(**result)
+        return result
+
+    finish(module, spec, constraints, run)

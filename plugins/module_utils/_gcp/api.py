@@ -9,10 +9,11 @@ Gets its session from the caller and imports no library of Google, so that the c
 
 from __future__ import annotations
 
+import copy
 import typing as t
 
 from .._cloud.plan import Body
-from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.clock import Clock
 from .._core.errors import MusterError, Unreachable
 from .._core.pace import Backoff, with_retries
 from .errors import DISABLED, NOT_SEEN, OWNED, Refused, refusal
@@ -51,14 +52,18 @@ class Api:
     That is so for a plan, as the API may be enabled by a task that would run before, and for what is to be deleted.
     """
 
-    def __init__(
-        self, session: Session, clock: Clock = SYSTEM_CLOCK, retry_timeout: float = 90.0, *, project: str = "", lenient: bool = False
-    ) -> None:
+    def __init__(self, session: Session, clock: Clock, retry_timeout: float = 90.0, *, project: str = "", lenient: bool = False) -> None:
         self._session = session
         self.project, self.lenient = project, lenient
         self.clock = clock
         self.retry_timeout = retry_timeout
         self._answered = False
+
+    def within(self, seconds: float) -> Api:
+        """The same API, whose requests are tried again for so many seconds at most."""
+        bounded = copy.copy(self)
+        bounded.retry_timeout = min(self.retry_timeout, seconds)
+        return bounded
 
     def read(self, label: str, service: str, path: str, **params: t.Any) -> Body | None:
         """The answer to a GET; None if the object does not exist."""

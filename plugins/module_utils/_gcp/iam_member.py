@@ -185,11 +185,12 @@ def _same_condition(one: Body | None, other: Body | None) -> bool:
 def converge_member(wanted: IamMember, api: Api, *, check: bool) -> Outcome:
     """Write the policy; if another client changed it meanwhile, read it and try again."""
     wanted.validate()
-    backoff = Backoff(api.clock, first=0.5, factor=1.7, longest=10.0)
+    backoff, deadline = Backoff(api.clock, first=0.5, factor=1.7, longest=10.0), Deadline(api.retry_timeout, api.clock)
     sent = Plan()
 
     def write() -> Outcome:
-        nonlocal sent
+        nonlocal api, sent
+        api = api.within(deadline.left)
         policy = _existing(wanted, api, check=check)
         plan = Plan() if policy is None and wanted.absent else wanted.plan(policy)
         if check or not plan.changed:
@@ -199,7 +200,7 @@ def converge_member(wanted: IamMember, api: Api, *, check: bool) -> Outcome:
         return Outcome(plan, api.write(wanted.place.label, t.cast(Step, plan.steps[0])))
 
     try:
-        return with_retries(write, lambda error: is_stale(error) and backoff.wait_for_retry(limit=api.retry_timeout))
+        return with_retries(write, lambda error: is_stale(error) and backoff.wait_for_retry(limit=deadline.seconds))
     except Refused as refused:
         hint = HINTS.get(refused.cause)
         raise (refused.with_hint(hint) if hint else refused) from refused

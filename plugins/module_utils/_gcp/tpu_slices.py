@@ -143,9 +143,7 @@ class Slice:
         }
 
 
-_DESCRIBED = (
-    "accelerator_type", "topology", "chips", "chips_per_host", "hosts", "machine_type", "placement_policy", "autoscaling",
-)  # fmt: skip
+_DESCRIBED = ("accelerator_type", "topology", "chips", "chips_per_host", "hosts", "machine_type", "placement_policy", "autoscaling")
 
 
 def tpu_slice(kind: str, topology: str | None = None, machine_type: str | None = None) -> Slice:

@@ -28,7 +28,7 @@ import threading
 import typing as t
 import urllib.parse
 
-from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.clock import Clock
 from .._core.errors import InvalidInput, MissingKind, MusterError, NotFound, Unreachable
 from .._core.pace import Backoff, Limits, TokenBucket
 from .._core.sensitive import Sensitive
@@ -124,7 +124,7 @@ class _Wire(http.client.HTTPConnection):
 class Transport:
     """HTTP to one API server. Threads share a pool of connections."""
 
-    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK, limits: Limits | None = None) -> None:
+    def __init__(self, connection: Connection, clock: Clock, limits: Limits | None = None) -> None:
         self.connection = connection
         self.limits = limits or Limits()
         self._base = _base(connection)
@@ -628,9 +628,9 @@ class HttpCluster:
         return redact.seal_secrets(answer.json())
 
 
-def connect(params: Params) -> HttpCluster:
+def connect(params: Params, clock: Clock) -> HttpCluster:
     """A cluster from the connection options of a module. Nothing is sent yet."""
-    return HttpCluster(Transport(load(params)))
+    return HttpCluster(Transport(load(params), clock))
 
 
 def request_body(body: Manifest) -> bytes:

@@ -154,9 +154,9 @@ class _Kubeconfig:
     def add(self, other: _Kubeconfig) -> None:
         """Add entries whose name is new: the first file that has a name wins, as a whole."""
         self.current = self.current or other.current
-        for plural in _LISTS:
-            mine: Named = getattr(self, plural)
-            setattr(self, plural, {**getattr(other, plural), **mine})
+        self.clusters = {**other.clusters, **self.clusters}
+        self.contexts = {**other.contexts, **self.contexts}
+        self.users = {**other.users, **self.users}
 
 
 def _exists(path: pathlib.Path) -> bool:

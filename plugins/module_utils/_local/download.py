@@ -16,7 +16,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
+from .._core.clock import Clock, Deadline
 from .._core.errors import InvalidInput, MusterError, NotFound, Rejected, Unauthorized, Unreachable
 from .._core.files import NO_ROOM
 
@@ -116,12 +116,12 @@ def _unreachable(url: str, exc: BaseException, timeout: float) -> Unreachable:
     )
 
 
-def save(url: str, target: Path, checksum: str, headers: Headers | None = None) -> None:
+def save(url: str, target: Path, checksum: str, clock: Clock, headers: Headers | None = None) -> None:
     """Download a file and verify its CHECKSUM (``sha256:...``). TARGET is a draft: after an error it is not what was asked for."""
     algorithm, _colon, expected = checksum.partition(":")
     digest = hashlib.new(algorithm)
     with request(url, headers) as answer, target.open("wb") as out:
-        for chunk in _body(url, answer):
+        for chunk in _body(url, answer, clock):
             digest.update(chunk)
             out.write(chunk)
     if digest.hexdigest() != expected:
@@ -131,17 +131,17 @@ def save(url: str, target: Path, checksum: str, headers: Headers | None = None) 
         )
 
 
-def read(url: str, answer: http.client.HTTPResponse, most: int = 4 << 20) -> bytes:
+def read(url: str, answer: http.client.HTTPResponse, clock: Clock, most: int = 4 << 20) -> bytes:
     """The body of a response that is short, such as a manifest."""
     body = b""
-    for chunk in _body(url, answer):
+    for chunk in _body(url, answer, clock):
         body += chunk
         if len(body) > most:
             raise Rejected(f"{url} is longer than {most} bytes.", hint="Check local_cluster_release_urls.")
     return body
 
 
-def _body(url: str, answer: http.client.HTTPResponse, clock: Clock = SYSTEM_CLOCK) -> t.Iterator[bytes]:
+def _body(url: str, answer: http.client.HTTPResponse, clock: Clock) -> t.Iterator[bytes]:
     """The body in pieces. Raises Unreachable if it ends too early, or comes too slowly."""
     length, received = int(answer.headers.get("Content-Length") or -1), 0
     since, counted = clock.monotonic(), 0
@@ -165,7 +165,7 @@ def _body(url: str, answer: http.client.HTTPResponse, clock: Clock = SYSTEM_CLOC
         raise _unreachable(url, OSError(f"the connection ended after {received} of {length} bytes"), STALL_SECONDS)
 
 
-def why_unreachable(urls: t.Sequence[str], seconds: float = PROBE_SECONDS, clock: Clock = SYSTEM_CLOCK) -> str:
+def why_unreachable(urls: t.Sequence[str], clock: Clock, seconds: float = PROBE_SECONDS) -> str:
     """Ask for the headers of all URLs at once, and return why one of them cannot be had; empty if all can, within so many seconds."""
     found: queue.Queue[str] = queue.Queue()
 

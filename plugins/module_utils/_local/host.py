@@ -15,7 +15,7 @@ import sys
 import typing as t
 from pathlib import Path
 
-from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
+from .._core.clock import Clock, Deadline
 from .._core.deletion import Candidate, why_kept
 from .._core.errors import Causes, CommandFailed
 from .._core.waiting import fixed_interval, wait_for
@@ -77,9 +77,7 @@ def run(
     return done.stdout.decode(errors="replace")
 
 
-def wait_until(
-    missing: t.Callable[[], str | None], *, timeout: float, what: str, interval: float = 0.2, clock: Clock = SYSTEM_CLOCK
-) -> None:
+def wait_until(missing: t.Callable[[], str | None], *, timeout: float, what: str, clock: Clock, interval: float = 0.2) -> None:
     """Call MISSING, which returns what is still missing, until it returns None."""
     deadline = Deadline(timeout, clock)
     wait_for(lambda: (None, missing()), goal=f"{what} is not ready", deadline=deadline, pause=fixed_interval(interval, clock))

@@ -15,6 +15,7 @@ import stat
 import subprocess
 from pathlib import Path
 
+from .._core.clock import Clock
 from .._core.deletion import Candidate
 from .._core.errors import Failed
 from .._core.files import naming
@@ -145,18 +146,17 @@ def _inherit_cpuset(folder: Path) -> None:
             (folder / name).write_text((folder.parent / name).read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def remove_cgroups(path: str) -> None:
+def remove_cgroups(path: str, clock: Clock) -> None:
     """Remove a cgroup and all below it in every hierarchy, the deepest first. Its processes have ended already."""
     for top in cgroup_folders(path):
         for folder, _names, _files in os.walk(top, topdown=False):
-            wait_until(functools.partial(_try_rmdir, Path(folder)), timeout=10, what=f"cgroup {folder}")
+            wait_until(functools.partial(_try_rmdir, Path(folder)), timeout=10, what=f"cgroup {folder}", clock=clock)
 
 
 def _try_rmdir(folder: Path) -> str | None:
     try:
-        folder.rmdir()
-    except FileNotFoundError:
-        return None
+        with contextlib.suppress(FileNotFoundError):
+            folder.rmdir()
     except OSError as exc:
         return str(exc)
     return None
@@ -168,12 +168,7 @@ def init_process(node: NodeSpec) -> Process | None:
     return min(found, key=lambda one: len(one.ns_pids), default=None)
 
 
-def _init_pid(node: NodeSpec) -> int:
-    found = init_process(node)
-    return found.pid if found else 0
-
-
-def start(node: NodeSpec) -> Process:
+def start(node: NodeSpec, clock: Clock) -> Process:
     """Start the node's pid 1 in a new session and wait until it runs."""
     log = Path(node.state_dir) / "log" / "start.log"
     run_dir = Path(node.run_dir)
@@ -194,7 +189,7 @@ def start(node: NodeSpec) -> Process:
             )
         return None if (run_dir / "containerd.sock").exists() else "containerd has no socket yet"
 
-    wait_until(missing, timeout=60, what=f"node {node.name}")
+    wait_until(missing, timeout=60, what=f"node {node.name}", clock=clock)
     found = init_process(node)
     if found is None:
         raise Failed(f"Node {node.name} ended right after its start.", hint=f"See {node.state_dir}/log.")
@@ -203,16 +198,16 @@ def start(node: NodeSpec) -> Process:
     return found
 
 
-def stop(node: NodeSpec) -> bool:
+def stop(node: NodeSpec, clock: Clock) -> bool:
     """Kill the node's pid 1, and with it every process and mount in the node."""
     before = init_process(node)
     if before is not None:
-        kill(before.pid, lambda: _candidate(node.cluster, before.pid, marked=_init_pid(node) == before.pid))
-    wait_until(lambda: _left_in(node), timeout=30, what=f"the end of node {node.name}")
+        kill(before.pid, lambda: _candidate(node.cluster, before.pid, marked=getattr(init_process(node), "pid", 0) == before.pid))
+    wait_until(lambda: _left_in(node), timeout=30, what=f"the end of node {node.name}", clock=clock)
     return before is not None
 
 
-def end_processes(cluster: str, cgroup: str) -> None:
+def end_processes(cluster: str, cgroup: str, clock: Clock) -> None:
     """Kill all processes below a cgroup of the cluster, such as one that left its namespaces."""
 
     def end(pid: int) -> None:
@@ -224,7 +219,7 @@ def end_processes(cluster: str, cgroup: str) -> None:
             end(pid)
         return f"processes {', '.join(found)}" if found else None
 
-    wait_until(running, timeout=30, what=f"end of {cgroup}")
+    wait_until(running, timeout=30, what=f"end of {cgroup}", clock=clock)
 
 
 def _candidate(cluster: str, pid: int, *, marked: bool) -> Candidate:

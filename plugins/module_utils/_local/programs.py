@@ -14,6 +14,7 @@ import tempfile
 import typing as t
 from pathlib import Path
 
+from .._core.clock import Clock
 from .._core.errors import InvalidInput, Rejected
 from .._core.files import draft_prefix, naming
 from .download import save
@@ -57,7 +58,7 @@ def require_name(name: str) -> None:
         raise InvalidInput(f"{name!r} is no name of a program or an image.", hint="Give a name of letters, digits, '.', '_' and '-'.")
 
 
-def fetch(desired: Release) -> None:
+def fetch(desired: Release, clock: Clock) -> None:
     """Download, verify the checksum, and only then extract the programs. Each appears in the cache whole or not at all."""
     desired.folder.mkdir(parents=True, exist_ok=True)
     file = desired.folder / "download"
@@ -65,7 +66,7 @@ def fetch(desired: Release) -> None:
         if desired.is_there():
             return
         with naming(file), tempfile.TemporaryDirectory(dir=desired.folder, prefix=draft_prefix(file)) as own:
-            save(desired.url, Path(own) / "download", desired.checksum)
+            save(desired.url, Path(own) / "download", desired.checksum, clock)
             for program, member in desired.programs.items():
                 draft = Path(own) / f"program-{program}"
                 _extract(desired, Path(own) / "download", member, draft)

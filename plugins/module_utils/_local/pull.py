@@ -20,6 +20,7 @@ import typing as t
 import urllib.parse
 from pathlib import Path
 
+from .._core.clock import Clock
 from .._core.errors import NotFound, Rejected, Unauthorized
 from .._core.files import draft_prefix, naming
 from . import download
@@ -61,25 +62,25 @@ class Pull:
     archive: Path
     architecture: str
 
-    def run(self) -> None:
+    def run(self, clock: Clock) -> None:
         """Write the archive, whole or not at all."""
         with making(self.archive) as missing, naming(self.archive):
             if missing:
                 try:
-                    self._pull()
+                    self._pull(clock)
                 except (ValueError, LookupError, TypeError, AttributeError) as exc:
                     raise Rejected(
                         f"{self.reference}: what {self.registry} sends is no image: {exc!r}.",
                         hint="Check the registry in local_cluster_release_urls.",
                     ) from exc
 
-    def _pull(self) -> None:
+    def _pull(self, clock: Clock) -> None:
         url = manifest_url(self.registry, self.reference)
-        headers = {"Accept": ", ".join((*INDEXES, *MANIFESTS)), **_token(url)}
-        body, kind = _document(url, headers)
+        headers = {"Accept": ", ".join((*INDEXES, *MANIFESTS)), **_token(url, clock)}
+        body, kind = _document(url, headers, clock)
         if kind in INDEXES:
             url = f"{url.rpartition('/')[0]}/{self._of_platform(url, json.loads(body))}"
-            body, kind = _document(url, headers)
+            body, kind = _document(url, headers, clock)
         manifest = json.loads(body)
         with tempfile.TemporaryDirectory(dir=self.archive.parent, prefix=draft_prefix(self.archive)) as folder:
             layout = Path(folder) / "layout"
@@ -89,7 +90,7 @@ class Pull:
                 digest = _digest(url, blob)
                 # An image may have the same layer several times.
                 if not (target := blobs / digest[7:]).exists():
-                    download.save(f"{url.rpartition('/manifests/')[0]}/blobs/{digest}", target, digest, headers)
+                    download.save(f"{url.rpartition('/manifests/')[0]}/blobs/{digest}", target, digest, clock, headers)
             self._write(layout, body, kind)
             draft = Path(folder) / "archive"
             with tarfile.open(draft, "w", format=tarfile.GNU_FORMAT) as archive:
@@ -132,10 +133,10 @@ def _digest(url: str, row: Document) -> str:
     return digest
 
 
-def _document(url: str, headers: download.Headers) -> tuple[bytes, str]:
+def _document(url: str, headers: download.Headers, clock: Clock) -> tuple[bytes, str]:
     """A manifest or an index, and its media type. One that is asked for by digest must have that digest."""
     with download.request(url, headers) as answer:
-        kind, body = answer.headers.get_content_type(), download.read(url, answer)
+        kind, body = answer.headers.get_content_type(), download.read(url, answer, clock)
     asked = url.rpartition("/")[2]
     if DIGEST.fullmatch(asked) and f"sha256:{hashlib.sha256(body).hexdigest()}" != asked:
         raise Rejected(f"{url} does not have this digest.", hint="Do not use this mirror.")
@@ -144,7 +145,7 @@ def _document(url: str, headers: download.Headers) -> tuple[bytes, str]:
     return body, kind
 
 
-def _token(url: str) -> dict[str, str]:
+def _token(url: str, clock: Clock) -> dict[str, str]:
     """Get a token for anonymous pulls, if the registry asks for one. Returns the header with it."""
     try:
         download.request(url, {"Accept": ", ".join((*INDEXES, *MANIFESTS))}, method="HEAD").close()
@@ -155,6 +156,6 @@ def _token(url: str) -> dict[str, str]:
             raise
         query = urllib.parse.urlencode({key: asked[key] for key in ("service", "scope") if key in asked})
         with download.request(f"{asked['realm']}?{query}") as answer:
-            given = json.loads(download.read(asked["realm"], answer))
+            given = json.loads(download.read(asked["realm"], answer, clock))
         return {"Authorization": f"Bearer {given.get('token') or given.get('access_token')}"}
     return {}

@@ -17,6 +17,7 @@ import shutil
 import typing as t
 from pathlib import Path
 
+from .._core.clock import Clock
 from .._core.deletion import Candidate, why_kept
 from .._core.errors import InvalidInput
 from . import host, kubeconfigs, network, node, preflight, record
@@ -180,11 +181,11 @@ def node_numbers(cluster: LocalCluster) -> list[int]:
     return sorted(numbers | {one.index for one in cluster.spec.all_nodes})
 
 
-def remove_node(one: NodeSpec) -> None:
+def remove_node(one: NodeSpec, clock: Clock) -> None:
     """Remove a node, including what an interrupted removal left."""
-    node.stop(one)
-    node.end_processes(one.cluster, one.cgroup)
-    node.remove_cgroups(one.cgroup)
+    node.stop(one, clock)
+    node.end_processes(one.cluster, one.cgroup, clock)
+    node.remove_cgroups(one.cgroup, clock)
     for path in (Path(one.state_dir), Path(one.run_dir)):
         remove_tree(path)
 
@@ -197,7 +198,7 @@ def remove_tree(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def remove(planned: ClusterRemoval, progress: Progress) -> tuple[list[str], list[str]]:
+def remove(planned: ClusterRemoval, progress: Progress, clock: Clock) -> tuple[list[str], list[str]]:
     """Remove everything that was planned. Returns what is left because something holds it, and what else was kept."""
     cluster, spec, kept = planned.cluster, planned.cluster.spec, []
     for path in planned.files:
@@ -208,9 +209,9 @@ def remove(planned: ClusterRemoval, progress: Progress) -> tuple[list[str], list
     if planned.recorded:
         for number in node_numbers(cluster):
             progress(f"ending node {spec.name}-{number}")
-            remove_node(spec.node(number))
-        node.end_processes(spec.name, f"muster-{spec.name}")
-        node.remove_cgroups(f"muster-{spec.name}")
+            remove_node(spec.node(number), clock)
+        node.end_processes(spec.name, f"muster-{spec.name}", clock)
+        node.remove_cgroups(f"muster-{spec.name}", clock)
     with machine():
         if planned.recorded:
             for step in network.removal_steps(spec):

@@ -10,6 +10,7 @@ import dataclasses
 import typing as t
 from pathlib import Path
 
+from .._core.clock import Clock
 from .._core.errors import InvalidInput
 from . import download, programs, pull
 from .gobuild import architecture
@@ -32,6 +33,7 @@ class Sources:
     source: str
     cache_dir: Path
     version: str
+    clock: Clock
 
     def rows(self, linked: t.Mapping[str, str]) -> tuple[list[Row], str]:
         """Each program or image with its ``way`` and its ``path``, and why released ones are not used although ``auto`` prefers them.
@@ -48,7 +50,7 @@ class Sources:
             same = any(row["name"] == "kubelet" and _key(row["path"]) == _key(linked.get("kubelet", "")) for row in rows)
             if same or all(_is_there(row) for row in rows):
                 return rows, ""
-        why = download.why_unreachable(self._asked(released))
+        why = download.why_unreachable(self._asked(released), self.clock)
         return (built, f"Released files are not used: {why}") if why else (released, "")
 
     def _built(self, row: Row) -> Row:

@@ -21,10 +21,7 @@ from .spec import NodeSpec, record_file
 
 # Programs that nodes run themselves, and those for users; all others go into images. Those of the second line are Debian's unless released
 # ones are used.
-NODE_PROGRAMS = (
-    "containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kubeadm",
-    "runc", "ptp", "portmap", "host-local", "loopback",
-)  # fmt: skip
+NODE_PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kubeadm", "runc", "ptp", "portmap", "host-local", "loopback")
 TOOLS = ("kubectl",)
 
 

@@ -58,12 +58,7 @@ class TrainingOperator(Operator):
 def manifests(operator: TrainingOperator) -> list[Manifest]:
     """The operator, its ServiceAccount with RBAC, and its webhook with Service and Secret."""
     account = service_account(NAME, operator.namespace, operator_labels(NAME))
-    return [
-        account,
-        *access_in(account, _access(operator)),
-        *_webhook(operator),
-        _deployment(operator),
-    ]
+    return [account, *access_in(account, _access(operator)), *_webhook(operator), _deployment(operator)]
 
 
 def _access(operator: TrainingOperator) -> dict[str | None, list[Manifest]]:

@@ -105,7 +105,7 @@ def replace_outdated(cluster: Cluster, nats: NatsCluster, *, timeout: float, pro
     Pods are deleted without grace period: if a pod ends before nats-operator 0.8.3 has seen its deletion, the operator waits for a pod that
     no longer exists (its deletePod), and never reconciles the NatsCluster again.
     """
-    deadline, replaced = Deadline(timeout), set[str]()
+    deadline, replaced = Deadline(timeout, cluster.clock), set[str]()
     outdated, said = _outdated(cluster, nats, replaced, deadline)
     while outdated:
         name, uid = outdated["name"], outdated["uid"]

@@ -26,6 +26,7 @@ from ..._manifests.pods import PodSettings
 from .manifests import ACCESS_KEY, PORT, REGION, SECRET_KEY, ObjectStore, login_secret
 
 if t.TYPE_CHECKING:
+    from ..._core.clock import Clock
     from ..._kube.cluster import Cluster, Reads
 
 STORE_KUBERNETES: dict[str, t.Any] = {
@@ -103,11 +104,11 @@ def forwarded(cluster: Cluster, store: ObjectStore) -> contextlib.AbstractContex
 
 
 @contextlib.contextmanager
-def inside(where: Mapping[str, t.Any]) -> Iterator[Inside]:
+def inside(where: Mapping[str, t.Any], clock: Clock) -> Iterator[Inside]:
     """The store in the options STORE_KUBERNETES, for the time of the with block."""
     from ..._kube.client import connect
 
-    cluster = connect(where)
+    cluster = connect(where, clock)
     try:
         namespace = where["namespace"] or cluster.namespace
         ref = Ref("apps/v1", "StatefulSet", where["name"], namespace)

@@ -21,7 +21,7 @@ import typing as t
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 
-from ..._core.clock import SYSTEM_CLOCK, Clock
+from ..._core.clock import Clock
 from ..._core.errors import Causes, Forbidden, InvalidInput, MusterError, NotFound, Rejected, ServerError, Unauthorized, Unreachable
 from ..._core.pace import Backoff, with_retries
 from ..._core.sensitive import Sensitive, revealed
@@ -115,12 +115,12 @@ def address_of(params: Mapping[str, t.Any]) -> Address:
     return Address(host=params["login_host"], port=port, protocol=params["login_protocol"], **same)
 
 
-def connect(params: Mapping[str, t.Any], clock: Clock = SYSTEM_CLOCK) -> ManagementApi:
+def connect(params: Mapping[str, t.Any], clock: Clock) -> ManagementApi:
     """The management API at the options CONNECTION; nothing is sent to it yet."""
     if params.get("login_kubernetes"):
         from .inside import connect_inside
 
-        return connect_inside(params)
+        return connect_inside(params, clock)
     if ":" in params["login_user"]:
         raise InvalidInput("login_user: a name with a colon cannot log in by HTTP (RFC 7617).", "Use another user.")
     return ManagementApi(address_of(params), Login(params["login_user"], Sensitive(params["login_password"])), clock)
@@ -129,7 +129,7 @@ def connect(params: Mapping[str, t.Any], clock: Clock = SYSTEM_CLOCK) -> Managem
 class ManagementApi(contextlib.AbstractContextManager["ManagementApi"]):
     """A client that logs in as one user. Paths are given in parts, such as ``("queues", "/", "name")``; the API wants ``/`` as ``%2F``."""
 
-    def __init__(self, address: Address, login: Login, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, address: Address, login: Login, clock: Clock) -> None:
         self.address = address
         self.login = login
         self.clock = clock

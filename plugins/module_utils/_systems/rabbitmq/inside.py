@@ -22,6 +22,7 @@ from .api import Address, Login, ManagementApi
 from .manifests import MANAGEMENT_PORTS, PASSWORD, USERNAME, RabbitmqCluster, read_live
 
 if t.TYPE_CHECKING:
+    from ..._core.clock import Clock
     from ..._kube.cluster import Cluster, Reads
     from ..._kube.tunnel import Tunnel
 
@@ -30,12 +31,12 @@ NEEDED = f"{USERNAME} and {PASSWORD}"
 _TELLS_WHY = "Module rabbitmq_cluster with wait: true says why."
 
 
-def connect_inside(params: Mapping[str, t.Any]) -> ManagementApi:
+def connect_inside(params: Mapping[str, t.Any], clock: Clock) -> ManagementApi:
     """The management API of the broker in ``login_kubernetes``."""
     from ..._kube.client import connect
 
     where = params["login_kubernetes"]
-    cluster = connect(where)
+    cluster = connect(where, clock)
     namespace = where["namespace"] or cluster.namespace
     ref = Ref("apps/v1", "StatefulSet", where["name"], namespace)
     live = cluster.get(ref)

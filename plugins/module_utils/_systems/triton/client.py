@@ -15,7 +15,7 @@ import ssl
 import typing as t
 from urllib.parse import SplitResult, urlsplit
 
-from ..._core.clock import SYSTEM_CLOCK, Clock
+from ..._core.clock import Clock
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from ..._core.trust import trusting
 from .inference import Inference, flat, refused
@@ -153,7 +153,7 @@ class Client(contextlib.AbstractContextManager["Client"]):
         """Unload the model, with all its versions."""
         self._needed(self.ask("POST", f"/v2/repository/models/{model}/unload", {}), f"unload model {model}")
 
-    def infer(self, inference: Inference, clock: Clock = SYSTEM_CLOCK) -> tuple[dict[str, t.Any], float]:
+    def infer(self, inference: Inference, clock: Clock) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, and the seconds that it took."""
         body = inference.body
         began = clock.monotonic()

@@ -15,7 +15,7 @@ import typing as t
 import warnings
 from pathlib import Path
 
-from ..._core.clock import SYSTEM_CLOCK, Clock
+from ..._core.clock import Clock
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from .client import parts_of
 from .inference import Inference, flat, refused
@@ -100,7 +100,7 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         }
         return {"name": found.name, "versions": list(found.versions), "platform": found.platform, **tensors}
 
-    def infer(self, inference: Inference, clock: Clock = SYSTEM_CLOCK) -> tuple[dict[str, t.Any], float]:
+    def infer(self, inference: Inference, clock: Clock) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, as over HTTP, and the seconds that it took."""
         request = self._request(inference)
         began = clock.monotonic()
@@ -129,7 +129,7 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         request = self._messages.ModelInferRequest(model_name=inference.model, model_version=inference.model_version or "")
         for name, value in inference.parameters.items():
             kind = "bool_param" if isinstance(value, bool) else "int64_param" if isinstance(value, int) else "string_param"
-            setattr(request.parameters[name], kind, value)
+            request.parameters[name].MergeFrom(self._messages.InferParameter(**{kind: value}))
         for row in inference.inputs:
             request.inputs.add(name=row["name"], datatype=row["datatype"], shape=row["shape"])
             request.raw_input_contents.append(packed(row["name"], row["datatype"], flat(row["data"])))

@@ -14,7 +14,7 @@ import dataclasses
 import typing as t
 from collections.abc import Collection, Mapping
 
-from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
+from ..._core.clock import Clock, Deadline
 from ..._core.conditions import is_true
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import Progress
@@ -81,7 +81,7 @@ class Rollout:
         timeout: float,
         progress: t.Callable[[str], None],
         warn: t.Callable[[str], None],
-        clock: Clock = SYSTEM_CLOCK,
+        clock: Clock,
     ) -> None:
         self._cluster, self._name, self._namespace, self._model = cluster, name, namespace, model
         self._clock, self._deadline, self._progress = clock, Deadline(timeout, clock), Progress(progress, clock)

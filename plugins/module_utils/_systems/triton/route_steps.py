@@ -14,7 +14,7 @@ import dataclasses
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
-from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
+from ..._core.clock import Clock, Deadline
 from ..._core.errors import Failed, InvalidInput, MusterError, Unreachable, WaitTimeout
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
@@ -105,7 +105,7 @@ class Steps:
         *,
         timeout: float,
         progress: t.Callable[[str], None],
-        clock: Clock = SYSTEM_CLOCK,
+        clock: Clock,
     ) -> None:
         self._cluster, self._namespace, self._limits = cluster, namespace, limits
         self._timeout, self._progress, self._clock = timeout, progress, clock

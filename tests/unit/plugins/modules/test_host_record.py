@@ -105,10 +105,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_a_file_is_written_once_and_goes_with_its_record(machine: Machine) -> None:
     assert machine.write(check=True)["changed"]
     assert machine.tree() == {}
-    assert machine.write()["diff"]["after"] == "ours\n"
+    written, attributes = machine.write()["diff"]
+    assert (written["before"], written["after"], attributes["after"]["mode"]) == ("", "ours\n", "0600")
     assert not machine.write()["changed"]
     assert stat.S_IMODE((machine.root / "etc/a").stat().st_mode) == 0o600
-    assert machine.write(mode="0644")["changed"]
+    (only,) = machine.write(mode="0644")["diff"]
+    assert [only[side]["mode"] for side in ("before", "after")] == ["0600", "0644"]
     assert stat.S_IMODE((machine.root / "etc/a").stat().st_mode) == 0o644
     assert machine.remove(check=True)["removed"] == [f"file {machine.root}/etc/a"]
     assert machine.remove()["changed"]
@@ -147,7 +149,7 @@ def test_the_same_file_of_others_is_not_deleted(machine: Machine) -> None:
 def test_an_empty_file_counts_as_none(machine: Machine) -> None:
     (machine.root / "etc/a").touch()
     assert machine.write()["changed"]
-    assert machine.delete()["changed"]
+    assert [(one["before"]["state"], one["after"]) for one in machine.delete()["diff"]] == [("file", {"state": "absent"})]
     assert machine.tree() == {}
 
 

@@ -120,11 +120,12 @@ def test_missing_buckets_are_created_and_no_other_is_touched(cluster: FakeCluste
     assert (planned["changed"], planned["created_buckets"], store.buckets) == (True, ["new", "newer"], ["older"])
     made = run(cluster, wait=True, buckets=["older", "new", "newer"])
     assert (made["changed"], made["created_buckets"]) == (True, ["new", "newer"])
+    assert made["diff"] == planned["diff"] == [{"before": {"buckets": ["older"]}, "after": {"buckets": ["new", "newer", "older"]}}]
     assert made["buckets"] == ["new", "newer", "older"]
     assert set(actions(made).values()) == {"unchanged"}
     store.requests.clear()
     again = run(cluster, wait=True, buckets=["new"])
-    assert (again["changed"], again["created_buckets"], again["buckets"]) == (False, [], ["new", "newer", "older"])
+    assert (again["changed"], again["diff"], again["created_buckets"], again["buckets"]) == (False, [], [], ["new", "newer", "older"])
     assert [asked for asked in store.requests if not asked.startswith("GET")] == []
 
 
@@ -201,18 +202,19 @@ def test_a_secret_without_the_keys_is_told(cluster: FakeCluster, data: dict[str,
 def test_a_store_is_reached_from_outside_by_its_name(cluster: FakeCluster, store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     run(cluster)
     asked: list[t.Any] = []
-    monkeypatch.setattr(client, "connect", lambda params: asked.append(params) or cluster)
+    monkeypatch.setattr(client, "connect", lambda params, _clock: asked.append(params) or cluster)
     where = {"name": "store", "namespace": "default", "kubeconfig": "k", "context": None}
-    with pytest.raises(Unreachable, match="Pod default/store-0 does not exist"), stores.inside(where):
+    with pytest.raises(Unreachable, match="Pod default/store-0 does not exist"), stores.inside(where, cluster.clock):
         pass
     start(cluster, store)
-    with stores.inside(where) as found:
+    with stores.inside(where, cluster.clock) as found:
         assert found.endpoint == "http://store.default.svc:7070"
         assert found.login.access_key.reveal() == keys(cluster)["AWS_ACCESS_KEY_ID"]
         assert found.way.address.startswith("127.0.0.1:")
     assert asked[0]["kubeconfig"] == "k"
     cluster.remove(SECRET)
-    with pytest.raises(NotFound, match="Secret default/store-login, which has the login"), stores.inside(where):
+    with pytest.raises(NotFound, match="Secret default/store-login, which has the login"), stores.inside(where, cluster.clock):
         pass
-    with pytest.raises(NotFound, match="StatefulSet default/nosuch does not exist"), stores.inside({**where, "name": "nosuch"}):
+    where["name"] = "nosuch"
+    with pytest.raises(NotFound, match="StatefulSet default/nosuch does not exist"), stores.inside(where, cluster.clock):
         pass

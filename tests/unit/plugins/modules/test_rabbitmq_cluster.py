@@ -387,7 +387,7 @@ def test_a_module_logs_in_through_the_api_server(cluster: FakeCluster, broker: F
     run(cluster, **PLAIN)
     start(cluster, broker)
     asked: list[t.Any] = []
-    monkeypatch.setattr(client, "connect", lambda params: asked.append(params) or cluster)
+    monkeypatch.setattr(client, "connect", lambda params, _clock: asked.append(params) or cluster)
     where = {"kubeconfig": "k", "namespace": "default"}
     result = define(where, users=[{"name": "runner", "password": "canary-of-the-runner", "tags": ["management"]}])
     assert result["actions"] == ["create user runner"]

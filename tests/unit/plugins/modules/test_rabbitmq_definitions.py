@@ -124,9 +124,7 @@ def test_a_document_is_deleted_by_its_keys_and_nothing_else(run: Run) -> None:
     assert run(absent=gone)["actions"] == planned["actions"]
     assert planned["actions"][0] == "delete binding of queue q to exchange x in vhost v by key 'k'"
     assert planned["actions"][-1] == "delete vhost v"
-    assert set(run.broker.objects) == {
-        ("vhosts", "/"), ("vhosts", "other"), ("users", "admin"), ("queues", "/", "theirs"),
-    }  # fmt: skip
+    assert set(run.broker.objects) == {("vhosts", "/"), ("vhosts", "other"), ("users", "admin"), ("queues", "/", "theirs")}
     run.again(absent=gone)
 
 

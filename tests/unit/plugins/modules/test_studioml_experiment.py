@@ -496,7 +496,7 @@ def test_a_store_in_a_cluster_is_reached_by_its_name_and_runners_get_its_address
     login = store.Login(Sensitive("canary-access"), Sensitive("canary-storage"))
 
     @contextlib.contextmanager
-    def inside(where: t.Any) -> t.Iterator[store.Inside]:
+    def inside(where: t.Any, _clock: FakeClock) -> t.Iterator[store.Inside]:
         asked.append(where)
         yield store.Inside("http://store.ml.svc:7070", login, t.cast(t.Any, way))
         asked.append("closed")

@@ -235,7 +235,7 @@ def test_a_mark_that_a_user_took_away_makes_it_somebody_elses() -> None:
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
 def test_the_policy_of_a_bucket_is_of_the_callers_partition(partition: str) -> None:
     account = Account(partition)
-    caller = Api(account.client).caller()
+    caller = Api(account.client, FakeClock()).caller()
     run(account, S3Bucket("x", "cn-north-1", caller.account, caller.partition, tags=OURS))
     policy = json.loads(account.things["bucket", "x"]["policy"])
     assert policy["Statement"][0]["Resource"] == [f"arn:{partition}:s3:::x", f"arn:{partition}:s3:::x/*"]

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import support_notice
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 ROW = {
     "clusterVersion": "1.34",
@@ -33,7 +34,7 @@ class Eks:
 
 
 def told(today: dt.date, support_type: str, rows: list[dict[str, t.Any]] | None) -> str:
-    return support_notice(Api(lambda _service: Eks(rows)), "1.34", support_type, today)
+    return support_notice(Api(lambda _service: Eks(rows), FakeClock()), "1.34", support_type, today)
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,16 @@ def test_every_word_for_a_stale_etag_is_known(answer: tuple[int, t.Any], stale: 
     assert is_stale(refusal("policy", "storage", *answer)) is stale
 
 
-def test_what_never_ends_is_told() -> None:
+@pytest.mark.parametrize(("until", "told"), [(2000, r"concurrent policy changes\. Another client changed it"), (1070, "slow down")])
+def test_what_never_ends_is_told_once_for_all_requests(until: int, told: str, clock: FakeClock) -> None:
     class Session:
         def request(self, _verb: str, url: str, *, json: t.Any, params: t.Any) -> tuple[int, t.Any]:
-            return error(409, "aborted", "There were concurrent policy changes") if url.endswith(":setIamPolicy") else (200, {})
+            refused = error(409, "aborted", "There were concurrent policy changes") if clock.now < until else error(429, "x", "slow down")
+            return refused if url.endswith(":setIamPolicy") else (200, {})
 
-    with pytest.raises(Refused, match=r"concurrent policy changes\. Another client changed it"):
-        converge_member(WANTED, Api(Session(), FakeClock()), check=False)
+    with pytest.raises(Refused, match=told):
+        converge_member(WANTED, Api(Session(), clock), check=False)
+    assert clock.now <= 1090
 
 
 @pytest.mark.parametrize(

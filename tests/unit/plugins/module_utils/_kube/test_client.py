@@ -491,7 +491,7 @@ SERVERS = {
 @pytest.mark.parametrize(("server", "told"), SERVERS.items(), ids=SERVERS)
 def test_nonsense_is_no_url(server: str, told: str) -> None:
     with pytest.raises(InvalidInput, match=rf"option host\) is not the URL of an API server: .*{told}"):
-        Transport(Connection(server=server, source="option host"))
+        Transport(Connection(server=server, source="option host"), FakeClock())
 
 
 def test_a_host_of_the_new_internet(clock: FakeClock) -> None:

@@ -23,6 +23,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.client import Http
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import RequestAuth
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 CANARY = "s3cr3t-canary"
 ENCODED = base64.b64encode(CANARY.encode()).decode()
@@ -64,7 +65,7 @@ def said(exc: BaseException) -> str:
 
 
 def ask(**params: t.Any) -> None:
-    HttpCluster(Transport(kubeconfig.load(params, {}), limits=SOON)).get(Ref("v1", "Pod", "p", "ml"))
+    HttpCluster(Transport(kubeconfig.load(params, {}), FakeClock(), SOON)).get(Ref("v1", "Pod", "p", "ml"))
 
 
 def clean(text: str) -> bool:
@@ -184,7 +185,7 @@ class Careless:
 
 
 def test_the_wire_itself_refuses_what_http_would_print() -> None:
-    kube = HttpCluster(Transport(Connection(server=NOWHERE, source="a test", credentials=Careless()), limits=SOON))
+    kube = HttpCluster(Transport(Connection(server=NOWHERE, source="a test", credentials=Careless()), FakeClock(), SOON))
     for ask_for in (kube.version, lambda: list(kube.watch("v1", "Pod", timeout=1))):
         with pytest.raises(InvalidInput, match="The header Authorization has a line break at its end") as caught:
             ask_for()

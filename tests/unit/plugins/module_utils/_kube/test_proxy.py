@@ -21,6 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig,
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 POD = Ref("v1", "Pod", "p", "ml")
 SHORT = Limits(connect=5, answer=5, first_contact=0.1, outage=0.1)
@@ -199,7 +200,7 @@ def test_a_proxy_that_lets_nobody_through_is_named(scheme: str, answer: bytes, t
         given = proxy.parse(f"{scheme}://user:s3cr3t@127.0.0.1:{port}", "option proxy")
         connection = Connection(server="https://k8s.corp:6443", source="a test", proxy=given)
         with pytest.raises(Unreachable) as caught:
-            HttpCluster(Transport(connection, limits=SHORT)).get(POD)
+            HttpCluster(Transport(connection, FakeClock(), SHORT)).get(POD)
     message = str(caught.value)
     assert told in message
     assert f"Check the address, and the proxy {scheme}://127.0.0.1:{port} (option proxy)" in message
@@ -215,7 +216,7 @@ def test_a_server_without_tls_is_asked_for_by_its_whole_address() -> None:
 
     with listening(talk) as port:
         given = proxy.parse(f"http://u:p@127.0.0.1:{port}", "a test")
-        kube = HttpCluster(Transport(Connection(server="http://k8s.corp:8080/x", source="a test", proxy=given)))
+        kube = HttpCluster(Transport(Connection(server="http://k8s.corp:8080/x", source="a test", proxy=given), FakeClock()))
         assert kube.get(POD) == {"metadata": {"name": "p"}}
     assert seen[0] == "GET http://k8s.corp:8080/x/api/v1/namespaces/ml/pods/p HTTP/1.1"
     assert "Host: k8s.corp:8080" in seen
@@ -243,7 +244,7 @@ def test_a_server_without_tls_behind_a_socks_proxy() -> None:
 
     with listening(talk) as port:
         given = proxy.parse(f"socks5://u:p@127.0.0.1:{port}", "a test")
-        kube = HttpCluster(Transport(Connection(server="http://k8s.corp:8080", source="a test", proxy=given)))
+        kube = HttpCluster(Transport(Connection(server="http://k8s.corp:8080", source="a test", proxy=given), FakeClock()))
         assert kube.get(POD) == {"metadata": {"name": "p"}}
     assert heads[0] == "GET /api/v1/namespaces/ml/pods/p HTTP/1.1"
     assert not [line for line in heads if line.startswith("Proxy-")]

@@ -22,6 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import certificate
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import token_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 PORT = 15671
 BINARY, CLOSE, PING, PONG = 2, 8, 9, 10
@@ -41,7 +42,7 @@ class Node:
     def cluster(self, **options: t.Any) -> HttpCluster:
         scheme = "https" if self.context else "http"
         server = f"{scheme}://127.0.0.1:{self.listener.getsockname()[1]}"
-        return HttpCluster(Transport(Connection(server=server, source="a test", **options)))
+        return HttpCluster(Transport(Connection(server=server, source="a test", **options), FakeClock()))
 
     def serve(self) -> None:
         with self.listener:

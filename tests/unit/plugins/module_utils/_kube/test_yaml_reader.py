@@ -55,10 +55,7 @@ def test_every_text_has_the_values_that_kubectl_gives_it() -> None:
 def test_without_libyaml_almost_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's own parser of YAML has a few rules of its own, none of which gives another value."""
     monkeypatch.delattr(yaml, "CSafeLoader")
-    others = [
-        text for text, answer in ANSWERS.items()
-        if text not in STRICTER and text not in LAXER and result(text) != written(answer)
-    ]  # fmt: skip
+    others = [text for text, answer in ANSWERS.items() if text not in STRICTER and text not in LAXER and result(text) != written(answer)]
     assert [text for text in others if result(text) != "null" and ANSWERS[text] is not None] == []
     assert len(others) < 12
 

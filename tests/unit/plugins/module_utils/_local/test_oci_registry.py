@@ -132,9 +132,7 @@ def test_half_a_login_and_a_missing_authority_are_refused(pins: Path) -> None:
 
 def test_only_an_image_of_the_same_recipe_is_there(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:
     own, other = manifest(image.key()), manifest("0123456789abcdef")
-    assert [
-        registry(pins).digest(image) for text in (own, other, "{}", "") if Oras(monkeypatch, text)
-    ] == [digest(own), "", "", ""]  # fmt: skip
+    assert [registry(pins).digest(image) for text in (own, other, "{}", "") if Oras(monkeypatch, text)] == [digest(own), "", "", ""]
 
 
 def test_the_password_is_in_no_argument_and_in_no_file_that_stays(pins: Path, image: OciImage, monkeypatch: pytest.MonkeyPatch) -> None:

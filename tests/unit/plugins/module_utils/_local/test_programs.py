@@ -105,16 +105,16 @@ def left(tmp_path: Path) -> list[str]:
 
 def test_a_released_program_is_kept_executable_and_not_asked_for_again(site: str, tmp_path: Path) -> None:
     desired = release(f"{site}/kubeadm", tmp_path)
-    programs.fetch(desired)
+    programs.fetch(desired, time)
     path = desired.folder / "kubeadm"
     assert path.read_bytes() == b"the program"
     assert path.stat().st_mode & 0o777 == 0o755
-    programs.fetch(release("http://127.0.0.1:1/kubeadm", tmp_path))
+    programs.fetch(release("http://127.0.0.1:1/kubeadm", tmp_path), time)
 
 
 def test_programs_are_taken_out_of_their_archive(site: str, tmp_path: Path) -> None:
     desired = release(f"{site}/etcd.tgz", tmp_path, {"etcd": "bin/etcd", "etcdctl": "./bin/etcdctl"})
-    programs.fetch(desired)
+    programs.fetch(desired, time)
     assert {path.name: path.read_bytes() for path in desired.folder.iterdir()} == {"etcd": b"from the archive", "etcdctl": b"beside it"}
 
 
@@ -139,10 +139,9 @@ def test_a_fault_of_a_mirror_is_told_with_the_next_step_and_leaves_nothing(
 ) -> None:
     """On the clock of ``slow`` half a minute passes from look to look; only ``silent`` is waited for."""
     clock = types.SimpleNamespace(monotonic=itertools.count(step=31 if fault == "slow" else 0).__next__)
-    monkeypatch.setattr(download._body, "__defaults__", (clock,))
     monkeypatch.setattr(download.request, "__defaults__", (None, "GET", 0.2 if fault == "silent" else 30))
     with pytest.raises(kind, match=told) as caught:
-        programs.fetch(release(f"{site}/{fault}/kubeadm", tmp_path))
+        programs.fetch(release(f"{site}/{fault}/kubeadm", tmp_path), clock)
     assert "set local_cluster_source to build" in str(caught.value)
     assert left(tmp_path) == []
 
@@ -151,17 +150,17 @@ def test_a_fault_of_a_mirror_is_told_with_the_next_step_and_leaves_nothing(
 def test_what_cannot_be_reached_is_told(url: str, tmp_path: Path) -> None:
     (tmp_path / "kubeadm").write_bytes(FILES["/kubeadm"])
     with pytest.raises(Unreachable, match="/kubeadm could not be fetched: "):
-        programs.fetch(release(f"{url}{tmp_path}/kubeadm", tmp_path / "cache"))
+        programs.fetch(release(f"{url}{tmp_path}/kubeadm", tmp_path / "cache"), time)
 
 
 def test_a_proxy_is_named_without_its_login(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", site.replace("//", "//user:canary@"))
     with pytest.raises(NotFound, match=r"the server, or the proxy 127\.0\.0\.1:\d+, answers HTTP 404") as caught:
-        programs.fetch(release("http://dl.example/404/kubeadm", tmp_path))
+        programs.fetch(release("http://dl.example/404/kubeadm", tmp_path), time)
     assert "canary" not in str(caught.value)
     monkeypatch.setenv("http_proxy", "http://user:canary@127.0.0.1:1")
     with pytest.raises(Unreachable, match=r"refused \(asked: the server, or the proxy 127\.0\.0\.1:1\)") as gone:
-        programs.fetch(release("http://dl.example/kubeadm", tmp_path))
+        programs.fetch(release("http://dl.example/kubeadm", tmp_path), time)
     assert "canary" not in str(gone.value)
 
 
@@ -179,7 +178,7 @@ def test_a_full_disk_is_no_fault_of_the_network(site: str, tmp_path: Path, monke
 
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(OSError, match="No space left on device") as caught:
-        programs.fetch(desired)
+        programs.fetch(desired, time)
     assert str(caught.value.filename).startswith(str(desired.folder))
     assert left(tmp_path) == []
 
@@ -189,7 +188,7 @@ def test_what_a_killed_run_left_is_deleted(site: str, tmp_path: Path) -> None:
     draft = desired.folder / ".download.muster-killed" / "download"
     draft.parent.mkdir(parents=True)
     draft.write_text("half")
-    programs.fetch(desired)
+    programs.fetch(desired, time)
     assert [path.name for path in desired.folder.iterdir()] == ["kubeadm"]
 
 
@@ -209,9 +208,9 @@ def test_a_program_stays_in_its_folder(name: str, tmp_path: Path) -> None:
 
 def test_a_missing_member_is_named(site: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="has no file nowhere/etcd"):
-        programs.fetch(release(f"{site}/etcd.tgz", tmp_path, {"etcd": "nowhere/etcd"}))
+        programs.fetch(release(f"{site}/etcd.tgz", tmp_path, {"etcd": "nowhere/etcd"}), time)
     with pytest.raises(Rejected, match="is no archive"):
-        programs.fetch(release(f"{site}/kubeadm", tmp_path, {"kubeadm": "kubeadm"}))
+        programs.fetch(release(f"{site}/kubeadm", tmp_path, {"kubeadm": "kubeadm"}), time)
     assert left(tmp_path) == []
 
 
@@ -226,15 +225,16 @@ def test_a_base_url_is_one(url: str) -> None:
 
 
 def test_a_probe_says_why_a_file_cannot_be_had_within_its_time(site: str) -> None:
-    assert download.why_unreachable([f"{site}/kubeadm", f"{site}/401/v2/etcd/manifests/1"]) == ""
-    assert "HTTP 404" in download.why_unreachable([f"{site}/kubeadm", f"{site}/404/kubeadm"])
-    assert "HTTP 401" in download.why_unreachable([f"{site}/401/kubeadm"])
-    assert "refused" in download.why_unreachable(["http://127.0.0.1:1/etcd"])
+    assert download.why_unreachable([f"{site}/kubeadm", f"{site}/401/v2/etcd/manifests/1"], time) == ""
+    assert "HTTP 404" in download.why_unreachable([f"{site}/kubeadm", f"{site}/404/kubeadm"], time)
+    assert "HTTP 401" in download.why_unreachable([f"{site}/401/kubeadm"], time)
+    assert "refused" in download.why_unreachable(["http://127.0.0.1:1/etcd"], time)
     began = time.monotonic()
-    assert download.why_unreachable([f"{site}/silent/kubeadm"], 0.2).endswith(("no answer within 0 s.", "is kept.", "no answer for 0 s"))
+    told = download.why_unreachable([f"{site}/silent/kubeadm"], time, 0.2)
+    assert told.endswith(("no answer within 0 s.", "is kept.", "no answer for 0 s"))
     with socket.create_server(("127.0.0.1", 0), backlog=1) as listening:
         mute = f"http://127.0.0.1:{listening.getsockname()[1]}/kubeadm"
-        assert "no answer" in download.why_unreachable([mute, mute, mute], 0.2)
+        assert "no answer" in download.why_unreachable([mute, mute, mute], time, 0.2)
     assert time.monotonic() - began < 15
 
 
@@ -258,9 +258,7 @@ def choice(module: Path, cache: Path, url: str, source: str = "auto") -> sources
             {"name": "both", "base": "github", "path": "kubeadm", "sha256": {processor: "0" * 64}, "programs": {"kubelet": "", "runc": ""}},
         ],
         urls=dict.fromkeys(sources.URLS, url),
-        source=source,
-        cache_dir=cache,
-        version="v1.36.3",
+        source=source, cache_dir=cache, version="v1.36.3", clock=time,
     )  # fmt: skip
 
 

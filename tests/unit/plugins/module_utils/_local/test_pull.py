@@ -20,6 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._local import pull
 from ansible_collections.muster.ml.plugins.module_utils._local.pull import INDEXES, MANIFESTS
 from ansible_collections.muster.ml.plugins.modules import local_fetch
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 REFERENCE = "registry.k8s.io/coredns/coredns:v1.14.2"
 LAYER, CONFIG = b"a layer", b"{}"
@@ -108,7 +109,7 @@ def contents(archive: Path) -> dict[str, bytes]:
 
 def test_an_image_is_pulled_for_this_processor_and_not_asked_for_again(registry: Registry, tmp_path: Path) -> None:
     desired = registry.pull(tmp_path)
-    desired.run()
+    desired.run(FakeClock())
     found = contents(desired.archive)
     (row,) = json.loads(found["./index.json"])["manifests"]
     assert row["mediaType"] == MANIFESTS[0]
@@ -117,13 +118,13 @@ def test_an_image_is_pulled_for_this_processor_and_not_asked_for_again(registry:
     assert pull.reference_of(desired.archive) == REFERENCE
     assert [path.name for path in tmp_path.iterdir()] == ["coredns.tar"]
     registry.asked.clear()
-    desired.run()
+    desired.run(FakeClock())
     assert registry.asked == []
 
 
 def test_a_token_is_got_and_stays_with_the_registry(registry: Registry, tmp_path: Path) -> None:
     registry.token = "t0"
-    registry.pull(tmp_path).run()
+    registry.pull(tmp_path).run(FakeClock())
     assert "GET /token?service=s&scope=repository%3Ax%3Apull" in registry.asked
     assert [line for line in registry.asked if "/store/" in line]
     assert not [line for line in registry.asked if "/store/" in line and "Bearer" in line]
@@ -185,7 +186,7 @@ def test_a_fault_of_a_registry_is_told_and_leaves_nothing(
 ) -> None:
     fault(registry)
     with pytest.raises(kind, match=told) as caught:
-        registry.pull(tmp_path).run()
+        registry.pull(tmp_path).run(FakeClock())
     assert caught.value.hint
     assert list(tmp_path.iterdir()) == []
 

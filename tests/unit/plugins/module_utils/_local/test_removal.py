@@ -186,7 +186,6 @@ def on(machine: Machine, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(host.os, "pidfd_open", lambda pid: os.open(machine.proc / str(pid) / "comm", os.O_RDONLY))
     patch.setattr(host.signal, "pidfd_send_signal", lambda handle, _signal: machine.kill(pid_of(handle)))
     patch.setattr(node, "_try_rmdir", rmdir_of_cgroup)
-    patch.setitem(t.cast("dict[str, t.Any]", host.wait_until.__kwdefaults__), "clock", FakeClock())
     patch.setattr(node.os, "fsync", lambda _handle: None)
 
 
@@ -204,7 +203,7 @@ def rmdir_of_cgroup(folder: Path) -> str | None:
 
 
 def remove(options: dict[str, t.Any], *, check: bool = False, delete_data: bool = False) -> dict[str, t.Any]:
-    return local_cluster_removal.execute(HostContext({"cluster": options, "delete_data": delete_data}, check=check))
+    return local_cluster_removal.execute(HostContext({"cluster": options, "delete_data": delete_data}, check, clock=FakeClock()))
 
 
 def test_everything_goes_and_nothing_else(machine: Machine) -> None:
@@ -589,6 +588,6 @@ def test_a_number_that_went_to_another_process_is_not_hit(machine: Machine, monk
         return opened(pid)
 
     monkeypatch.setattr(host.os, "pidfd_open", reused)
-    node.end_processes("dev", "muster-dev/dev-1/pod")
+    node.end_processes("dev", "muster-dev/dev-1/pod", FakeClock())
     assert machine.killed == []
     assert (machine.proc / str(straggler) / "comm").read_text() == "database"

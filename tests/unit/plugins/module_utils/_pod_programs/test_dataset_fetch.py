@@ -208,9 +208,7 @@ def test_no_member_is_written_through_a_link(server: Server, tmp_path: Path, mem
 def test_links_that_stay_inside_are_kept(server: Server, tmp_path: Path) -> None:
     server.content = archive("now->v2/data", "v2/data/f", "v2/back->../v1", "v1/g", "same=v1/g", program.MARKER)
     note = program.fetch(tmp_path, address(server), sha(server.content), "x")
-    assert tree(tmp_path / "x") == {
-        "now": "-> v2/data", "v2/data/f": "v2/data/f", "v2/back": "-> ../v1", "v1/g": "v1/g", "same": "v1/g",
-    }  # fmt: skip
+    assert tree(tmp_path / "x") == {"now": "-> v2/data", "v2/data/f": "v2/data/f", "v2/back": "-> ../v1", "v1/g": "v1/g", "same": "v1/g"}
     assert note["files"] == 5
     assert (tmp_path / "x/same").samefile(tmp_path / "x/v1/g")
 
@@ -671,9 +669,7 @@ def test_the_accounts_role_by_irsa(s3: Server, tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_accounts_role_by_pod_identity(s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    s3.others["/v1/credentials"] = (
-        200, {}, json.dumps({"AccessKeyId": "ASIA2", "SecretAccessKey": "geheim", "Token": "tok2"}),
-    )  # fmt: skip
+    s3.others["/v1/credentials"] = (200, {}, json.dumps({"AccessKeyId": "ASIA2", "SecretAccessKey": "geheim", "Token": "tok2"}))
     (tmp_path / "token").write_text("jwt\n")
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{s3.server_port}/v1/credentials")

@@ -75,7 +75,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def silent(*, at_once: bool) -> t.Iterator[HttpCluster]:
     server = Silent(at_once=at_once)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    cluster = HttpCluster(Transport(Connection(server=f"http://127.0.0.1:{server.server_port}", source="a test")))
+    cluster = HttpCluster(Transport(Connection(server=f"http://127.0.0.1:{server.server_port}", source="a test"), time))
     try:
         yield cluster
     finally:

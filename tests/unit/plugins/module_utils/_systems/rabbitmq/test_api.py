@@ -216,7 +216,7 @@ def test_what_cannot_be_used_is_said_before_anything_is_sent(tmp_path: Path) -> 
         ({"client_cert": str(text), "client_key": str(text)}, "and its key cannot be used"),
     ]:
         with pytest.raises(InvalidInput, match=told):
-            api.connect(params(**options))
+            api.connect(params(**options), FakeClock())
 
 
 def test_no_text_of_the_client_has_the_password(clock: FakeClock) -> None:

@@ -13,6 +13,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Fail
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api import Address, Login, ManagementApi
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.control import Answer, ensure_login
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 PASSWORD = "secret-of-admin"
 
@@ -21,7 +22,7 @@ class Broker(ManagementApi):
     """Answers as rabbitmqctl 3.10.8 does, with passwords from standard input, and as its management API to a login."""
 
     def __init__(self, **tags: list[str]) -> None:
-        super().__init__(Address("127.0.0.1", 1, "http"), Login("admin", Sensitive(PASSWORD)))
+        super().__init__(Address("127.0.0.1", 1, "http"), Login("admin", Sensitive(PASSWORD)), FakeClock())
         self.tags = tags
         self.passwords = dict.fromkeys(tags, PASSWORD)
         self.commands: list[str] = []

@@ -7,7 +7,7 @@ import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
-    def execute(self, requests):
+    def execute(self, requests: list[pb_utils.InferenceRequest]) -> None:
         for request in requests:
             sender = request.get_response_sender()
             for number in pb_utils.get_input_tensor_by_name(request, "A").as_numpy().reshape(-1, 1):

@@ -8,13 +8,13 @@ import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
-    def initialize(self, args):
+    def initialize(self, args: dict[str, str]) -> None:
         self.zeros = 0
 
-    def execute(self, requests):
+    def execute(self, requests: list[pb_utils.InferenceRequest]) -> list[pb_utils.InferenceResponse]:
         return [self._answer(request) for request in requests]
 
-    def _answer(self, request):
+    def _answer(self, request: pb_utils.InferenceRequest) -> pb_utils.InferenceResponse:
         tensor = pb_utils.get_input_tensor_by_name(request, "A").as_numpy()
         self.zeros += not tensor.any()
         return pb_utils.InferenceResponse([pb_utils.Tensor("BEFORE", np.full_like(tensor, self.zeros))])

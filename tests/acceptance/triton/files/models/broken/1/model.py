@@ -5,5 +5,5 @@ from __future__ import annotations
 
 
 class TritonPythonModel:
-    def initialize(self, args):
+    def initialize(self, args: dict[str, str]) -> None:
         raise RuntimeError("these weights are of another model")
