@@ -58,7 +58,7 @@ def policies(reader: Reader) -> None:
 def pool(row: Body) -> Body:
     """What module gke_node_pool is given for a row of the inventory."""
     (made,) = gke_tpu_pools([row], 3)
-    return {"cluster": "tpus", "location": region_of(row["node_locations"][0]), "owner": "tpus", **made}
+    return {"cluster_name": "tpus", "location": region_of(row["node_locations"][0]), "owner": "tpus", **made}
 
 
 def row_of(kind: str, topology: str, **config: Any) -> Body:
