@@ -36,8 +36,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.removal import del
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
 
 HISTORIES = int(os.environ.get("MUSTER_HISTORIES", "500"))
-# The same ones each time in make test, other ones each time in make histories.
-SAME = "MUSTER_HISTORIES" not in os.environ
+SAME = "MUSTER_HISTORIES" not in os.environ  # in make test; make histories draws others each time
 # Two of them have one name, in two namespaces.
 OWNERS = ("o.a@default", "o.a@ml", "o.b")
 STRANGER = "a stranger"
