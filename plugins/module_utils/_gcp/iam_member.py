@@ -189,15 +189,15 @@ def converge_member(wanted: IamMember, api: Api, *, check: bool) -> Outcome:
     sent = Plan()
 
     def write() -> Outcome:
-        nonlocal api, sent
-        api = api.within(deadline.left)
-        policy = _existing(wanted, api, check=check)
+        nonlocal sent
+        bounded = api.within(deadline.left)
+        policy = _existing(wanted, bounded, check=check)
         plan = Plan() if policy is None and wanted.absent else wanted.plan(policy)
         if check or not plan.changed:
             # A request that was done, and whose answer was lost, meets its own change.
             return Outcome(plan if plan.changed else sent, policy)
         sent = plan
-        return Outcome(plan, api.write(wanted.place.label, t.cast(Step, plan.steps[0])))
+        return Outcome(plan, bounded.write(wanted.place.label, t.cast(Step, plan.steps[0])))
 
     try:
         return with_retries(write, lambda error: is_stale(error) and backoff.wait_for_retry(limit=deadline.seconds))

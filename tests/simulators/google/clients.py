@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import httplib2
@@ -57,12 +56,6 @@ def dropped(simulator: Simulator, verb: str, url: str, body: Any) -> None:
     """Send a request whose answer never comes."""
     with pytest.raises(requests.exceptions.ConnectionError):
         session(simulator).request(verb, url, json=body, max_allowed_time=30)
-
-
-def gcloud(simulator: Simulator, *words: str) -> tuple[int, str, str]:
-    """(status, output, errors) of gcloud, which is on the PATH."""
-    done = subprocess.run(["gcloud", *words, "--quiet"], env=simulator.environment(), capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout, done.stderr
 
 
 def told(error: Any) -> tuple[int, str, str]:

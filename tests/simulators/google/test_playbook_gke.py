@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import base64
 import copy
-import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +24,6 @@ from google.cloud import container_v1, storage
 from google.oauth2.credentials import Credentials
 from support import canary, released
 
-from simulators.google import clients
 from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
 from simulators.google.play import DATA_TOO, MANAGEMENT, NO_MACHINE, ROOT, TOKEN, Play, failure, hold, left, playground
 from simulators.google.reader import COMPUTE, GKE, IAM, PROJECTS, REGION, STORAGE, ZONE, Reader
@@ -403,11 +400,6 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
     bucket = reader.get(f"{STORAGE}/b/{STORE}")
     assert bucket["lifecycle"]["rule"] == [{"action": {"type": "Delete"}, "condition": {"age": 30}}]
     assert (bucket["versioning"], bucket["labels"]) == ({"enabled": True}, {**OURS, "team": "ml"})
-    if shutil.which("gcloud"):
-        words = ("container", "node-pools", "describe", "gpu", "--cluster=muster", f"--region={REGION}", "--format=json")
-        status, out, errors = clients.gcloud(google, *words)
-        assert status == 0, errors
-        assert sorted(row["key"] for row in json.loads(out)["config"]["taints"]) == ["nvidia.com/gpu", "team"]
 
 
 # Shows row 002.12.
@@ -478,7 +470,7 @@ def test_runs_that_are_killed_or_fail_are_taken_up_with_what_was_kept(play: Play
         done = play("gke", *NO_MACHINE)
         assert recap(done)["failed"] == 1, (method, failure(done))
         assert words.lower() in play.said().lower(), method
-        assert play.outputs[-1].count("\nfatal: ") == 1, method
+        assert play.outputs[-1].count("[ERROR]") == 1, method
     run(play)
     assert google.ask("faults") == []
     assert whole(google) == play.there
