@@ -134,7 +134,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 Attributes = tuple[int, int, int]
 """Mode, owner and group."""
-File = tuple[bytes, Attributes | None]
+File = tuple[bytes, t.Union[Attributes, None]]  # noqa: UP007 -- Ansible's pylint refuses the other form in an alias
 CONSTRAINTS: dict[str, t.Any] = {
     "mutually_exclusive": [("content", "secret_content")],
     "required_if": [("state", "present", ("content", "secret_content"), True)],
