@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -21,16 +20,16 @@ import time
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._pod_programs.elastic_launch import TERMINATION_LOG
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.native import PROGRAMS, manifests
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import from_params
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.world import events
 
 EXAMPLE = Path(os.environ.get("EXAMPLE") or Path(__file__).parents[2] / "roles" / "elastic" / "files" / "example")
 PODS, LIMIT, FINAL = 4, int(os.environ.get("LIMIT", "150")), (0, 70, 78)
 BACKOFF = 5
 """Seconds from the end of a pod to its successor."""
 NAME = "digits"
-TERMINATION_LOG = Path("/dev/termination-log")
-LINE = re.compile(r"muster\.ml/elastic (\{.*\})$", re.MULTILINE)
 
 
 class Pod:
@@ -77,11 +76,8 @@ class Pod:
             except (OSError, ProcessLookupError):
                 continue
 
-    def said(self) -> list[dict[str, t.Any]]:
-        return [json.loads(text) for text in LINE.findall(self.log.read_text())]
 
-
-def run(case: str, folder: Path, signum: int | None, **more: str) -> dict[str, t.Any]:
+def run(case: str, folder: Path, signum: int | None) -> dict[str, t.Any]:
     """One training; SIGNUM goes to the last pod once half of the epochs are done."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -95,13 +91,13 @@ def run(case: str, folder: Path, signum: int | None, **more: str) -> dict[str, t
               "script": "train.py", "files": {"train.py": ""}}  # fmt: skip
     (job,) = (item for item in manifests(from_params(params)) if item["kind"] == "Job")
     rows = job["spec"]["template"]["spec"]["containers"][0]["env"]
-    env = {row["name"]: str(row.get("value") or "1") for row in rows} | {"PET_RDZV_ID": case, **more}
+    env = {row["name"]: str(row.get("value") or "1") for row in rows} | {"PET_RDZV_ID": case}
     epochs = int(os.environ.get("EPOCHS", "60"))
     arguments = [f"--run-dir={folder}/run", f"--epochs={epochs}", "--step-time=0.01", "--timeout=45"]
     began, hit, pods = time.monotonic(), 0.0, [Pod(index, folder, arguments, env) for index in range(PODS)]
     try:
         while {pod.is_over() for pod in pods} != {True} and time.monotonic() - began < LIMIT:
-            told = [row for row in pods[0].said() if row["event"] == "epoch"]
+            told = [row for row in events([pods[0].log.read_text()]) if row["event"] == "epoch"]
             if signum and not hit and told and told[-1]["epoch"] >= epochs // 2:
                 hit = time.monotonic() - began
                 pods[-1].kill(signum)
@@ -109,7 +105,7 @@ def run(case: str, folder: Path, signum: int | None, **more: str) -> dict[str, t
     finally:
         for pod in pods:
             pod.kill(signal.SIGKILL)
-    rows = sorted((row for pod in pods for row in pod.said()), key=lambda row: row["time"])
+    rows = events(pod.log.read_text() for pod in pods)
     starts = [[row["world_size"], row["step"]] for row in rows if row["event"] == "start"]
     result = next((row for row in rows if row["event"] == "result"), {})
     return {
@@ -130,14 +126,14 @@ def main() -> None:
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
     nccl = ".".join(map(str, torch.cuda.nccl.version())) if gpu else ""
     sys.stdout.write(json.dumps({"torch": torch.__version__, "gpu": gpu, "nccl": nccl}) + "\n")
-    there = TERMINATION_LOG.exists()
+    there = Path(TERMINATION_LOG).exists()
     folder, *cases = sys.argv[1:]
     try:
         for case in cases or CASES:
             sys.stdout.write(json.dumps(run(case, Path(folder).resolve() / case.replace(" ", "-"), CASES[case])) + "\n")
     finally:
         if not there:
-            TERMINATION_LOG.unlink(missing_ok=True)
+            Path(TERMINATION_LOG).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

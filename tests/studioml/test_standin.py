@@ -8,7 +8,6 @@ import base64
 import concurrent.futures
 import json
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from faults.proxy import certificates
 from rabbitmq.server import HOST, free_ports
+from simulators.modules import Hasty
 from support import canary
 from support.places import ROOT
 
@@ -32,22 +32,12 @@ from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
 from studioml.world import ON_ONE, PASSWORD, PHRASE, ApiServer, Standin, World, until
 
 
-class Meanwhile:
-    """The real clock for waits on real processes: a watch of this cluster tells of nothing new, so none lasts."""
-
-    monotonic = staticmethod(time.monotonic)
-
-    @staticmethod
-    def sleep(seconds: float, /) -> None:
-        time.sleep(min(seconds, 0.2))
-
-
 class PodCluster(FakeCluster):
     """A cluster without nodes: of its Deployments only the process of the stand-in is real, with the environment that they give it."""
 
     def __init__(self, world: World, folder: Path) -> None:
         super().__init__()
-        self.clock = Meanwhile()  # type: ignore[assignment]
+        self.clock = Hasty()  # type: ignore[assignment] -- its processes are real
         self.world, self.drains = world, ApiServer(folder)
         self.processes: dict[str, Standin] = {}
         self.shown: set[str] = set()

@@ -279,7 +279,7 @@ class Writer:
             if not (tries and _same_as_judged(seen, live, step.desired)):
                 raise Conflict(f"{step.ref} was changed by another client before it could be recreated.", ref=step.ref,
                                hint="Nothing was deleted. Run again.")  # fmt: skip
-            live, immutable = self._check_recreate(dataclasses.replace(step, live=seen), refusal)
+            live, _reason = self._check_recreate(dataclasses.replace(step, live=seen), refusal)
         wait_until(
             self.cluster,
             [step.ref],
@@ -293,14 +293,15 @@ class Writer:
 
 def _same_as_judged(seen: Manifest, live: Manifest, desired: Manifest) -> bool:
     """Whether only the status changed, or labels and annotations that are not desired: controllers write these at any time."""
-    judged = []
-    for item in (seen, live):
+
+    def judged(item: Manifest) -> Manifest:
         metadata = {**without_bookkeeping(item)["metadata"], "uid": item["metadata"].get("uid")}
         for part in ("labels", "annotations"):
             wanted = desired["metadata"].get(part) or {}
             metadata[part] = {key: value for key, value in (metadata.get(part) or {}).items() if key in wanted}
-        judged.append({**without_bookkeeping(item), "metadata": metadata})
-    return bool(judged[0] == judged[1])
+        return {**without_bookkeeping(item), "metadata": metadata}
+
+    return judged(seen) == judged(live)
 
 
 def _removal(node: fields.Trie) -> Manifest:
