@@ -16,7 +16,7 @@ import dataclasses
 import typing as t
 
 from . import quantity
-from .sensitive import revealed
+from .sensitive import Sensitive, revealed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,8 @@ _MANIFESTS: dict[tuple[str, str], Shape] = {
 
 def problems(value: t.Any, shape: Shape, path: str) -> t.Iterator[str]:
     """The differences from the shape, each with its path. Null is an unset field, as in the API."""
-    value = revealed(value)
+    if isinstance(value, Sensitive):
+        value = revealed(value)
     if value is None or shape is object:
         return
     if isinstance(shape, Each | dict):
@@ -109,7 +110,8 @@ def problems(value: t.Any, shape: Shape, path: str) -> t.Iterator[str]:
             if item is None and isinstance(shape, Each) and shape.shape is not object:
                 yield f"{path}.{key} is null"
             below = shape.shape if isinstance(shape, Each) else shape.get(key, object)
-            yield from problems(item, below, f"{path}.{key}" if path else str(key))
+            if below is not object:
+                yield from problems(item, below, f"{path}.{key}" if path else str(key))
     elif isinstance(shape, list):
         if not isinstance(value, list):
             yield f"{path} is not a list but {type(value).__name__}"

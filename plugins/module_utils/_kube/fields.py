@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import types
 import typing as t
 
 from .._core.sensitive import Sensitive
@@ -30,6 +31,7 @@ _TOOLS = ("kubectl", "helm", "Helm", "OpenAPI-Generator", "ansible", "argocd", "
           "terraform", "Terraform", "HashiCorp", "before-first-apply")  # fmt: skip
 _OF_KUBERNETES = ("kube-", "kubelet", "cloud-controller-manager", "clusterrole-aggregation-controller")
 
+_COLLECTIONS = (dict, list)
 _NEVER_OWNED = ("apiVersion", "kind")
 _METADATA_OWNED = ("labels", "annotations", "finalizers", "ownerReferences")
 
@@ -159,17 +161,16 @@ def _differing(live: t.Any, desired: t.Any, path: str) -> t.Iterator[str]:
 
 def _missing(desired: dict[str, t.Any], node: Trie, path: str, live: t.Any) -> t.Iterator[str]:
     for key, value in desired.items():
-        below = f"{path}.{key}" if path else key
         child = node.get(f"f:{key}")
         if child is None:
-            yield below
-        else:
-            yield from _below(value, child, below, live.get(key) if isinstance(live, dict) else None)
+            yield f"{path}.{key}" if path else key
+        elif isinstance(value, _COLLECTIONS):
+            yield from _below(value, child, f"{path}.{key}" if path else key, live.get(key) if isinstance(live, dict) else None)
 
 
 def _below(value: t.Any, node: Trie, path: str, live: t.Any) -> t.Iterator[str]:
-    """A node without children is a leaf, or a list or map that is owned as a whole."""
-    if not any(key != "." for key in node):
+    """A node without children is a list or map that is owned as a whole."""
+    if len(node) <= ("." in node):
         return
     if isinstance(value, dict):
         yield from _missing(value, node, path, live)
@@ -192,7 +193,7 @@ def _entries_of(value: list[t.Any], node: Trie) -> list[str | None]:
     A key that an element leaves out was filled with its default (``protocol`` of a port), which is the same one in all elements. So what
     fits only one entry has that, and of the others each takes what is left.
     """
-    keyed = {frozenset(json.loads(key[2:]).items()): key for key in node if key.startswith("k:")}
+    keyed = {frozenset(_keys(key).items()): key for key in node if key.startswith("k:")}
     values = {json.loads(key[2:]): key for key in node if key.startswith("v:")}
     names = {name for keys in keyed for name, _value in keys}
     found: list[str | None] = [None] * len(value)
@@ -203,7 +204,7 @@ def _entries_of(value: list[t.Any], node: Trie) -> list[str | None]:
             found[index] = keyed.pop(frozenset(keys), None)
             if found[index] is None:
                 several[index] = keys
-        elif isinstance(item, dict | list) or item not in values:
+        elif isinstance(item, _COLLECTIONS) or item not in values:
             found[index] = f"i:{index}" if f"i:{index}" in node else None
         else:
             found[index] = values[item]
@@ -215,9 +216,15 @@ def _entries_of(value: list[t.Any], node: Trie) -> list[str | None]:
     return found
 
 
+@functools.lru_cache(maxsize=1024)
+def _keys(entry: str) -> t.Mapping[str, t.Any]:
+    """The keys of an entry ``k:{...}``, with their values."""
+    return types.MappingProxyType(json.loads(entry[2:]))
+
+
 def _places(live: t.Any, entries: t.Iterable[str | None]) -> dict[str, int]:
     """The positions in the live list of the elements of these entries with keys, in the order of the entries."""
-    keys = {entry: json.loads(entry[2:]) for entry in entries if entry and entry.startswith("k:")}
+    keys = {entry: _keys(entry) for entry in entries if entry and entry.startswith("k:")}
     if not keys or not isinstance(live, list):
         return {}
     names = next(iter(keys.values()))
@@ -265,7 +272,7 @@ def _element_path(path: str, key: str) -> str:
     mark, _colon, rest = key.partition(":")
     if mark != "k":
         return f"{path}[{rest}]"
-    return f"{path}[{','.join(f'{name}={value}' for name, value in json.loads(rest).items())}]"
+    return f"{path}[{','.join(f'{name}={value}' for name, value in _keys(key).items())}]"
 
 
 def _paths(node: Trie, path: str) -> set[str]:

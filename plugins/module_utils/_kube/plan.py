@@ -145,7 +145,11 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1)
     raise_overtaken(failures)
     raise_all([*failures, *_lost_tokens(cluster, steps, namespaces, options)])
-    steps = run_all_or_raise(lambda step: _asked_again(cluster, step, options), steps, parallel=options.parallel)
+    changed = [step for step in steps if _is_changed_by_admission(step)]
+    again = {
+        step.ref: step for step in run_all_or_raise(lambda step: _asked_again(cluster, step, options), changed, parallel=options.parallel)
+    }
+    steps = [again.get(step.ref, step) for step in steps]
     for promised in (options.promised, options.references):
         if options.check and promised is not None:
             promised.add(desired)
@@ -191,11 +195,15 @@ def _lost_tokens(cluster: Cluster, steps: list[PlannedObject], namespaces: _Name
     ]  # fmt: skip
 
 
+def _is_changed_by_admission(step: PlannedObject) -> bool:
+    """Whether nothing is to be done about an object that admission changed when it was written."""
+    return step.verdict == "unchanged" and step.ours and CHANGED in annotations_of(step.live or {}).get(ANNOTATION_NOT_KEPT, "")
+
+
 def _asked_again(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -> PlannedObject:
-    """The step. Of an object that admission changed when it was written, a dry run tells whether it still would."""
-    live, record = step.live, annotations_of(step.live or {}).get(ANNOTATION_NOT_KEPT, "")
-    if live is None or step.verdict != "unchanged" or not step.ours or CHANGED not in record:
-        return step
+    """The step, to be done if admission would not change the object any more as it did: a dry run tells."""
+    live: Manifest = step.live or {}
+    record = annotations_of(live)[ANNOTATION_NOT_KEPT]
     try:
         stored = cluster.apply(with_annotation(step.desired, ANNOTATION_NOT_KEPT, record), dry_run=True, manager=options.manager)
     except MusterError:  # it is as it was left, and the next change will tell why

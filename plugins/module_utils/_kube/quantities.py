@@ -20,6 +20,8 @@ _SINGLE = ("averageValue", "divisor", "maximumVolumeSize")
 _FREE = frozenset({"metadata", "data", "parameters", "matchLabels", "nodeSelector", "selector", "opaque"})
 """Fields with keys of the user's own, which say nothing about the values."""
 
+_COLLECTIONS = (dict, list)
+
 
 def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
     """Yield each (path, value) in an object where the Kubernetes API has a quantity."""
@@ -33,7 +35,7 @@ def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
             below = f"{path}.{key}" if path else str(key)
             if key in _MAPS and isinstance(item, dict):
                 yield from ((f"{below}.{name}", amount) for name, amount in item.items())
-            elif key not in _FREE:
+            elif key not in _FREE and isinstance(item, _COLLECTIONS):
                 yield from _below(item, below)
     elif isinstance(value, list):
         for index, item in enumerate(value):

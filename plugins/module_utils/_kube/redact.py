@@ -34,6 +34,9 @@ _STEP = re.compile(r"\s*(?P<comma>,)\s*|\.?(?P<key>(?:\\.|[^\s.,\[\]\\])+)|\[(?P
 # https://kubernetes.io/docs/concepts/configuration/secret/#secret-types, and that of Helm.
 _TYPE = re.compile(r"\s*(opaque|([a-z0-9.-]+\.)?(kubernetes\.io|helm\.sh)/[a-z0-9.-]+)\s*", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
+_TELLING = frozenset(("kind", "data", "stringData"))
+"""A map without any of these keys is no Secret and does not look like one."""
+_COLLECTIONS = (dict, list)
 _ALIKE = 0.75
 """Least likeness, as difflib counts it, of a word to "secret": Sercet and secrets have more, SealedSecret and SecretStore less."""
 _SHORTEST = 3
@@ -119,21 +122,27 @@ def _secret_keys(value: dict[str, t.Any]) -> list[str]:
 
 def _is_flat(value: t.Any) -> bool:
     """Whether it is a map whose values are all scalars, as in the data of a Secret."""
-    return isinstance(value, dict) and bool(value) and not any(isinstance(item, dict | list) for item in value.values())
+    return isinstance(value, dict) and bool(value) and not any(isinstance(item, _COLLECTIONS) for item in value.values())
 
 
-def _secrets_below(value: t.Any) -> t.Iterator[tuple[t.Any, t.Any]]:
-    """(container, key) of what is secret in a value, at any depth."""
-    if isinstance(value, dict):
-        keys = _secret_keys(value)
-        yield from [(value, key) for key in keys]
-        for key, item in value.items():
-            if key not in keys and isinstance(item, dict | list):
-                yield from _secrets_below(item)
-    elif isinstance(value, list):
-        for item in value:
-            if isinstance(item, dict | list):
-                yield from _secrets_below(item)
+def _secrets_below(manifest: Manifest) -> list[tuple[t.Any, t.Any]]:
+    """(container, key) of what is secret in an object, at any depth but in the names of its managed fields."""
+    found: list[tuple[t.Any, t.Any]] = []
+    metadata = manifest.get("metadata")
+    fields = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    rest: list[t.Any] = [manifest]
+    while rest:
+        one = rest.pop()
+        keys: t.Sequence[str] = ()
+        items: t.Iterable[t.Any] = one
+        if isinstance(one, dict):
+            keys = () if _TELLING.isdisjoint(one) else _secret_keys(one)
+            found += [(one, key) for key in keys]
+            items = [item for key, item in one.items() if key not in keys] if keys else one.values()
+        for item in items:
+            if isinstance(item, _COLLECTIONS) and item is not fields:
+                rest.append(item)
+    return found
 
 
 def same_secrets(desired: t.Any, live: t.Any) -> bool:

@@ -218,16 +218,17 @@ class _Users:
                 self._trainers.setdefault((space, labels[LABEL_JOB]), []).append(item)
             if group_kind(item) == POD and _PERSIA_LABEL in labels:
                 self._persia_pods.setdefault((space, labels[_PERSIA_LABEL]), []).append(item)
-        self._named = [(item, named_by(item)) for item in found if self._counts(item)]
+        self._named: dict[Name, list[tuple[Manifest, str]]] = {}
+        for item in filter(self._counts, found):
+            for name, how in named_by(item).items():
+                self._named.setdefault(name, []).append((item, how))
 
     def of(self, names: t.Collection[Name]) -> list[str]:
         """The users of any of these names, each with where it names it."""
-        found = {}
-        for item, named in self._named:
-            how = next((named[name] for name in names if name in named), None)
-            if how is not None:
-                maker = self._maker(item) or item
-                found[ref_of(maker).identity] = _user(maker, how)
+        found: dict[t.Any, str] = {}
+        for item, how in (pair for name in names for pair in self._named.get(name, ())):
+            maker = self._maker(item) or item
+            found.setdefault(ref_of(maker).identity, _user(maker, how))
         return [found[key] for key in sorted(found)]
 
     def leaves(self, item: Manifest) -> bool:

@@ -27,6 +27,7 @@ _LABEL_NAMED = (NAMESPACE, SERVICE)
 # system:node:a is a role, example.com:signer:a a trust bundle, 2001:db8::1 an IPAddress; an aggregated API has its own rules.
 _FREELY_NAMED = ("rbac.authorization.k8s.io", "certificates.k8s.io")
 _IP_ADDRESS: GroupKind = ("networking.k8s.io", "IPAddress")
+_JUDGED = (dict, list, float)
 _NUMBER_FIRST = re.compile(r"\s*[+-]?[0-9.]")
 
 
@@ -157,13 +158,14 @@ def _values(value: t.Any, path: str) -> t.Iterator[str]:
     """Values that JSON cannot express, and environment values, wherever a pod is described."""
     if isinstance(value, dict):
         for key, item in value.items():
-            below = f"{path}.{key}" if path else str(key)
             if not isinstance(key, str):
                 problem = "null" if key is None else f"{key!r} beside the same as text"
                 yield f"{path or 'the object'} has the key {problem}; give it a name in quotes"
-            if key in ("containers", "initContainers") and isinstance(item, list):
-                yield from _environment(item, below)
-            yield from _values(item, below)
+            if isinstance(item, _JUDGED):
+                below = f"{path}.{key}" if path else str(key)
+                if key in ("containers", "initContainers") and isinstance(item, list):
+                    yield from _environment(item, below)
+                yield from _values(item, below)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _values(item, f"{path}[{index}]")

@@ -103,51 +103,59 @@ def _read_yaml(text: str) -> list[t.Any]:
 def _nodes(text: str) -> t.Iterator[t.Any]:
     """PyYAML's nodes, one for each document. The tag is empty for a plain word, ``!`` for a collection without one; an alias is a node.
 
-    PyYAML composes them itself from the events of libyaml, from which kubectl's parser was made, or of its own parser. Its composer in C
-    ends the process where collections lie very deep, and refuses two anchors of one name.
+    They are made of the events of libyaml, from which kubectl's parser was made, or of PyYAML's own parser. PyYAML's composer in C ends the
+    process where collections lie very deep, and refuses two anchors of one name; its composer in Python takes twice as long.
     """
     import yaml
-    from yaml.composer import Composer
-    from yaml.resolver import BaseResolver
 
     class Alias(yaml.ScalarNode):
         id = "alias"
 
-    class Loader(Composer, BaseResolver):
-        def __init__(self) -> None:
-            super().__init__()
-            events = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
-            self.check_event, self.peek_event, self.get_event = events.check_event, events.peek_event, events.get_event
+    take = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text).get_event
+    scalar, alias, sequence, sequence_end, mapping_end = (
+        yaml.ScalarEvent, yaml.AliasEvent, yaml.SequenceStartEvent, yaml.SequenceEndEvent, yaml.MappingEndEvent
+    )  # fmt: skip
+    anchors: dict[str, t.Any] = {}
 
-        def resolve(self, *_of: object) -> str:
-            return "!"
+    def node(event: t.Any) -> t.Any:
+        what = event.__class__
+        if what is scalar:  # its event has what its node would have
+            event.id, event.tag = "scalar", event.tag or ("" if event.implicit[0] else f"{TAG}str")
+            if event.anchor is not None:
+                anchors[event.anchor] = event
+            return event
+        if what is alias:
+            named = anchors.get(event.anchor)
+            if named is None:
+                raise _refused(event, f"there is no anchor {event.anchor} before this alias")
+            if named.end_mark is None:
+                raise _refused(event, f"what the anchor {event.anchor} names would contain itself")
+            return Alias("", named, event.start_mark)
+        made = (yaml.SequenceNode if what is sequence else yaml.MappingNode)(event.tag or "!", [], event.start_mark)
+        if event.anchor is not None:
+            anchors[event.anchor] = made  # the last one of a name counts
+        if what is sequence:
+            while (one := take()).__class__ is not sequence_end:
+                made.value.append(node(one))
+        else:
+            while (one := take()).__class__ is not mapping_end:
+                made.value.append((node(one), node(take())))
+        made.end_mark = one.end_mark
+        return made
 
-        def compose_node(self, parent: t.Any, index: t.Any) -> t.Any:
-            event = self.peek_event()
-            what, anchor = event.__class__, event.anchor
-            if what is yaml.AliasEvent:
-                self.get_event()
-                named = self.anchors.get(anchor)
-                if named is None:
-                    raise _refused(event, f"there is no anchor {anchor} before this alias")
-                if named.end_mark is None:
-                    raise _refused(event, f"what the anchor {anchor} names would contain itself")
-                return Alias("", named, event.start_mark)
-            self.anchors.pop(anchor, None)  # the last one of a name counts
-            if what is yaml.ScalarEvent:
-                event.tag = event.tag or ("" if event.implicit[0] else f"{TAG}str")
-                return self.compose_scalar_node(anchor)
-            return super().compose_node(parent, index)
-
-    loader = Loader()
-    while loader.check_node():
-        yield loader.get_node()
+    take()  # the stream begins
+    while take().__class__ is not yaml.StreamEndEvent:  # a document begins
+        anchors.clear()
+        yield node(take())
+        take()  # the document ends
 
 
 class _Values:
     """Makes values of nodes, a copy for each alias. A few lines of aliases to aliases can expand to more than any memory holds."""
 
-    _aliased = 0
+    def __init__(self) -> None:
+        self._aliased = 0
+        self._keys: dict[tuple[str, str], str] = {}
 
     def of(self, node: t.Any, depth: int = 0, alias: t.Any = None, finish: t.Any = json_number) -> t.Any:
         """The value of a node that lies in ``depth`` collections and, where there is one, below an alias."""
@@ -185,7 +193,10 @@ class _Values:
                         raise _refused(part, "only maps can be merged")
                     found |= merged
                 continue
-            key = self.of(key_node, depth, alias, key_text)
+            if (key := None if alias or key_node.id != "scalar" else self._keys.get((key_node.tag, key_node.value))) is None:
+                key = self.of(key_node, depth, alias, key_text)
+                if key_node.id == "scalar":
+                    self._keys[key_node.tag, key_node.value] = key
             if key in own:
                 raise _refused(key_node, _twice(key))
             own.add(key)

@@ -60,10 +60,12 @@ def scalar_value(tag: str, text: str) -> Scalar:
     if tag in _TEXT:
         return text
     value = plain_value(text)
+    if not tag:
+        return value
     name = "null" if value is None else type(value).__name__
     if tag == f"{TAG}float" and name == "int":
         return float(value)  # type: ignore[arg-type]
-    if tag in ("", TAG + name):
+    if tag == TAG + name:
         return value
     with contextlib.suppress(ValueError):
         if tag == f"{TAG}binary":
