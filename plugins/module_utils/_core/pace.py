@@ -53,14 +53,14 @@ class Limits:
 
 
 class Backoff:
-    """The number of retries of one request, with pauses that grow from FIRST to LONGEST seconds.
+    """The number of retries of one request, with pauses that grow from FIRST to LONGEST seconds. They may be counted from a failure.
 
     All requests to Kubernetes may be tried again: an apply or a delete twice is the same as once.
     """
 
-    def __init__(self, clock: Clock, *, first: float = 0.2, factor: float = 2.0, longest: float = 3.0) -> None:
+    def __init__(self, clock: Clock, *, first: float = 0.2, factor: float = 2.0, longest: float = 3.0, from_failure: bool = False) -> None:
         self._clock = clock
-        self._started = clock.monotonic()
+        self._started = None if from_failure else clock.monotonic()
         self._pause, self._factor, self._longest = first, factor, longest
 
     def wait_for_retry(self, *, limit: float, retry_after: float | None = None, until: float = math.inf) -> bool:
@@ -72,7 +72,9 @@ class Backoff:
         # Pause also after Retry-After: 0, or requests would be sent as fast as they are answered.
         pause = max(retry_after, 0.1) if retry_after is not None else self._pause
         self._pause = min(self._pause * self._factor, self._longest)
-        if self._clock.monotonic() + pause > min(self._started + limit, until):
+        now = self._clock.monotonic()
+        self._started = now if self._started is None else self._started
+        if now + pause > min(self._started + limit, until):
             return False
         self._clock.sleep(pause)
         return True

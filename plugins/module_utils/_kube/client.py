@@ -151,8 +151,8 @@ class Transport:
         """
         data = request_body(body) if body is not None else None
         began, deadline = self.now, self.now + within
-        # Made at the first failure, and counted from then on: one answer may take as long as an outage is waited for.
-        backoff, refreshed = functools.cache(lambda: Backoff(self.clock)), False
+        # Counted from the first failure on: one answer may take as long as an outage is waited for.
+        backoff, refreshed = Backoff(self.clock, from_failure=True), False
         # A conflict about a given version would be the same the second time, and so would a name that is taken.
         pinned = "resourceVersion" in ((body or {}).get("metadata") or {})
         while True:
@@ -171,7 +171,7 @@ class Transport:
                 raise self._untrusted(exc) from exc
             except (OSError, http.client.HTTPException) as exc:
                 # TLS that never worked will not start to. TLS that did breaks off with the server, or after 90 idle seconds.
-                if (isinstance(exc, ssl.SSLError) and not self._answered) or not backoff().wait_for_retry(limit=limit, until=until):
+                if (isinstance(exc, ssl.SSLError) and not self._answered) or not backoff.wait_for_retry(limit=limit, until=until):
                     raise self._unreachable(exc) from exc
                 self._broken_at = self.now
                 continue
@@ -185,7 +185,7 @@ class Transport:
             taken = method == "POST" and payload.get("reason") == "AlreadyExists"
             final = answer.status < 300 or (answer.status == 409 and (pinned or taken))
             again = responses.is_retryable(answer.status, payload) or (restarted and responses.is_startup_answer(answer.status, payload))
-            if final or not again or not backoff().wait_for_retry(limit=limit, retry_after=answer.retry_after, until=deadline):
+            if final or not again or not backoff.wait_for_retry(limit=limit, retry_after=answer.retry_after, until=deadline):
                 return answer
 
     def stream(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> t.Iterator[bytes]:
