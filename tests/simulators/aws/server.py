@@ -180,7 +180,7 @@ class Gate:
             eks.reset()
             efs.reset()
             pods.SESSIONS.clear()
-            SETTINGS.service_roles.clear()
+            SETTINGS.forget()
         text = json.dumps(reply).encode()
         start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
         return [text]
