@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 _zipimport: Any = zipimport
-_compile = _zipimport._compile_source
+_compile = getattr(_zipimport, "_compile_source", None)
 _FOLDER = os.path.join(os.environ.get("QUICK_FOLDER", ""), str(sys.implementation.cache_tag))
 
 
@@ -33,5 +33,5 @@ def _compiled(path: str, source: bytes) -> CodeType:
     return code
 
 
-if "QUICK_FOLDER" in os.environ:
+if "QUICK_FOLDER" in os.environ and _compile:
     _zipimport._compile_source = _compiled
