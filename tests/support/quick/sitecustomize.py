@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 _zipimport: Any = zipimport
-_compile = getattr(_zipimport, "_compile_source", None)
+_compile: Any = getattr(_zipimport, "_compile_source", None)
 _FOLDER = os.path.join(os.environ.get("QUICK_FOLDER", ""), str(sys.implementation.cache_tag))
 
 
