@@ -16,19 +16,12 @@ from simulators.aws.client import REGION, SECRET, Simulator
 from simulators.modules import Run, runner, thrice
 
 
-@pytest.fixture(scope="session")
-def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
-    """moto's start with AWS's managed policies takes two seconds of a processor."""
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
+    """An empty account."""
     simulator = Simulator(tmp_path_factory.mktemp("aws") / "server.log")
     yield simulator
     simulator.stop()
-
-
-@pytest.fixture(scope="module")
-def aws(account: Simulator) -> Simulator:
-    """An empty account."""
-    account.reset()
-    return account
 
 
 @pytest.fixture(scope="module")

@@ -180,7 +180,7 @@ class Gate:
             eks.reset()
             efs.reset()
             pods.SESSIONS.clear()
-            SETTINGS.forget()
+            SETTINGS.service_roles.clear()
         text = json.dumps(reply).encode()
         start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
         return [text]

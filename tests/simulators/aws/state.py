@@ -38,11 +38,6 @@ class Settings:
     policies: list[Body] | None = None
     service_roles: set[str] = field(default_factory=set)
 
-    def forget(self) -> None:
-        """Be as a new account's, but for what the server was started with."""
-        started_with = ("polls", "endpoint", "certificate_authority", "api_client")
-        vars(self).update({name: value for name, value in vars(Settings()).items() if name not in started_with})
-
 
 SETTINGS = Settings()
 _numbers = itertools.count(1)
