@@ -321,41 +321,15 @@ def installed_life(shell: Shell, ground: Ground, installed: versions.Installed, 
         installed.play("teardown", {**given, "muster_delete_data": True}, environment(ground))
 
 
-def faults(shell: Shell) -> None:
-    """What breaks between the apply engine and the API server, the API server itself among it."""
-    shell.run(BIN / "pytest", "tests/faults", "--durations=5", cwd=ROOT, env=environment(ENGINE))
-
-
-def differential(shell: Shell) -> None:
-    """The apply engine beside kubectl: same objects, same ownership, and a rerun without writes."""
-    shell.run(BIN / "pytest", "tests/differential", "--durations=5", cwd=ROOT, env=environment(ENGINE))
-
-
-def scheduler(shell: Shell) -> None:
-    """The gang preflight beside the real scheduler, on random clusters of simulated nodes."""
-    shell.run(BIN / "pytest", "tests/scheduler", "--durations=5", cwd=ROOT, env=environment(ENGINE))
-
-
-def systems(shell: Shell) -> None:
-    """A sample system, added to a copy of the collection: its plan, its run and its removal."""
-    shell.run(BIN / "pytest", "tests/systems", "--durations=5", cwd=ROOT, env=environment(ENGINE))
-
-
-def policies(shell: Shell) -> None:
-    """Who may connect to each system, with its NetworkPolicy and without."""
-    shell.run(BIN / "pytest", "tests/policies", "--durations=5", cwd=ROOT, env=environment(ENGINE))
-
-
-def registry(shell: Shell) -> None:
-    """playbooks/images.yml at a real registry, and a pod that pulls from it."""
-    shell.run(BIN / "pytest", "tests/registry", "--durations=5", cwd=ROOT, env=environment(SHARED))
+def folder(name: str, ground: Ground, shell: Shell) -> None:
+    """The tests of a folder, whose first lines say what they show of a cluster."""
+    shell.run(BIN / "pytest", f"tests/{name}", "--durations=5", cwd=ROOT, env=environment(ground))
 
 
 def commands(shell: Shell) -> None:
     """What the pages show, as far as it can go here; none of it may write to the cluster."""
     ground = SHARED.with_user("commands")
-    run = partial(shell.run, BIN / "pytest", "tests/commands", "--durations=5", cwd=ROOT, env=environment(ground))
-    no_writes(shell, ground, "a command of the documentation", run)
+    no_writes(shell, ground, "a command of the documentation", partial(folder, "commands", ground, shell))
 
 
 def readme(shell: Shell) -> None:
@@ -386,10 +360,10 @@ def _scenario(name: str, *needs: str) -> Check:
     return Check(f"molecule-{name}", partial(life, name), timeout_s=2400, needs=needs, reads=reads, names=True)
 
 
-def _on_engine(name: str, body: Callable[[Shell], None], *more: str) -> Check:
+def _on_engine(name: str, *more: str) -> Check:
     """A folder of tests about what is in plugins."""
     reads = (f"tests/{name}/*", "tests/faults/*", "tests/unit/fakes/*", *PLUGINS, *more)
-    return Check(name, body, needs=("engine-up",), reads=reads)
+    return Check(name, partial(folder, name, ENGINE), needs=("engine-up",), reads=reads)
 
 
 def checks() -> list[list[Check]]:
@@ -398,17 +372,20 @@ def checks() -> list[list[Check]]:
     The second cluster waits for the first, which has built the programs of Kubernetes and the images.
     """
     first, second = ([_scenario(name, "cluster-up") for name in lane] for lane in scenarios())
-    first += [Check("registry", registry, needs=("cluster-up",)), Check("commands", commands, needs=("cluster-up",))]
+    first += [
+        Check("registry", partial(folder, "registry", SHARED), needs=("cluster-up",)),
+        Check("commands", commands, needs=("cluster-up",)),
+    ]
     second += [Check("ansible-versions", ansible_versions, timeout_s=1800, needs=("cluster-up",))]
     # Its inventory is written from what the cluster has: no queues of scenario kueue.
     alone = Check("readme", readme, timeout_s=2400, needs=("cluster-up",), after=("molecule-kueue",))
     third = [
-        _on_engine("differential", differential),
-        _on_engine("systems", systems),
-        _on_engine("policies", policies, "docs/operating/connections.md"),
+        _on_engine("differential"),
+        _on_engine("systems"),
+        _on_engine("policies", "docs/operating/connections.md"),
         *(_scenario(name, "engine-up") for name in ON_ENGINE),
-        _on_engine("scheduler", scheduler),
-        _on_engine("faults", faults),
+        _on_engine("scheduler"),
+        _on_engine("faults"),
     ]
     others = tuple(check.name for check in [*first, *second, alone])
     up_first = Check("cluster-up", partial(up, SHARED), timeout_s=3000)

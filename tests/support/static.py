@@ -16,12 +16,10 @@ from support.places import BIN, BUILD, PYTHON, ROOT, private_home, sources, tool
 NAMESPACE = {"PYTHONPATH": str(ROOT / "build" / "collections")}
 
 
-def licences(shell: Shell) -> None:
-    shell.run(BIN / "reuse", "--root", ROOT, "lint")
-
-
-def yaml(shell: Shell) -> None:
-    shell.run(BIN / "yamllint", "--strict", ".", cwd=ROOT)
+def program(words: str, shell: Shell) -> None:
+    """Run a program of the environment in the clone. Unit tests watch the time they take (tests/unit/conftest.py)."""
+    name, *arguments = words.split()
+    shell.run(BIN / name, *arguments, cwd=ROOT)
 
 
 def shell_scripts(shell: Shell) -> None:
@@ -48,11 +46,6 @@ def imports(shell: Shell) -> None:
     shell.run(BIN / "lint-imports", "--no-cache", cwd=ROOT, env=NAMESPACE)
 
 
-def unit(shell: Shell) -> None:
-    """The unit tests; tests/unit/conftest.py watches the time they take."""
-    shell.run(BIN / "pytest", "-n", "2", "--durations=10", cwd=ROOT)
-
-
 def histories(shell: Shell) -> None:
     """Random histories of a cluster that several owners use, 500 of them; make histories tries more.
 
@@ -60,21 +53,6 @@ def histories(shell: Shell) -> None:
     """
     shell.run(BIN / "pytest", "tests/histories", cwd=ROOT)
     shell.run(BIN / "pytest", "tests/unit", "-m", "hypothesis", cwd=ROOT, env={"MUSTER_EXAMPLES": "100"})
-
-
-def inventories(shell: Shell) -> None:
-    """Inventories as people have them, on API servers that the tests start themselves."""
-    shell.run(BIN / "pytest", "-n", "2", "tests/inventories", cwd=ROOT)
-
-
-def rabbitmq(shell: Shell) -> None:
-    """The modules for RabbitMQ at brokers that the tests start themselves, from Debian's packages."""
-    shell.run(BIN / "pytest", "tests/rabbitmq", "--durations=5", cwd=ROOT)
-
-
-def studioml(shell: Shell) -> None:
-    """The stand-in for StudioML's runner as a process of its image, at a real broker and a real object store."""
-    shell.run(BIN / "pytest", "tests/studioml", "--durations=5", cwd=ROOT)
 
 
 def changelog(shell: Shell) -> None:
@@ -167,6 +145,14 @@ def prepare() -> None:
     """Make what several checks use, before they run side by side."""
     tree()
     private_home()
+    if not os.environ.get("FULL"):
+        quicken(BUILD / "quick")
+
+
+def quicken(folder: Path) -> None:
+    """Let Ansible pack a module of another collection once for all checks, and Python compile it once; with FULL=1 each run does."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ |= {"QUICK_FOLDER": str(folder), "ANSIBLE_CALLBACK_PLUGINS": str(ROOT / "tests" / "support" / "quick" / "callbacks")}
 
 
 CODE = ("plugins/*", "tests/*", "roles/*.py", "scripts/*", "*.toml", ".importlinter")
@@ -199,15 +185,16 @@ CHECKS = [
     Check("ruff", ruff, reads=CODE),
     Check("mypy", mypy, reads=CODE),
     Check("imports", imports, reads=CODE),
-    Check("unit", unit),
+    Check("unit", partial(program, "pytest -n 2 --durations=10")),
     Check("histories", histories, reads=("plugins/*", "tests/histories/*", "tests/unit/*")),
-    Check("inventories", inventories, reads=(*PLAYS, "tests/inventories/*", "tests/unit/fakes/*")),
-    Check("rabbitmq", rabbitmq, reads=("plugins/*", "tests/rabbitmq/*")),
-    Check("studioml", studioml, reads=("plugins/*", "roles/local_images/*", "roles/studioml*", "roles/elastic/files/*",
-                                       "tests/studioml/*", "tests/rabbitmq/*", "tests/unit/fakes/*")),
-    Check("yaml", yaml),
+    Check("inventories", partial(program, "pytest -n 2 tests/inventories"), reads=(*PLAYS, "tests/inventories/*", "tests/unit/fakes/*")),
+    Check("rabbitmq", partial(program, "pytest tests/rabbitmq --durations=5"), reads=("plugins/*", "tests/rabbitmq/*")),
+    Check("studioml", partial(program, "pytest tests/studioml --durations=5"),
+          reads=("plugins/*", "roles/local_images/*", "roles/studioml*", "roles/elastic/files/*", "tests/studioml/*", "tests/rabbitmq/*",
+                 "tests/unit/fakes/*")),
+    Check("yaml", partial(program, "yamllint --strict .")),
     Check("shell", shell_scripts),
-    Check("licences", licences),
+    Check("licences", partial(program, "reuse --root . lint")),
     Check("changelog", changelog, reads=("changelogs/*", "galaxy.yml", "plugins/*", "meta/*")),
     Check("docs", documentation, reads=("docs/*", *PLAYS)),
     Check("ansible-lint", partial(ansible_lint, ("--exclude", "extensions/", "--exclude", "tests/")), reads=(*PLAYS, ".ansible-lint*")),

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.docs import collection, kinds
+from support.docs.measure import is_documentation, lines_of
 from support.reading import imported, load, syntax
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +27,6 @@ ALL_CODE = sorted(PLUGINS.rglob("*.py"))
 MODULE_LINES = 150
 FUNCTION_LINES = 40
 MAIN_LINES = 25
-DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 HTTP_LIBRARIES = re.compile(r"(aiohttp|http\.client|httpx|kr8s|kubernetes|lightkube|requests|urllib\.request|urllib3)(\.|$)")
 SPDX = "GPL-3.0-or-later"
 # What Ansible's sanity tests want in plugins; for all other files REUSE.toml names the holder.
@@ -41,17 +41,6 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
-
-
-def lines_of(node: ast.AST) -> set[int]:
-    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))  # type: ignore[attr-defined]
-
-
-def is_documentation(node: ast.AST) -> bool:
-    """A string on its own, or one of the blocks that ansible-doc reads."""
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in DOCUMENTATION for t in node.targets)
 
 
 @cache

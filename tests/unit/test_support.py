@@ -6,17 +6,22 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import marshal
+import os
 import shutil
 import subprocess
 import sys
 import threading
+import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import audit, canary, leaks, objects, witness
+from ansible import constants as C  # noqa: N812  # as everywhere in Ansible
+from support import audit, canary, leaks, objects, static, witness
 from support.lanes import Check, CheckFailed, Result, Shell, run_lanes
+from support.quick.callbacks.quick import CallbackModule
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
@@ -327,3 +332,41 @@ sys.stdin.read()
     assert [text for text in found["arguments"] if text.startswith(sys.executable) and "s3cr3t-argument" in text]
     assert found["files"] == {str(tmp_path / "open"): "text of open"}
     assert record.stat().st_mode & 0o077 == 0
+
+
+QUICK = Path(static.__file__).parent / "quick"
+
+
+def test_a_file_of_an_archive_is_compiled_once_and_shows_where_it_lies(tmp_path: Path) -> None:
+    """The kept code stands for the same text only, whatever archive that is in."""
+
+    def run(text: str, archive: str) -> list[str]:
+        with zipfile.ZipFile(tmp_path / archive, "w") as made:
+            made.writestr("packed.py", text)
+        show = "import packed; print(packed.VALUE, packed.where.__code__.co_filename)"
+        env = {"PYTHONPATH": f"{QUICK}{os.pathsep}{tmp_path / archive}", "QUICK_FOLDER": str(tmp_path / "kept")}
+        return subprocess.run([sys.executable, "-c", show], env=env, capture_output=True, text=True, check=True).stdout.split()
+
+    first = "VALUE = 1\ndef where(): pass\n"
+    assert run(first, "a.zip") == ["1", str(tmp_path / "a.zip" / "packed.py")]
+    (kept,) = (tmp_path / "kept").glob("*/*")
+    kept.write_bytes(marshal.dumps(compile(first.replace("1", "2"), "elsewhere", "exec")))
+    assert run(first, "b.zip") == ["2", str(tmp_path / "b.zip" / "packed.py")]
+    assert run(first.replace("1", "3"), "c.zip")[0] == "3"
+
+
+def test_packs_of_other_collections_are_kept_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUICK_FOLDER", str(tmp_path / "kept"))
+    monkeypatch.setenv("PYTHONPATH", "theirs")
+
+    def packs(name: str) -> tuple[Any, Path]:
+        monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(tmp_path / name))
+        return CallbackModule(), tmp_path / name / "ansiballz_cache"
+
+    run, folder = packs("first")
+    for name in ("ansible.modules.stat-none", "ansible.modules.stat-none.lock", "ansible_collections.muster.ml.plugins.modules.apply-none"):
+        (folder / name).write_text(name, encoding="utf-8")
+    run.v2_playbook_on_stats(None)
+    run, folder = packs("second")
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"ansible.modules.stat-none": "ansible.modules.stat-none"}
+    assert os.environ["PYTHONPATH"].split(os.pathsep) == [str(QUICK), str(QUICK), "theirs"]

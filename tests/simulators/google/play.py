@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from simulators.processes import kill_all
 from .client import PROJECT, Simulator
 from .reader import REGION
 
+CALLBACKS = str(Path(__file__).parent / "callbacks")
 TOKEN = "ya29.canary-token-of-the-cluster"
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIO0V4QmYkqVbcyS0Vd3n0VgK8J7b1Y5m1Qy0m7Ue6XkZ muster"
 SETTINGS: dict[str, Any] = {
@@ -67,7 +69,7 @@ class Play(play.Play):
             **self.google.environment(),
             **super().environment(),
             "HOME": str(self.folder),
-            "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).parent / "callbacks"),
+            "ANSIBLE_CALLBACK_PLUGINS": os.pathsep.join(filter(None, (CALLBACKS, os.environ.get("ANSIBLE_CALLBACK_PLUGINS")))),
             "ANSIBLE_CALLBACKS_ENABLED": "actions",
             "MUSTER_ACTIONS": str(self.actions_file),
         }

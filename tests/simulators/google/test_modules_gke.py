@@ -657,6 +657,6 @@ def test_what_stays_in_a_network_is_named_with_who_made_it(run: Run, reader: Rea
     reader.write("POST", f"{COMPUTE}/global/networks", {"name": "kept", "autoCreateSubnetworks": False})
     rule = {"name": "k8s-fw-a1", "network": network, "sourceRanges": ["10.0.0.0/8"], "allowed": [{"IPProtocol": "tcp"}]}
     reader.write("POST", f"{COMPUTE}/global/firewalls", rule)
-    kept = run("gcp_network", name="kept", state="absent", wait_timeout=1)
-    assert "Google network kept is busy or still in use after 1 s" in kept["msg"]
+    kept = run("gcp_network", name="kept", state="absent", wait_timeout=60)
+    assert "Google network kept is busy or still in use after 60 s" in kept["msg"]
     assert "firewalls/k8s-fw-a1' (a Service, Ingress or Gateway on a cluster made it" in kept["msg"]

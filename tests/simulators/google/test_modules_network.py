@@ -425,8 +425,8 @@ def test_a_machine_and_a_disk_of_somebody_else_are_left_alone(google: Simulator,
 
 def test_what_is_in_a_network_keeps_it_and_all_of_it_goes_in_order(run: Run, changes: Run, subnet: None, rule: None) -> None:
     run("gcp_router_nat", **NAT)
-    failed = run("gcp_network", **NETWORK, state="absent", wait_timeout=1)
-    assert "is busy or still in use after 1 s" in failed["msg"]
+    failed = run("gcp_network", **NETWORK, state="absent", wait_timeout=60)
+    assert "is busy or still in use after 60 s" in failed["msg"]
     for module, options in (("gcp_firewall", RULE), ("gcp_router_nat", NAT), ("gcp_subnetwork", SUBNET), ("gcp_network", NETWORK)):
         assert changes(module, **{**options, "state": "absent"})["actions"][0].endswith("(delete)")
 

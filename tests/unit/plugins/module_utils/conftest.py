@@ -92,3 +92,13 @@ def golden() -> t.Callable[..., None]:
         assert text == path.read_text(encoding="utf-8")
 
     return compare
+
+
+@pytest.fixture
+def pins(tmp_path: Path) -> Path:
+    """The folder of a Go program."""
+    folder = tmp_path / "go"
+    folder.mkdir()
+    (folder / "go.mod").write_text("module x\n\ngo 1.24\n")
+    (folder / "go.sum").write_text("x v1 h1:a=\n")
+    return folder

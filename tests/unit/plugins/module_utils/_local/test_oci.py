@@ -39,15 +39,6 @@ def image(cache: Path, name: str = "muster.local/x:1", **parts: t.Any) -> OciIma
     return OciImage(name=name, recipe=recipe(**parts), cache_dir=cache)
 
 
-@pytest.fixture
-def pins(tmp_path: Path) -> Path:
-    folder = tmp_path / "go"
-    folder.mkdir()
-    (folder / "go.mod").write_text("module x\n\ngo 1.24\n")
-    (folder / "go.sum").write_text("x v1 h1:a=\n")
-    return folder
-
-
 def program(pins: Path) -> dict[str, t.Any]:
     return {"name": "x", "module_dir": str(pins), "package": "example.org/x", "ldflags": "", "dest": "/bin/x"}
 

@@ -59,15 +59,6 @@ def test_after_a_failure_nothing_begins_and_what_runs_is_ended() -> None:
     assert lines[-1] == "building kubelet; building nats failed, the others end what they build"
 
 
-@pytest.fixture
-def pins(tmp_path: Path) -> Path:
-    folder = tmp_path / "go"
-    folder.mkdir()
-    (folder / "go.mod").write_text("module x\n\ngo 1.24\n")
-    (folder / "go.sum").write_text("x v1 h1:a=\n")
-    return folder
-
-
 def context(pins: Path, *, check: bool = False, **params: t.Any) -> HostContext:
     program = {"name": "etcd", "module_dir": str(pins), "package": "example.org/etcd", "ldflags": "", "tags": []}
     image = {"muster.local/x:1": {"config": {"entrypoint": ["/x"]}}}

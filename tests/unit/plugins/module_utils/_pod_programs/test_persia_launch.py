@@ -286,22 +286,20 @@ def test_a_process_that_does_not_end_is_killed(pod: Pod) -> None:
     assert process.returncode == 143
 
 
-def test_a_stop_while_it_waits_for_others(pod: Pod) -> None:
-    pod.dns("ps", "10.0.0.1")
-    process = pod.start("nn-worker", MUSTER_PEERS="ps:2")
-    until_it_says(process, "waiting for every pod of ps")
+@pytest.mark.parametrize(
+    ("role", "peers", "words", "status"),
+    [
+        ("nn-worker", "ps:2", "waiting for every pod of ps", 143),
+        pytest.param("data-loader", "trainer:1", "waiting for the trainers to end", 0, id="it has sent everything"),
+    ],
+)
+def test_a_stop_while_it_waits_for_others(pod: Pod, role: str, peers: str, words: str, status: int) -> None:
+    pod.dns(peers.partition(":")[0], "10.0.0.1")
+    process = pod.start(role, MUSTER_PEERS=peers)
+    until_it_says(process, words)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=120)
-    assert process.returncode == 143
-
-
-def test_a_loader_that_has_sent_everything_may_be_stopped(pod: Pod) -> None:
-    pod.dns("trainer", "10.0.0.1")
-    process = pod.start("data-loader", MUSTER_PEERS="trainer:1")
-    until_it_says(process, "waiting for the trainers to end")
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=120)
-    assert process.returncode == 0
+    assert process.returncode == status
 
 
 def test_a_stop_while_the_process_starts(pod: Pod) -> None:
