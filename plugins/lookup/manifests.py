@@ -309,7 +309,7 @@ options:
     description: Secret with the certificate of the Gateway. Without one it answers by HTTP only.
     type: str
   http:
-    description: Whether the Gateway answers by HTTP beside HTTPS. Defaults to V(false).
+    description: Answer by HTTP at port 80 beside HTTPS. Defaults to V(false).
     type: bool
   backends:
     description: Servers behind the Gateway, as the role inference_gateway takes them.

@@ -20,8 +20,7 @@ extends_documentation_fragment:
   - muster.ml.aws
   - muster.ml.aws.support
   - muster.ml.aws.waits
-requirements:
-  - PyYAML >= 6.0.1
+  - muster.ml.requires.yaml
 options:
   cluster_name:
     description: Name of the cluster.

@@ -18,6 +18,7 @@ author:
 extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
+  - muster.ml.requires.yaml
 options:
   index:
     description: Number of the node, from 1.
@@ -32,8 +33,6 @@ options:
     description: Seconds after which kubeadm is stopped and the task fails.
     type: int
     default: 300
-requirements:
-  - PyYAML >= 6.0.1
 """
 
 EXAMPLES = r"""

@@ -18,6 +18,7 @@ author:
 extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
+  - muster.ml.requires.yaml
 options:
   programs:
     description:
@@ -108,8 +109,6 @@ options:
     description: Seconds to wait.
     type: int
     default: 180
-requirements:
-  - PyYAML >= 6.0.1
 """
 
 EXAMPLES = r"""

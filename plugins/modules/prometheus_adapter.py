@@ -23,6 +23,7 @@ extends_documentation_fragment:
   - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.requires.cryptography
 options:
   image:
     description: Image of the adapter, with a version or digest. Its entrypoint is called with arguments.
@@ -65,8 +66,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-requirements:
-  - cryptography >= 45.0.0
 seealso:
   - module: muster.ml.triton_server
 """

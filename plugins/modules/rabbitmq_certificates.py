@@ -20,6 +20,7 @@ author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.attributes.host
+  - muster.ml.requires.cryptography
 attributes:
   action:
     support: none
@@ -45,8 +46,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-requirements:
-  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""

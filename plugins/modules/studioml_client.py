@@ -19,6 +19,8 @@ author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.attributes
+  - muster.ml.requires.cryptography
+  - muster.ml.requires.yaml
 attributes:
   check_mode:
     support: full
@@ -93,9 +95,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-requirements:
-  - cryptography >= 45.0.0
-  - PyYAML >= 6.0.1
 """
 
 EXAMPLES = r"""

@@ -23,6 +23,7 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.requires.cryptography
 options:
   name:
     description: Name of the Deployment, of its ServiceAccount and Service, and of the ConfigMap with which it is drained.
@@ -187,8 +188,6 @@ options:
     description: Seconds to wait for running experiments. The task then fails, and its next run goes on waiting.
     type: int
     default: 3600
-requirements:
-  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""

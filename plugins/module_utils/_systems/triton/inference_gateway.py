@@ -54,12 +54,14 @@ class InferenceGateway:
 def manifests(gateway: InferenceGateway) -> list[Manifest]:
     """The Gateway, and an object for each server where the Gateway needs one."""
     check_name(gateway.name, "name")
-    if gateway.kind == "istio":
-        return [_istio(gateway), *(_rule(gateway, backend["name"]) for backend in gateway.backends)]
-    if gateway.kind != "gateway-api":
-        raise InvalidInput(f"kind: '{gateway.kind}' is none of gateway-api, istio.")
-    asked = gateway.backends if gateway.class_name.startswith(_GOOGLE) else ()
-    return [_gateway_api(gateway), *(_health_check(gateway, backend["name"]) for backend in asked)]
+    servers = [backend["name"] for backend in gateway.backends]
+    match gateway.kind:
+        case "istio":
+            return [_istio(gateway), *(_rule(gateway, server) for server in servers)]
+        case "gateway-api":
+            asked = servers if gateway.class_name.startswith(_GOOGLE) else []
+            return [_gateway_api(gateway), *(_health_check(gateway, server) for server in asked)]
+    raise InvalidInput(f"kind: '{gateway.kind}' is none of gateway-api, istio.")
 
 
 def _metadata(gateway: InferenceGateway) -> Manifest:
