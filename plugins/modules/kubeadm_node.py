@@ -78,7 +78,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     node = cluster.spec.node(ctx.params["index"])
     if ctx.params["state"] == "absent":
-        return {"changed": leave(cluster, node, ctx), "node": node.name}
+        return {**ctx.changes([f"Node {node.name} is deleted"] if leave(cluster, node, ctx) else []), "node": node.name}
     missing = not is_initialised(node)
     renewed = node.index == 1 and ends_soon(cluster.admin_kubeconfig)
     if missing and not ctx.check:
@@ -87,7 +87,8 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         enter(cluster, node, timeout=ctx.params["wait_timeout"])
     if renewed and not ctx.check:
         membership.write_admin_kubeconfig(cluster, timeout=ctx.params["wait_timeout"])
-    return {"changed": missing or renewed, "node": node.name}
+    rows = {f"Node {node.name} becomes one of the cluster": missing, f"{cluster.admin_kubeconfig} is renewed": renewed}
+    return {**ctx.changes(row for row, so in rows.items() if so), "node": node.name}
 
 
 def main() -> None:

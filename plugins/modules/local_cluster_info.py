@@ -19,6 +19,12 @@ extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
   - muster.ml.requires.yaml
+attributes:
+  diff_mode:
+    support: N/A
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+    details:
+      - This module only reads.
 options:
   programs:
     description:

@@ -152,7 +152,8 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         images = pulls(params, missing_images)
         side_by_side_each([build_of_image(image, f"{i} of {len(images)}", ctx) for i, image in enumerate(images, 1)], ctx)
     paths = {name: file.folder / name for file in files for name in file.programs} | archives
-    return {"changed": bool(missing or missing_images), "paths": {name: str(path) for name, path in paths.items()}}
+    changes = ctx.changes([*(file.name for file in missing), *missing_images.values()])
+    return {**changes, "paths": {name: str(path) for name, path in paths.items()}}
 
 
 def main() -> None:

@@ -126,7 +126,8 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     desired = ctx.params["state"] == "present"
     action = present(cluster, one, ctx.params["program_paths"], ctx) if desired else absent(cluster, one, ctx)
     running = node.init_process(one)
-    return {"changed": action != "unchanged", "action": action, "pid": running.pid if running else 0}
+    changes = ctx.changes([] if action == "unchanged" else [f"{one.name} {action}"])
+    return {**changes, "action": action, "pid": running.pid if running else 0}
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
             system_images.import_image(cluster, node, name, programs)
             # Record each image after its import, so that images imported before a failure are not imported again.
             system_images.record(node, name, content[name])
-    return {"changed": bool(missing), "images": missing}
+    return {**ctx.changes(missing), "images": missing}
 
 
 def main() -> None:

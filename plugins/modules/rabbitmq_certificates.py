@@ -122,7 +122,7 @@ def present(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
             created.settle_file(record, file)
         if written:
             created.save(path, record)
-    return {"changed": bool(fresh), "fresh": fresh}
+    return {**ctx.changes(fresh), "fresh": fresh}
 
 
 def absent(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
@@ -144,7 +144,7 @@ def absent(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
             created.save(path, record)
     for one in removal.unjudged:
         ctx.warn(f"Kept {one}.")
-    return {"changed": bool(removal.removed), "removed": removal.removed, "kept": removal.kept}
+    return {**ctx.changes(removal.removed), "removed": removal.removed, "kept": removal.kept}
 
 
 def _others_in(folder: Path, going: set[str]) -> list[str]:

@@ -263,6 +263,21 @@ def test_only_the_edge_ends_a_module() -> None:
     assert sorted(one for one in ending if ": super()." not in one) == [f"{place}exit_json", f"{place}fail_json"]
 
 
+def says_changed(node: ast.AST) -> bool:
+    """Whether a result gets the key ``changed``, with any value but False."""
+    keyed = list(zip(node.keys, node.values, strict=True)) if isinstance(node, ast.Dict) else []
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        keyed = [(node.targets[0].slice, node.value)]
+    return any(ast.unparse(key) == "'changed'" and ast.unparse(value) != "False" for key, value in keyed if key)
+
+
+def test_who_says_that_something_changed_makes_the_diff() -> None:
+    functions = [node for path in ALL_CODE if "callback" not in path.parts for node in nodes(path) if isinstance(node, Function)]
+    saying = {node.name: ast.unparse(node) for node in functions if any(map(says_changed, ast.walk(node)))}
+    assert len(saying) > 5
+    assert [name for name, text in saying.items() if "'diff'" not in text] == []
+
+
 def test_only_the_edge_imports_other_collections() -> None:
     """Import Linter cannot forbid them: an external module of a contract has to be a root package."""
     utils = [p for p in ALL_CODE if "module_utils" in p.parts]

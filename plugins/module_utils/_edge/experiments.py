@@ -69,7 +69,7 @@ def _removed(ctx: HostContext, life: Life, api: ManagementApi) -> Result:
     if there and not ctx.check:
         life.remove(ctx.params["wait_timeout"], api.clock, ctx.progress)
     actions = [f"take {wanted.name} out of queue {wanted.queue}"] if there else []
-    return {"changed": there, "actions": actions, "state": "absent" if there or not seen.ended else seen.ended}
+    return {**ctx.changes(actions), "actions": actions, "state": "absent" if there or not seen.ended else seen.ended}
 
 
 def _run(ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pair, storage: Storage, bucket: buckets.S3Bucket) -> Result:
@@ -87,8 +87,7 @@ def _run(ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pa
     report = _report(life, seen, planned=submitting and ctx.check, metric=params["metric"])
     if report["state"] == "finished" and params["dest"]:
         actions += _fetched(life, pathlib.Path(params["dest"]), check=ctx.check)
-    found = {"changed": bool(actions), "actions": actions, "signing_fingerprint": pair.fingerprint, **report}
-    return {**found, "diff": {"before": {}, "after": wanted.spec() if submitting else {}}} if ctx.diff else found
+    return {**ctx.changes(actions), "actions": actions, "signing_fingerprint": pair.fingerprint, **report}
 
 
 def _now() -> dt.datetime:

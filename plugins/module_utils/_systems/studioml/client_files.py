@@ -17,6 +17,7 @@ import stat
 import typing as t
 from collections.abc import Mapping
 
+from ..._core.brief import as_diff
 from ..._core.errors import Conflict, InvalidInput
 from ..._core.files import replaced
 from ..._core.sensitive import Sensitive, printable
@@ -41,7 +42,8 @@ class Change:
 
     def result(self, *, diff: bool) -> dict[str, t.Any]:
         found: dict[str, t.Any] = {"changed": bool(self.actions), "actions": self.actions, "kept": self.kept}
-        return {**found, "diff": {"before": printable(self.before), "after": printable(self.after)}} if diff else found
+        settings = {"before": printable(self.before), "after": printable(self.after)}
+        return {**found, "diff": [settings, as_diff(self.actions)]} if diff else found
 
 
 @dataclasses.dataclass
