@@ -52,6 +52,7 @@ node:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
@@ -80,7 +81,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     if ctx.params["state"] == "absent":
         return {**ctx.changes([f"Node {node.name} is deleted"] if leave(cluster, node, ctx) else []), "node": node.name}
     missing = not is_initialised(node)
-    renewed = node.index == 1 and ends_soon(cluster.admin_kubeconfig)
+    renewed = node.index == 1 and ends_soon(cluster.admin_kubeconfig, utc(ctx.clock))
     if missing and not ctx.check:
         ctx.progress(f"kubeadm {'init' if node.index == 1 else 'join'} in {node.name}")
         enter = membership.initialise if node.index == 1 else membership.join

@@ -241,6 +241,7 @@ leftovers:
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import NEEDED, rows
@@ -318,7 +319,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         version=cluster.options["kubernetes_version"], clock=ctx.clock,
     )  # fmt: skip
     survey = Survey.make(cluster, sources, install_packages=params["install_packages"])
-    current = survey.kubeconfig_current(params["user_kubeconfig"])
+    current = survey.kubeconfig_current(params["user_kubeconfig"], utc(ctx.clock))
     return {"changed": False, **survey.result(gap or "", kubeconfig_current=current)}
 
 

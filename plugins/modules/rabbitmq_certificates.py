@@ -117,7 +117,7 @@ def present(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
             written.append(file)
 
         desired = leaves(ctx.params["brokers"])
-        fresh = files(folder, "ca", "rabbitmq-ca", desired, trusted=known, note=note, check=ctx.check)
+        fresh = files(folder, "ca", "rabbitmq-ca", desired, trusted=known, note=note, check=ctx.check, clock=ctx.clock)
         for file in written:
             created.settle_file(record, file)
         if written:

@@ -186,7 +186,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Write our settings and keys, or remove them."""
     params = ctx.params
     path = pathlib.Path(params["path"]).absolute()
-    folder = client_files.Folder(path, ctx.check)
+    folder = client_files.Folder(path, ctx.check, ctx.clock)
     if params["state"] == "present":
         folder.configure(client_of(params, path).settings(), key_files(params), overwrite=params["overwrite"])
     else:

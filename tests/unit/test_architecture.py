@@ -390,12 +390,18 @@ def test_errors_have_one_root() -> None:
     assert not {name: used for name, used in layers.items() if used - {roots[name].parent.name}}
 
 
+def is_date(node: ast.AST) -> bool:
+    return ast.unparse(node).rpartition(".")[2] in ("date", "datetime")
+
+
 def test_one_loop_waits() -> None:
     """_core/waiting.py sleeps between two looks, _core/pace.py between two tries of one call; there is one clock."""
     ours = [p for p in ALL_CODE if not {"_pod_programs", "callback"} & set(p.parts)]
     sleeping = {name_of(p) for p in ours if any(a.attr == "sleep" for a in attributes(p))}
     assert {name for name in sleeping if "/_core/" not in name} == set()
     assert {name_of(p) for p in ours if "time" in imported(p)} == {"plugins/module_utils/_core/clock.py"}
+    read = {f"{name_of(p)}: {a.attr}" for p in ours for a in attributes(p) if a.attr in ("now", "utcnow", "today") and is_date(a.value)}
+    assert read == set()  # the date, too, is that of a clock
     loops = {name_of(p) for p in ours for n in nodes(p) if isinstance(n, ast.While) and "wait_for_retry" in ast.dump(n)}
     assert loops == {"plugins/module_utils/_kube/client.py"}  # ``with_retries`` is the loop of all others
 

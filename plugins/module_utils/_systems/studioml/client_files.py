@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime as dt
 import functools
 import json
 import os
@@ -18,6 +17,7 @@ import typing as t
 from collections.abc import Mapping
 
 from ..._core.brief import as_diff
+from ..._core.clock import Clock, utc
 from ..._core.errors import Conflict, InvalidInput
 from ..._core.files import replaced
 from ..._core.sensitive import Sensitive, printable
@@ -52,6 +52,7 @@ class Folder:
 
     path: pathlib.Path
     check: bool
+    clock: Clock
     change: Change = dataclasses.field(default_factory=Change)
 
     @property
@@ -123,7 +124,7 @@ class Folder:
             return
         if text and text != _dumped(live):
             # Comments are lost when it is written again.
-            stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%SZ")
+            stamp = utc(self.clock).strftime("%Y%m%dT%H%M%SZ")
             backup = self.config.with_name(f"{self.config.name}.{stamp}~")
             self._do("keep a backup of it, because its comments are lost", lambda: self._write(backup, text, 0o600))
         self._do(f"write {self.config}", lambda: self._write(self.config, _dumped(merged.config), 0o600))
