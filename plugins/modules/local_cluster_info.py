@@ -68,11 +68,11 @@ options:
         description: Path of the file below the base URL. C({arch}) in it stands for V(amd64) or V(arm64).
         type: str
         required: true
-      sha256:
+      sha256_by_arch:
         description: SHA-256 of the file, by processor.
         type: dict
         required: true
-      programs:
+      program_paths:
         description: Path in the archive of each program, by name. Empty if the file is the program itself.
         type: dict
         required: true
@@ -257,8 +257,8 @@ RELEASED: dict[str, t.Any] = {
     "name": NEEDED,
     "base": {"type": "str", "choices": ["kubernetes", "github"], "required": True},
     "path": NEEDED,
-    "sha256": {"type": "dict", "required": True},
-    "programs": {"type": "dict", "required": True},
+    "sha256_by_arch": {"type": "dict", "required": True},
+    "program_paths": {"type": "dict", "required": True},
 }
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,

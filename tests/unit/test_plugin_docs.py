@@ -93,10 +93,8 @@ OTHER_APIS = {
     "parameters": "of an inference request; of RabbitMQ's definitions",
     "permissions": "of a folder in EFS; of RabbitMQ's definitions",
     "ports": "of a firewall's rule; of a container",
-    "programs": "lists of what is built; paths by name in a released archive",
     "registry": "a base URL among others; a registry with its login",
     "resources": "of a rule of RBAC; of a container",
-    "sha256": "of a file; of a file by processor",
     "tags": "of AWS; of Google's networks, RabbitMQ and Go's builds",
     "value": "of a variable, a taint or a parameter",
 }
@@ -108,6 +106,15 @@ def test_options_of_one_name_have_one_shape() -> None:
         for path, option in every(module.options):
             shapes.setdefault(path.rpartition(".")[2], set()).add(shape(option))
     assert {name: found for name, found in shapes.items() if len(found) > 1}.keys() == OTHER_APIS.keys()
+
+
+def test_every_reference_is_to_a_collection_that_is_needed() -> None:
+    """So that the check docs, which validates references to dependencies, validates all."""
+    reference = re.compile(r"\b(?:M\((\w+\.\w+)\.\w+\)|(?:P|O|RV)\((\w+\.\w+)\.\w+#)|^  - (?:module|plugin): (\w+\.\w+)\.", re.MULTILINE)
+    texts = [path.read_text(encoding="utf-8") for path in (*PAGES, *ROOT.glob("roles/*/meta/argument_specs.yml"))]
+    found = {name for text in texts for names in reference.findall(text) for name in names if name}
+    assert "muster.ml" in found
+    assert found <= {"muster.ml", "ansible.builtin", *load(ROOT / "galaxy.yml")["dependencies"]}
 
 
 # Other names for what has one already, with that name.
