@@ -107,11 +107,12 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests import metric
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of, owners
 from ansible_collections.muster.ml.plugins.module_utils._manifests.metrics_adapter import MetricsAdapter
 from ansible_collections.muster.ml.plugins.module_utils._manifests.operators import operator_labels
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PullPolicy
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str"},
     "image": {"type": "str", "default": "registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0"},
-    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"]},
+    "image_pull_policy": {"type": "str", "choices": list(t.get_args(PullPolicy))},
     "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},  # names, not secrets
     "resources": {"type": "dict"},
     "node_selector": {"type": "dict"},

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import ast
 import configparser
+import dataclasses
 import importlib
 import io
 import re
 import subprocess
 import tokenize
+import typing
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -269,6 +271,21 @@ def says_changed(node: ast.AST) -> bool:
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         keyed = [(node.targets[0].slice, node.value)]
     return any(ast.unparse(key) == "'changed'" and ast.unparse(value) != "False" for key, value in keyed if key)
+
+
+@pytest.mark.parametrize("name", ["dataset", "elastic_job", "jobset", "nats_cluster", "persia_job", "triton_server"])
+def test_choices_are_those_of_the_type(name: str) -> None:
+    """A field of a dataclass that is a Literal has the choices of the option with its name."""
+    module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{name}")
+    classes = [one for one in vars(module).values() if dataclasses.is_dataclass(one) and "._systems." in one.__module__]
+    fields = {key: set(typing.get_args(hint)) for one in classes for key, hint in typing.get_type_hints(one).items() if is_literal(hint)}
+    spec = module.ARGUMENT_SPEC
+    assert fields
+    assert {key: set(spec[key]["choices"]) for key in fields if key in spec} == {key: fields[key] for key in fields if key in spec}
+
+
+def is_literal(hint: object) -> bool:
+    return typing.get_origin(hint) is typing.Literal
 
 
 def test_who_says_that_something_changed_makes_the_diff() -> None:

@@ -35,7 +35,7 @@ class InferenceGateway:
 
     name: str
     namespace: str
-    kind: str = "gateway-api"
+    kind: t.Literal["gateway-api", "istio"] = "gateway-api"
     class_name: str = ""
     selector: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"istio": "ingressgateway"})
     annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)

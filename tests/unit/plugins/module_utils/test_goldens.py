@@ -58,13 +58,14 @@ def _dataset() -> Objects:
 
 
 def _native() -> Objects:
-    """The Service and the Job; what the pods need besides, the other backends have, too."""
-    return _without_programs(native.manifests(spec.from_params({**JOB, "script": "train.py", "files": {"train.py": "print()"}}))[-2:])
+    """The Job; what the pods need besides, the other backends have, too."""
+    return _without_programs(native.manifests(spec.from_params({**JOB, "script": "train.py", "files": {"train.py": "print()"}}))[-1:])
 
 
 def _etcd() -> Objects:
+    """The StatefulSet; the objects around it are those of all servers."""
     pod = PodSettings(image="example/etcd:v3.5.35")
-    return etcd.manifests(etcd.EtcdCluster(name="etcd", namespace="ml", replicas=3, pod=pod))
+    return etcd.manifests(etcd.EtcdCluster(name="etcd", namespace="ml", replicas=3, pod=pod))[-1:]
 
 
 def _gateway(kind: str, **more: t.Any) -> Objects:
