@@ -19,11 +19,8 @@ extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
   - muster.ml.requires.yaml
+  - muster.ml.local_cluster.node
 options:
-  index:
-    description: Number of the node, from 1.
-    type: int
-    required: true
   state:
     description: State of the membership. V(absent) only deletes the Node object.
     type: str

@@ -19,11 +19,8 @@ author:
 extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
+  - muster.ml.local_cluster.node
 options:
-  index:
-    description: Number of the node, from 1.
-    type: int
-    required: true
   program_paths:
     description: Paths of the programs that run in the node outside of containers, such as containerd and kubelet, by name.
     type: dict

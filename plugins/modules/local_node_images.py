@@ -17,11 +17,8 @@ author:
 extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
+  - muster.ml.local_cluster.node
 options:
-  index:
-    description: Number of the node, from 1.
-    type: int
-    required: true
   program_paths:
     description: Paths of the programs for the images, or of the archives of images (C(.tar)), by name.
     type: dict

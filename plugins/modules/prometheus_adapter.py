@@ -24,19 +24,12 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.requires.cryptography
+  - muster.ml.pod.pull
 options:
   image:
     description: Image of the adapter, with a version or digest. Its entrypoint is called with arguments.
     type: str
     default: registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0
-  image_pull_policy:
-    description: Pull policy of the image. Defaults to V(IfNotPresent).
-    type: str
-    choices: [Always, IfNotPresent, Never]
-  image_pull_secrets:
-    description: Names of Secrets with registry credentials.
-    type: list
-    elements: str
   resources:
     description: C(requests) and C(limits) of the container, as in the Kubernetes API.
     type: dict

@@ -441,10 +441,10 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
             ctx.warn(f"What the broker at {broker.address} has cannot be compared before user {broker.user} can log in.")
             return {**ctx.changes(first), "actions": first, "kept": []}
         result = converge(wanted, broker, check=ctx.check, warn=ctx.warn)
-    actions = first + result["actions"]
+    actions, diff = first + result["actions"], result.pop("diff")
     changes = ctx.changes(actions)
     if ctx.diff and not first:
-        changes["diff"] = result["diff"]
+        changes["diff"] = diff
     return {**result, "actions": actions, **changes}
 
 

@@ -108,6 +108,16 @@ def test_options_of_one_name_have_one_shape() -> None:
     assert {name: found for name, found in shapes.items() if len(found) > 1}.keys() == OTHER_APIS.keys()
 
 
+def test_an_option_of_several_modules_is_in_a_fragment() -> None:
+    """With one text, type and default; the name of a cluster is the identity of the modules that make or read one."""
+    same: dict[tuple[str, ...], list[str]] = {}
+    for module in modules().values():
+        for name, option in module.own.items():
+            if "description" in option and name != "name":
+                same.setdefault((name, *(str(option.get(key)) for key in ("description", "type", "default"))), []).append(module.name)
+    assert {name: users for (name, *_rest), users in same.items() if len(users) > 2} == {}
+
+
 def test_every_reference_is_to_a_collection_that_is_needed() -> None:
     """So that the check docs, which validates references to dependencies, validates all."""
     reference = re.compile(r"\b(?:M\((\w+\.\w+)\.\w+\)|(?:P|O|RV)\((\w+\.\w+)\.\w+#)|^  - (?:module|plugin): (\w+\.\w+)\.", re.MULTILINE)
@@ -115,6 +125,17 @@ def test_every_reference_is_to_a_collection_that_is_needed() -> None:
     found = {name for text in texts for names in reference.findall(text) for name in names if name}
     assert "muster.ml" in found
     assert found <= {"muster.ml", "ansible.builtin", *load(ROOT / "galaxy.yml")["dependencies"]}
+
+
+def test_variables_of_one_name_have_one_shape() -> None:
+    """After the name of the role. One whose default is a template has to be raw in the documentation, and is what the template makes."""
+    shapes: dict[str, set[tuple[str, ...]]] = {}
+    for name, role in roles().items():
+        for variable, option in role.options.items():
+            if not (option["type"] == "raw" and "{{" in str(option.get("default"))):
+                shapes.setdefault(variable.removeprefix(f"{name}_"), set()).add(shape(option))
+    # Buckets of GCS have options, and NAT is one gateway for all zones or for each in AWS, where Google has only one.
+    assert {name for name, found in shapes.items() if len(found) > 1} == {"buckets", "nat"}
 
 
 # Other names for what has one already, with that name.
