@@ -41,7 +41,7 @@ def listed(clauses: Sequence[str]) -> Missing | None:
 
 
 def as_diff(rows: Iterable[object]) -> dict[str, str]:
-    """What Ansible shows with --diff of changes that are named: a line for each."""
+    """Return the diff that names each change on a line, as Ansible shows it with --diff."""
     return {"prepared": "".join(f"{row}\n" for row in rows)}
 
 

@@ -58,7 +58,7 @@ _EVENTS = {
 """Warnings about a pod that has not started, with cause and next step."""
 _NAMED, _ROOT = "names an object that does not exist", "image runs as root, which the pod forbids"
 _KUBELET: Causes = ((_NAMED, re.compile(r"not found|couldn't find key")), (_ROOT, re.compile(r"runAsNonRoot|non-root")))
-"""Why a container's configuration is refused."""
+"""Reasons for which the kubelet refuses the configuration of a container."""
 _SIGNAL = 128
 """Exit statuses above are 128 and the number of the signal that ended the process."""
 _DISRUPTED = {

@@ -53,7 +53,7 @@ class ClusterRemoval:
 
     @property
     def removable(self) -> list[str]:
-        """What is removed; without a record only empty folders."""
+        """The things that are removed; without a record only empty folders."""
         return [one for one in self.found if self.recorded or not _has_files(Path(one.split(" ", 1)[1]))]
 
 
