@@ -80,10 +80,10 @@ attributes:
     details:
       - Only reads, and reports what would change.
   diff_mode:
-    support: none
+    support: full
     description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
     details:
-      - The result names what changed, or would change, instead.
+      - Names each thing that changes.
   idempotent:
     support: full
     description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.

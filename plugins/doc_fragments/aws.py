@@ -71,3 +71,11 @@ requirements:
 notes:
   - Tested against a simulated account, see C(docs/platforms/eks.md). Not run against AWS itself.
 """
+
+    CLUSTER = r"""
+options:
+  cluster_name:
+    description: Name of the cluster.
+    type: str
+    required: true
+"""

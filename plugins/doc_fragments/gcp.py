@@ -78,3 +78,10 @@ attributes:
 notes:
   - Tested against a simulated project. Not run against Google Cloud itself.
 """
+
+    LABELS = r"""
+options:
+  labels:
+    description: Labels. They are all that it has, besides the mark of its owner. Without this option they stay as they are.
+    type: dict
+"""

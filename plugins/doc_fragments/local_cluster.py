@@ -85,3 +85,11 @@ options:
         elements: path
         default: []
 """
+
+    NODE = r"""
+options:
+  index:
+    description: Number of the node, from 1.
+    type: int
+    required: true
+"""

@@ -121,3 +121,15 @@ options:
     type: list
     elements: dict
 """
+
+    PULL = r"""
+options:
+  image_pull_policy:
+    description: Pull policy of the image. Defaults to V(IfNotPresent).
+    type: str
+    choices: [Always, IfNotPresent, Never]
+  image_pull_secrets:
+    description: Names of Secrets with registry credentials.
+    type: list
+    elements: str
+"""

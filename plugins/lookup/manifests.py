@@ -15,8 +15,8 @@ description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),
     P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.trainer#role),
     P(muster.ml.jobset#role), P(muster.ml.kueue#role), P(muster.ml.traefik#role), P(muster.ml.gpu_drivers#role),
-    P(muster.ml.prometheus#role), P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role) and
-    P(muster.ml.s3_artifacts#role).
+    P(muster.ml.prometheus#role), P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role),
+    P(muster.ml.s3_artifacts#role) and P(muster.ml.inference_gateway#role).
     No cluster is asked or changed.
   - For an operator whose project releases a manifest these are the objects of that manifest (O(manifest)), in the namespace, and with the
     image and resources, that the options say.
@@ -46,7 +46,7 @@ options:
     description: Strategic merge patch of the Deployment in O(manifest).
     type: dict
   namespace:
-    description: Namespace of the objects, which has to exist. Required for the operators, prometheus, efs_csi and s3_artifacts.
+    description: Namespace of the objects, which has to exist. Required for all but gpu_drivers, local_cluster and namespace.
     type: str
   image:
     description: Image of the operator or of prometheus. Required for these.
@@ -142,7 +142,7 @@ options:
     type: list
     elements: dict
   name:
-    description: Name of the local cluster or of the namespace. Required for local_cluster and namespace.
+    description: Name of the local cluster, of the namespace or of the Gateway. Required for local_cluster, namespace and inference_gateway.
     type: str
   dns_upstream:
     description: Name servers for names outside of the local cluster. Without any, such lookups fail at once.
@@ -172,7 +172,7 @@ options:
     description: Further labels of the namespace.
     type: dict
   annotations:
-    description: Annotations of the namespace.
+    description: Annotations of the namespace or of the Gateway.
     type: dict
   claim_name:
     description: Name of the claim of efs_csi. Required for efs_csi.
@@ -252,7 +252,7 @@ options:
     type: list
     elements: dict
   class_name:
-    description: GatewayClass of traefik. Defaults to V(traefik).
+    description: GatewayClass of traefik, which defaults to V(traefik), or of the Gateway.
     type: str
   service_type:
     description: Type of the Service of traefik. Defaults to V(LoadBalancer).
@@ -288,6 +288,31 @@ options:
     type: bool
   network_policy_from:
     description: Further peers that it admits, as in C(ingress.from) of a NetworkPolicy.
+    type: list
+    elements: dict
+  kind:
+    description: Kind of the Gateway of inference_gateway. Defaults to V(gateway-api).
+    type: str
+    choices: [gateway-api, istio]
+  selector:
+    description: Labels of the pods of Istio's gateway. By default those of its own installation.
+    type: dict
+  addresses:
+    description: Addresses that the Gateway asks for, as in its C(spec.addresses).
+    type: list
+    elements: dict
+  hostnames:
+    description: Host names that clients of the Gateway use. Without any, all are answered.
+    type: list
+    elements: str
+  tls_secret:
+    description: Secret with the certificate of the Gateway. Without one it answers by HTTP only.
+    type: str
+  http:
+    description: Answer by HTTP at port 80 beside HTTPS. Defaults to V(false).
+    type: bool
+  backends:
+    description: Servers behind the Gateway, as the role inference_gateway takes them.
     type: list
     elements: dict
 seealso:

@@ -158,7 +158,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import fetching
-from ansible_collections.muster.ml.plugins.module_utils._systems.dataset.manifests import Dataset, manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.dataset.manifests import Dataset, Unpack, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
@@ -173,7 +173,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "sha256": {"type": "str"},
     "size_bytes": {"type": "int"},
     "path": {"type": "str"},
-    "unpack": {"type": "str", "choices": ["auto", "none", "tar", "zip"], "default": Dataset.unpack},
+    "unpack": {"type": "str", "choices": list(t.get_args(Unpack)), "default": Dataset.unpack},
     "claim_name": {"type": "str"},
     "storage_size": {"type": "str"},
     **groups.CLAIM,

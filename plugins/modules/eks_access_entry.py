@@ -20,11 +20,8 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.aws
   - muster.ml.aws.support
+  - muster.ml.aws.cluster
 options:
-  cluster_name:
-    description: Name of the cluster.
-    type: str
-    required: true
   principal_arn:
     description: ARN of the IAM role or user.
     type: str

@@ -20,13 +20,9 @@ extends_documentation_fragment:
   - muster.ml.aws
   - muster.ml.aws.support
   - muster.ml.aws.waits
-requirements:
-  - PyYAML >= 6.0.1
+  - muster.ml.requires.yaml
+  - muster.ml.aws.cluster
 options:
-  cluster_name:
-    description: Name of the cluster.
-    type: str
-    required: true
   name:
     description: Name of the add-on, such as V(aws-efs-csi-driver).
     type: str

@@ -148,11 +148,11 @@ cluster:
       sample: "1.36"
 """
 
-import datetime as dt
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster, support_notice
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, YES, text, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
@@ -176,7 +176,7 @@ def notice(api: Api, params: dict[str, t.Any]) -> str:
     """A warning if the version leaves standard support soon."""
     if not params["version"]:
         return ""
-    return support_notice(api, params["version"], params["support_type"], dt.datetime.now(dt.UTC).date())
+    return support_notice(api, params["version"], params["support_type"], utc(api.clock).date())
 
 
 execute = converger(EksCluster, "cluster", check=notice)

@@ -23,11 +23,8 @@ extends_documentation_fragment:
   - muster.ml.aws
   - muster.ml.aws.support
   - muster.ml.aws.waits
+  - muster.ml.aws.cluster
 options:
-  cluster_name:
-    description: Name of the cluster.
-    type: str
-    required: true
   name:
     description: Name of the node group.
     type: str

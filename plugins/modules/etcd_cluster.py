@@ -26,6 +26,7 @@ extends_documentation_fragment:
   - muster.ml.pod.server
   - muster.ml.pod
   - muster.ml.network_policy
+  - muster.ml.requires.cryptography
 options:
   name:
     description: Name of the cluster and of its client Service.
@@ -62,8 +63,6 @@ options:
     description: Delete the members' claims and the Secrets with their certificates, too, with O(state=absent).
     type: bool
     default: false
-requirements:
-  - cryptography >= 45.0.0, for certificates
 """
 
 EXAMPLES = r"""

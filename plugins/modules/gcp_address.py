@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - muster.ml.gcp.owner
   - muster.ml.gcp.support
   - muster.ml.gcp.waits
+  - muster.ml.gcp.labels
 options:
   name:
     description: Name of the address.
@@ -43,9 +44,6 @@ options:
   description:
     description: Text about the address. Counts when it is created.
     type: str
-  labels:
-    description: Labels. They are all that it has, besides the mark of its owner. Without this option they stay as they are.
-    type: dict
   wait_timeout:
     default: 300
 """

@@ -18,6 +18,7 @@ extends_documentation_fragment:
   - muster.ml.gcp.owner
   - muster.ml.gcp.support
   - muster.ml.gcp.waits
+  - muster.ml.gcp.labels
 options:
   name:
     description: Name of the repository.
@@ -43,9 +44,6 @@ options:
   cleanup_policy_dry_run:
     description: Log what the policies would delete, instead of deleting it.
     type: bool
-  labels:
-    description: Labels. They are all that it has, besides the mark of its owner. Without this option they stay as they are.
-    type: dict
   delete_data:
     description: Delete the repository with what it holds, with O(state=absent). Otherwise a repository that is not empty is kept.
     type: bool

@@ -21,6 +21,7 @@ extends_documentation_fragment:
   - muster.ml.gcp.owner
   - muster.ml.gcp.support
   - muster.ml.gcp.waits
+  - muster.ml.gcp.labels
 options:
   name:
     description: Name of the machine, and of its boot disk.
@@ -69,9 +70,6 @@ options:
     description: Create a spot machine, which Google may stop at any time.
     type: bool
     default: false
-  labels:
-    description: Labels. They are all that it has, besides the mark of its owner. Without this option they stay as they are.
-    type: dict
   delete_data:
     description: Delete the boot disk as well, with O(state=absent).
     type: bool

@@ -25,9 +25,9 @@ attributes:
     details:
       - Only reads, and reports what would change.
   diff_mode:
-    support: none
+    support: full
     details:
-      - The result names what was removed, or would be, instead.
+      - Names what is removed, or the record if something comes into it.
   idempotent:
     support: full
     details:
@@ -191,7 +191,7 @@ def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
             created.claim_contents(record, one["path"], one["names"], one["package"])
         if record != before and not ctx.check:
             created.save(path, record)
-        return {"changed": record != before, "packages": record.things.get("packages", [])}
+        return {**ctx.changes([path] if record != before else []), "packages": record.things.get("packages", [])}
 
 
 def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
@@ -210,7 +210,7 @@ def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
         packages = record.things.get("packages", [])
     for one in removal.unjudged:
         ctx.warn(f"Kept {one}.")
-    return {"changed": bool(removal.removed), "removed": removal.removed, "kept": removal.kept, "packages": packages}
+    return {**ctx.changes(removal.removed), "removed": removal.removed, "kept": removal.kept, "packages": packages}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:

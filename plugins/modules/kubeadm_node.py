@@ -18,11 +18,9 @@ author:
 extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
+  - muster.ml.requires.yaml
+  - muster.ml.local_cluster.node
 options:
-  index:
-    description: Number of the node, from 1.
-    type: int
-    required: true
   state:
     description: State of the membership. V(absent) only deletes the Node object.
     type: str
@@ -32,8 +30,6 @@ options:
     description: Seconds after which kubeadm is stopped and the task fails.
     type: int
     default: 300
-requirements:
-  - PyYAML >= 6.0.1
 """
 
 EXAMPLES = r"""
@@ -53,6 +49,7 @@ node:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
@@ -79,16 +76,17 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     node = cluster.spec.node(ctx.params["index"])
     if ctx.params["state"] == "absent":
-        return {"changed": leave(cluster, node, ctx), "node": node.name}
+        return {**ctx.changes([f"Node {node.name} is deleted"] if leave(cluster, node, ctx) else []), "node": node.name}
     missing = not is_initialised(node)
-    renewed = node.index == 1 and ends_soon(cluster.admin_kubeconfig)
+    renewed = node.index == 1 and ends_soon(cluster.admin_kubeconfig, utc(ctx.clock))
     if missing and not ctx.check:
         ctx.progress(f"kubeadm {'init' if node.index == 1 else 'join'} in {node.name}")
         enter = membership.initialise if node.index == 1 else membership.join
         enter(cluster, node, timeout=ctx.params["wait_timeout"])
     if renewed and not ctx.check:
         membership.write_admin_kubeconfig(cluster, timeout=ctx.params["wait_timeout"])
-    return {"changed": missing or renewed, "node": node.name}
+    rows = {f"Node {node.name} becomes one of the cluster": missing, f"{cluster.admin_kubeconfig} is renewed": renewed}
+    return {**ctx.changes(row for row, so in rows.items() if so), "node": node.name}
 
 
 def main() -> None:

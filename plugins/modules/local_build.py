@@ -220,8 +220,8 @@ def build_of_image(image: OciImage, builder: str) -> Build:
     return Build(f"building {image.name}", functools.partial(oci_nodes.build, image, image.umoci(builder)))
 
 
-def write_manifests(ctx: HostContext) -> bool:
-    """Write the manifests that are missing or differ. Returns whether there were any."""
+def write_manifests(ctx: HostContext) -> list[Path]:
+    """Write the manifests that are missing or differ, and return them."""
     desired = [
         released.ReleasedManifest(**{**row, "path": Path(row["path"]), "module_dir": Path(row["module_dir"])})
         for row in ctx.params["manifests"]
@@ -232,7 +232,7 @@ def write_manifests(ctx: HostContext) -> bool:
     for one in missing:
         ctx.progress(f"writing {one.path.name}")
         released.write(one, lambda: kustomize_program(ctx))
-    return bool(missing)
+    return [one.path for one in missing]
 
 
 def kustomize_program(ctx: HostContext) -> Path:
@@ -268,7 +268,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         )
     written = write_manifests(ctx)
     return {
-        "changed": bool(missing_programs or missing_images or written),
+        **ctx.changes([*(one.path for one in missing_programs), *(one.archive for one in missing_images), *written]),
         "paths": [str(one.path) for one in programs],
         "elapsed": round(ctx.clock.monotonic() - started),
     }

@@ -18,6 +18,13 @@ author:
 extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
+  - muster.ml.requires.yaml
+attributes:
+  diff_mode:
+    support: N/A
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+    details:
+      - This module only reads.
 options:
   programs:
     description:
@@ -61,11 +68,11 @@ options:
         description: Path of the file below the base URL. C({arch}) in it stands for V(amd64) or V(arm64).
         type: str
         required: true
-      sha256:
+      sha256_by_arch:
         description: SHA-256 of the file, by processor.
         type: dict
         required: true
-      programs:
+      program_paths:
         description: Path in the archive of each program, by name. Empty if the file is the program itself.
         type: dict
         required: true
@@ -108,8 +115,6 @@ options:
     description: Seconds to wait.
     type: int
     default: 180
-requirements:
-  - PyYAML >= 6.0.1
 """
 
 EXAMPLES = r"""
@@ -236,6 +241,7 @@ leftovers:
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import NEEDED, rows
@@ -251,8 +257,8 @@ RELEASED: dict[str, t.Any] = {
     "name": NEEDED,
     "base": {"type": "str", "choices": ["kubernetes", "github"], "required": True},
     "path": NEEDED,
-    "sha256": {"type": "dict", "required": True},
-    "programs": {"type": "dict", "required": True},
+    "sha256_by_arch": {"type": "dict", "required": True},
+    "program_paths": {"type": "dict", "required": True},
 }
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
@@ -313,7 +319,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         version=cluster.options["kubernetes_version"], clock=ctx.clock,
     )  # fmt: skip
     survey = Survey.make(cluster, sources, install_packages=params["install_packages"])
-    current = survey.kubeconfig_current(params["user_kubeconfig"])
+    current = survey.kubeconfig_current(params["user_kubeconfig"], utc(ctx.clock))
     return {"changed": False, **survey.result(gap or "", kubeconfig_current=current)}
 
 

@@ -99,7 +99,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
             )
     removed = f"{'Would remove' if ctx.check else 'Removed'} {len(found)} things of cluster {asked.spec.name}"
     return {
-        "changed": planned.changes, "summary": f"{removed}; looked for {', '.join(KINDS)}.",
+        **ctx.changes(planned.removable), "summary": f"{removed}; looked for {', '.join(KINDS)}.",
         "found": found, "left": left, "kept": kept, "differs": planned.differs, "checked": list(KINDS),
     }  # fmt: skip
 

@@ -39,7 +39,7 @@ options:
         description: Digest of the file, prefixed with C(sha256:) or C(sha512:). For an archive it is the digest of the archive.
         type: str
         required: true
-      programs:
+      program_paths:
         description: Path in the archive of each program, by name. Empty if the file is the program itself.
         type: dict
         required: true
@@ -71,7 +71,7 @@ EXAMPLES = r"""
       - name: etcd
         url: "{{ etcd_url }}"
         checksum: "{{ etcd_checksum }}"
-        programs:
+        program_paths:
           etcd: etcd-v3.6.14-linux-amd64/etcd
           etcdctl: etcd-v3.6.14-linux-amd64/etcdctl
 
@@ -105,7 +105,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local.pull import Pull,
 from ansible_collections.muster.ml.plugins.module_utils._local.side_by_side import Build, side_by_side
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
-    "released": rows(name=NEEDED, url=NEEDED, checksum=NEEDED, programs={"type": "dict", "required": True}),
+    "released": rows(name=NEEDED, url=NEEDED, checksum=NEEDED, program_paths={"type": "dict", "required": True}),
     "images": {"type": "list", "elements": "str", "default": []},
     "kubeadm": {"type": "path"},
     "kubernetes_version": {"type": "str"},
@@ -151,8 +151,9 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         side_by_side_each([build_of_file(file, f"{i} of {len(missing)}", ctx) for i, file in enumerate(missing, 1)], ctx)
         images = pulls(params, missing_images)
         side_by_side_each([build_of_image(image, f"{i} of {len(images)}", ctx) for i, image in enumerate(images, 1)], ctx)
-    paths = {name: file.folder / name for file in files for name in file.programs} | archives
-    return {"changed": bool(missing or missing_images), "paths": {name: str(path) for name, path in paths.items()}}
+    paths = {name: file.folder / name for file in files for name in file.program_paths} | archives
+    changes = ctx.changes([*(file.name for file in missing), *missing_images.values()])
+    return {**changes, "paths": {name: str(path) for name, path in paths.items()}}
 
 
 def main() -> None:

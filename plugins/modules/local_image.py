@@ -353,7 +353,7 @@ def copied(ctx: HostContext, registry: Registry) -> dict[str, t.Any]:
         ctx.progress(f"copying {image.name} to {registry.address}")
         digest = registry.copy(image)
     name = registry.reference(image).partition("@")[0]
-    return {"changed": changed, "nodes": [], "image": f"{name}@{digest}" if digest else "", "archive": ""}
+    return {**ctx.changes([name] if changed else []), "nodes": [], "image": f"{name}@{digest}" if digest else "", "archive": ""}
 
 
 def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> dict[str, t.Any]:
@@ -376,7 +376,7 @@ def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> d
         ctx.progress(f"pushing {push.reference(image)}")
         digest = push.push(image, path)
     return {
-        "changed": bool(build or without or push),
+        **ctx.changes([*([image.archive] if build else []), *(node.name for node in without), *([push.reference(image)] if push else [])]),
         "nodes": [node.name for node in without],
         "image": f"{registry.reference(image).rpartition(':')[0]}@{digest}" if registry and digest else "",
         "archive": str(image.archive),
@@ -387,7 +387,8 @@ def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> di
     having = {node: names for node in nodes if (names := oci_nodes.imported_names(image, node.digests()))}
     for node, names in () if ctx.check else having.items():
         node.remove(names)
-    return {"changed": bool(having), "nodes": [node.name for node in having], "image": "", "archive": str(image.archive)}
+    names = [node.name for node in having]
+    return {**ctx.changes(names), "nodes": names, "image": "", "archive": str(image.archive)}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:

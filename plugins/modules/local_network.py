@@ -77,7 +77,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         with machine():
             for step in steps(cluster, desired):
                 run(step.argv)
-    return {"changed": bool(reasons), "steps": reasons}
+    return {**ctx.changes(reasons), "steps": reasons}
 
 
 def main() -> None:

@@ -19,11 +19,8 @@ author:
 extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
+  - muster.ml.local_cluster.node
 options:
-  index:
-    description: Number of the node, from 1.
-    type: int
-    required: true
   program_paths:
     description: Paths of the programs that run in the node outside of containers, such as containerd and kubelet, by name.
     type: dict
@@ -126,7 +123,8 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     desired = ctx.params["state"] == "present"
     action = present(cluster, one, ctx.params["program_paths"], ctx) if desired else absent(cluster, one, ctx)
     running = node.init_process(one)
-    return {"changed": action != "unchanged", "action": action, "pid": running.pid if running else 0}
+    changes = ctx.changes([] if action == "unchanged" else [f"{one.name} {action}"])
+    return {**changes, "action": action, "pid": running.pid if running else 0}
 
 
 def main() -> None:

@@ -17,11 +17,8 @@ author:
 extends_documentation_fragment:
   - muster.ml.local_cluster
   - muster.ml.attributes.host
+  - muster.ml.local_cluster.node
 options:
-  index:
-    description: Number of the node, from 1.
-    type: int
-    required: true
   program_paths:
     description: Paths of the programs for the images, or of the archives of images (C(.tar)), by name.
     type: dict
@@ -69,7 +66,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
             system_images.import_image(cluster, node, name, programs)
             # Record each image after its import, so that images imported before a failure are not imported again.
             system_images.record(node, name, content[name])
-    return {"changed": bool(missing), "images": missing}
+    return {**ctx.changes(missing), "images": missing}
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube
   - muster.ml.network_policy
   - muster.ml.storage
+  - muster.ml.pod.pull
 options:
   name:
     description: Name of the training, and prefix of its objects' names. Name and group together have at most 52 characters.
@@ -44,14 +45,6 @@ options:
   image:
     description: Image of all groups without an image of their own.
     type: str
-  image_pull_policy:
-    description: Pull policy of the image. Defaults to V(IfNotPresent).
-    type: str
-    choices: [Always, IfNotPresent, Never]
-  image_pull_secrets:
-    description: Names of Secrets with registry credentials.
-    type: list
-    elements: str
   nn_worker:
     description: Trainers. Required with O(state=present). At least one replica.
     type: dict

@@ -23,19 +23,13 @@ extends_documentation_fragment:
   - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.requires.cryptography
+  - muster.ml.pod.pull
 options:
   image:
     description: Image of the adapter, with a version or digest. Its entrypoint is called with arguments.
     type: str
     default: registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0
-  image_pull_policy:
-    description: Pull policy of the image. Defaults to V(IfNotPresent).
-    type: str
-    choices: [Always, IfNotPresent, Never]
-  image_pull_secrets:
-    description: Names of Secrets with registry credentials.
-    type: list
-    elements: str
   resources:
     description: C(requests) and C(limits) of the container, as in the Kubernetes API.
     type: dict
@@ -65,8 +59,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-requirements:
-  - cryptography >= 45.0.0
 seealso:
   - module: muster.ml.triton_server
 """
@@ -108,11 +100,12 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests import metric
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of, owners
 from ansible_collections.muster.ml.plugins.module_utils._manifests.metrics_adapter import MetricsAdapter
 from ansible_collections.muster.ml.plugins.module_utils._manifests.operators import operator_labels
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PullPolicy
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str"},
     "image": {"type": "str", "default": "registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0"},
-    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"]},
+    "image_pull_policy": {"type": "str", "choices": list(t.get_args(PullPolicy))},
     "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},  # names, not secrets
     "resources": {"type": "dict"},
     "node_selector": {"type": "dict"},

@@ -20,6 +20,7 @@ author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.attributes.host
+  - muster.ml.requires.cryptography
 attributes:
   action:
     support: none
@@ -45,8 +46,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-requirements:
-  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""
@@ -118,12 +117,12 @@ def present(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
             written.append(file)
 
         desired = leaves(ctx.params["brokers"])
-        fresh = files(folder, "ca", "rabbitmq-ca", desired, trusted=known, note=note, check=ctx.check)
+        fresh = files(folder, "ca", "rabbitmq-ca", desired, trusted=known, note=note, check=ctx.check, clock=ctx.clock)
         for file in written:
             created.settle_file(record, file)
         if written:
             created.save(path, record)
-    return {"changed": bool(fresh), "fresh": fresh}
+    return {**ctx.changes(fresh), "fresh": fresh}
 
 
 def absent(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
@@ -145,7 +144,7 @@ def absent(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
             created.save(path, record)
     for one in removal.unjudged:
         ctx.warn(f"Kept {one}.")
-    return {"changed": bool(removal.removed), "removed": removal.removed, "kept": removal.kept}
+    return {**ctx.changes(removal.removed), "removed": removal.removed, "kept": removal.kept}
 
 
 def _others_in(folder: Path, going: set[str]) -> list[str]:

@@ -27,6 +27,7 @@ extends_documentation_fragment:
   - muster.ml.pod.server
   - muster.ml.pod
   - muster.ml.network_policy
+  - muster.ml.requires.cryptography
 options:
   name:
     description: Name of the broker and of its Service for clients.
@@ -93,8 +94,6 @@ options:
     description: Delete the nodes' claims and the Secrets that the module made, too, with O(state=absent).
     type: bool
     default: false
-requirements:
-  - cryptography >= 45.0.0, for certificates
 """
 
 EXAMPLES = r"""

@@ -439,12 +439,13 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         first = control.ensure_login(broker, control.run, check=ctx.check) if ctx.params["ensure_login"] else []
         if first and ctx.check:
             ctx.warn(f"What the broker at {broker.address} has cannot be compared before user {broker.user} can log in.")
-            return {"changed": True, "actions": first, "kept": []}
+            return {**ctx.changes(first), "actions": first, "kept": []}
         result = converge(wanted, broker, check=ctx.check, warn=ctx.warn)
-    if not ctx.diff:
-        del result["diff"]
-    actions = first + result["actions"]
-    return {**result, "actions": actions, "changed": bool(actions)}
+    actions, diff = first + result["actions"], result.pop("diff")
+    changes = ctx.changes(actions)
+    if ctx.diff and not first:
+        changes["diff"] = diff
+    return {**result, "actions": actions, **changes}
 
 
 def main() -> None:

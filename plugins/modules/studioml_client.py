@@ -19,6 +19,8 @@ author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.attributes
+  - muster.ml.requires.cryptography
+  - muster.ml.requires.yaml
 attributes:
   check_mode:
     support: full
@@ -93,9 +95,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-requirements:
-  - cryptography >= 45.0.0
-  - PyYAML >= 6.0.1
 """
 
 EXAMPLES = r"""
@@ -187,7 +186,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Write our settings and keys, or remove them."""
     params = ctx.params
     path = pathlib.Path(params["path"]).absolute()
-    folder = client_files.Folder(path, ctx.check)
+    folder = client_files.Folder(path, ctx.check, ctx.clock)
     if params["state"] == "present":
         folder.configure(client_of(params, path).settings(), key_files(params), overwrite=params["overwrite"])
     else:

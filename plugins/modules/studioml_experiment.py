@@ -24,6 +24,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.rabbitmq
   - muster.ml.rabbitmq.support
+  - muster.ml.requires.cryptography
 options:
   login_user:
     description:
@@ -209,7 +210,6 @@ options:
 requirements:
   - boto3 >= 1.41.0
   - botocore >= 1.41.0
-  - cryptography >= 45.0.0
   - PyNaCl >= 1.5.0
 """
 

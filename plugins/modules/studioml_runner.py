@@ -23,6 +23,8 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.requires.cryptography
+  - muster.ml.pod.pull
 options:
   name:
     description: Name of the Deployment, of its ServiceAccount and Service, and of the ConfigMap with which it is drained.
@@ -127,14 +129,6 @@ options:
     description: Image of the runner, with a version or digest. 0.14 is the last series that has RabbitMQ.
     type: str
     default: quay.io/leafai/studio-go-runner:0.14.2
-  image_pull_policy:
-    description: Pull policy of the image. Defaults to V(IfNotPresent).
-    type: str
-    choices: [Always, IfNotPresent, Never]
-  image_pull_secrets:
-    description: Names of Secrets with registry credentials.
-    type: list
-    elements: str
   env:
     description: Environment variables of the runner and of its experiments. Those that an option sets are refused.
     type: list
@@ -187,8 +181,6 @@ options:
     description: Seconds to wait for running experiments. The task then fails, and its next run goes on waiting.
     type: int
     default: 3600
-requirements:
-  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""

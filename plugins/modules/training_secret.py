@@ -26,6 +26,7 @@ extends_documentation_fragment:
   - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.requires.cryptography
 options:
   content:
     description:
@@ -110,8 +111,6 @@ options:
     description: Delete private keys and passphrases, too, with O(state=absent).
     type: bool
     default: false
-requirements:
-  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""

@@ -15,6 +15,7 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes
   - muster.ml.attributes.kube_info
+  - muster.ml.requires.cryptography
 options:
   names:
     description: Names of the Secrets.
@@ -24,8 +25,6 @@ options:
   namespace:
     description: Namespace of the Secrets. Defaults to the namespace of the kubeconfig's context.
     type: str
-requirements:
-  - cryptography >= 45.0.0
 """
 
 EXAMPLES = r"""

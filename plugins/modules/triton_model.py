@@ -184,6 +184,7 @@ import contextlib
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._core.brief import as_diff
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
@@ -293,9 +294,10 @@ def _result(ctx: Context, found: Outcome) -> dict[str, t.Any]:
     lists = {"uploaded": found.uploaded, "deleted": found.deleted, "versions": found.versions, "replicas": found.replicas}
     result = ctx.result(found.report, **lists)
     result["changed"] = bool(result["changed"] or found.changed)
-    if ctx.diff and found.difference:
+    if ctx.diff and found.changed:
         header = f"model {ctx.params['model']} in {ctx.params['model_repository']}"
-        result["diff"] = [{"before_header": header, "after_header": header, **found.difference}]
+        named = found.difference or as_diff([f"versions {found.versions} in every replica"])
+        result["diff"] += [{"before_header": header, "after_header": header, **named}]
     return result
 
 

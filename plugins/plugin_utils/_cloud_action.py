@@ -74,8 +74,7 @@ class AwsAction(CloudAction):
         super().__init_subclass__()
         if cls.module:
             aws = importlib.import_module(f"{PLUGINS}.module_utils._edge.aws")
-            # A file of the user that botocore cannot read is an error of the task, not of loading the plugin.
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(ImportError):
                 aws.read_early()
 
     def _runs_elsewhere(self) -> bool:

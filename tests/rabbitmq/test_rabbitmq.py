@@ -494,7 +494,7 @@ def test_info_reports_what_is_there(team: Team) -> None:
 def asking_for_certificates(team: Team) -> dict[str, str]:
     """Settings of a broker that asks for a client certificate; the team has one from now on."""
     folder = team.folder / "clients"
-    files(folder, "ca", "clients-ca", [Leaf("client", "client")], check=False)
+    files(folder, "ca", "clients-ca", [Leaf("client", "client")], check=False, clock=SYSTEM_CLOCK)
     team.certificate = {"client_cert": str(folder / "client.crt"), "client_key": str(folder / "client.key")}
     verify = {"verify": "verify_peer", "fail_if_no_peer_cert": "true", "cacertfile": "/data/clients/ca.crt"}
     return {f"management.ssl.{name}": value for name, value in verify.items()}

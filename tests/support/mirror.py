@@ -73,15 +73,15 @@ def pack(folder: Path) -> list[dict[str, Any]]:
     for row in rows:
         path = folder / row["base"] / row["path"].replace("{arch}", architecture())
         path.parent.mkdir(parents=True, exist_ok=True)
-        ((first, member), *_more) = row["programs"].items()
+        ((first, member), *_more) = row["program_paths"].items()
         if member:
             with tarfile.open(path, "w:gz", compresslevel=1) as archive:
-                for name, place in row["programs"].items():
+                for name, place in row["program_paths"].items():
                     archive.add(programs[name], arcname=f"./{place}")
         else:
             shutil.copyfile(programs[first], path)
         with path.open("rb") as file:
-            row["sha256"] = {architecture(): hashlib.file_digest(file, "sha256").hexdigest()}
+            row["sha256_by_arch"] = {architecture(): hashlib.file_digest(file, "sha256").hexdigest()}
     version = role_vars()["__local_cluster_kubernetes_version"]
     for name, reference in pull.listed(programs["kubeadm"], version).items():
         image = system_images.build_image(reference, {name: str(programs[name])} if name in programs else {})
@@ -91,7 +91,7 @@ def pack(folder: Path) -> list[dict[str, Any]]:
 
 def cache(folder: Path, rows: list[dict[str, Any]]) -> Path:
     """A cache with nothing but what is not released, built first if no cluster of this machine needed it yet."""
-    fetched = {*IMAGES, *(name for row in rows for name in row["programs"])}
+    fetched = {*IMAGES, *(name for row in rows for name in row["program_paths"])}
     for name, program in go_programs().items():
         if name not in fetched:
             path = gobuild.ensure(program, f"building {name}", lambda _text: None)

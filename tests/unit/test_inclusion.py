@@ -82,6 +82,10 @@ def test_a_workflow_has_no_more_rights_than_it_needs(path: Any) -> None:
     steps = [step for job in jobs(path).values() for step in job.get("steps", ())]
     checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout")]
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert [name for name in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name)] == []  # a tag may move
+    installed = " ".join(found for step in steps for found in re.findall(r"pip install (.*)", str(step.get("run", ""))))
+    assert [name for name in installed.split() if "==" not in name] == []
     # What a contributor can name (a branch, a title) is never part of a shell's text.
     assert [step["run"] for step in steps if re.search(r"\$\{\{ *github\.(event|head_ref|ref_name)", str(step.get("run", "")))] == []
 

@@ -93,10 +93,8 @@ OTHER_APIS = {
     "parameters": "of an inference request; of RabbitMQ's definitions",
     "permissions": "of a folder in EFS; of RabbitMQ's definitions",
     "ports": "of a firewall's rule; of a container",
-    "programs": "lists of what is built; paths by name in a released archive",
     "registry": "a base URL among others; a registry with its login",
     "resources": "of a rule of RBAC; of a container",
-    "sha256": "of a file; of a file by processor",
     "tags": "of AWS; of Google's networks, RabbitMQ and Go's builds",
     "value": "of a variable, a taint or a parameter",
 }
@@ -108,6 +106,36 @@ def test_options_of_one_name_have_one_shape() -> None:
         for path, option in every(module.options):
             shapes.setdefault(path.rpartition(".")[2], set()).add(shape(option))
     assert {name: found for name, found in shapes.items() if len(found) > 1}.keys() == OTHER_APIS.keys()
+
+
+def test_an_option_of_several_modules_is_in_a_fragment() -> None:
+    """With one text, type and default; the name of a cluster is the identity of the modules that make or read one."""
+    same: dict[tuple[str, ...], list[str]] = {}
+    for module in modules().values():
+        for name, option in module.own.items():
+            if "description" in option and name != "name":
+                same.setdefault((name, *(str(option.get(key)) for key in ("description", "type", "default"))), []).append(module.name)
+    assert {name: users for (name, *_rest), users in same.items() if len(users) > 2} == {}
+
+
+def test_every_reference_is_to_a_collection_that_is_needed() -> None:
+    """So that the check docs, which validates references to dependencies, validates all."""
+    reference = re.compile(r"\b(?:M\((\w+\.\w+)\.\w+\)|(?:P|O|RV)\((\w+\.\w+)\.\w+#)|^  - (?:module|plugin): (\w+\.\w+)\.", re.MULTILINE)
+    texts = [path.read_text(encoding="utf-8") for path in (*PAGES, *ROOT.glob("roles/*/meta/argument_specs.yml"))]
+    found = {name for text in texts for names in reference.findall(text) for name in names if name}
+    assert "muster.ml" in found
+    assert found <= {"muster.ml", "ansible.builtin", *load(ROOT / "galaxy.yml")["dependencies"]}
+
+
+def test_variables_of_one_name_have_one_shape() -> None:
+    """After the name of the role. One whose default is a template has to be raw in the documentation, and is what the template makes."""
+    shapes: dict[str, set[tuple[str, ...]]] = {}
+    for name, role in roles().items():
+        for variable, option in role.options.items():
+            if not (option["type"] == "raw" and "{{" in str(option.get("default"))):
+                shapes.setdefault(variable.removeprefix(f"{name}_"), set()).add(shape(option))
+    # Buckets of GCS have options, and NAT is one gateway for all zones or for each in AWS, where Google has only one.
+    assert {name for name, found in shapes.items() if len(found) > 1} == {"buckets", "nat"}
 
 
 # Other names for what has one already, with that name.

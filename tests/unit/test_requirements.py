@@ -159,3 +159,15 @@ def test_an_error_names_what_is_listed() -> None:
     assert {re.sub(r"\[.*\]", "", line) for line in failure.LIBRARIES.values()} == {
         f"{name}>={bound}" for name, bound in bounds.items() if name != "kubernetes"  # only imported by kubernetes.core
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("error", [AttributeError, TypeError])
+def test_a_library_that_is_too_old_is_named_with_both_versions(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    bound = lower_bounds()["cryptography"]
+    with pytest.raises(error, match="not_valid_after_utc"):
+        failure.failure(error("not_valid_after_utc"))
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "41.0.7" if name == "cryptography" else "99")
+    monkeypatch.setitem(sys.modules, "cryptography", sys.modules[__name__])
+    told = failure.failure(error("not_valid_after_utc"))["msg"]
+    assert told.startswith("A library is too old: cryptography 41.0.7 of ")
+    assert f"where {bound} or newer is needed. ({error.__name__}: not_valid_after_utc)" in told

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 LONGEST = 120
 """Letters of a line of progress. The name of its task stands before it, the time after it."""
@@ -38,6 +38,11 @@ def listed(clauses: Sequence[str]) -> Missing | None:
         return None
     more = f" (and {len(clauses) - _LISTED} more)" if len(clauses) > _LISTED else ""
     return Missing("; ".join(clauses[:_LISTED]) + more, grouped(clauses))
+
+
+def as_diff(rows: Iterable[object]) -> dict[str, str]:
+    """Return the diff that names each change on a line, as Ansible shows it with --diff."""
+    return {"prepared": "".join(f"{row}\n" for row in rows)}
 
 
 def grouped(clauses: Sequence[str]) -> str:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 import typing as t
 
@@ -20,8 +21,20 @@ class Clock(t.Protocol):
 
     def sleep(self, seconds: float, /) -> None: ...
 
+    def time(self) -> float: ...
+
 
 SYSTEM_CLOCK: Clock = t.cast(Clock, time)
+
+
+def utc(clock: Clock) -> dt.datetime:
+    """The date and time of CLOCK."""
+    return dt.datetime.fromtimestamp(clock.time(), dt.UTC)
+
+
+def system_utc() -> dt.datetime:
+    """The date and time of this machine, by which the programs on it judge what they read."""
+    return utc(SYSTEM_CLOCK)
 
 
 def awake_or_not(clock: Clock) -> float:

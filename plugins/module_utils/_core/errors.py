@@ -23,6 +23,11 @@ Causes = t.Sequence[tuple[str, re.Pattern[str]]]
 """Causes that a program tells only in words, each with its sentence, the more telling one first; they stand beside the translation."""
 
 
+def cause_of(said: t.Any, causes: Causes) -> str:
+    """The cause that a sentence or a log of another program has: the first of CAUSES whose pattern it has, or an empty text."""
+    return next((cause for cause, pattern in causes if pattern.search(str(said or ""))), "")
+
+
 class MusterError(Exception):
     """A failure that a user can understand and act on.
 

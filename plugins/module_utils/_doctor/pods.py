@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Container, Iterator
 
 from .._core.conditions import condition, is_true, reason_of
-from .._core.errors import MusterError
+from .._core.errors import Causes, MusterError, cause_of
 from .._kube.objects import Manifest, ref_of
 from .._kube.pod_status import EndedRun, container_statuses, ended_runs, image_trouble, why_not_running
 from .._kube.ready import deletion_state
@@ -56,8 +56,9 @@ _EVENTS = {
     "NodeNotReady": ("node is lost", "Repair or remove the node: see the finding about it."),
 }
 """Warnings about a pod that has not started, with cause and next step."""
-_NAMED = re.compile(r"not found|couldn't find key")
-_ROOT = re.compile(r"runAsNonRoot|non-root")
+_NAMED, _ROOT = "names an object that does not exist", "image runs as root, which the pod forbids"
+_KUBELET: Causes = ((_NAMED, re.compile(r"not found|couldn't find key")), (_ROOT, re.compile(r"runAsNonRoot|non-root")))
+"""Reasons for which the kubelet refuses the configuration of a container."""
 _SIGNAL = 128
 """Exit statuses above are 128 and the number of the signal that ended the process."""
 _DISRUPTED = {
@@ -202,7 +203,7 @@ def _waiting(seen: Snapshot, pod: Manifest) -> Iterator[Finding]:
 
 
 def _image(pod: Manifest, evidence: str, *, refused: bool) -> Finding:
-    if evidence.startswith("InvalidImageName"):
+    if evidence.partition(":")[0] == "InvalidImageName":
         return _finding(pod, "name of the image is wrong", evidence, "It is REGISTRY/PATH:TAG, the path in lower case and without spaces.")
     if refused:
         advice = "Correct the image's name, push it, or name the Secret with the registry's credentials in image_pull_secrets."
@@ -211,11 +212,12 @@ def _image(pod: Manifest, evidence: str, *, refused: bool) -> Finding:
 
 
 def _configuration(pod: Manifest, evidence: str) -> Finding:
-    if _NAMED.search(evidence):
-        return _finding(pod, "names an object that does not exist", evidence, "Create it, or correct the name.")
-    if _ROOT.search(evidence):
+    cause = cause_of(evidence, _KUBELET)
+    if cause == _NAMED:
+        return _finding(pod, cause, evidence, "Create it, or correct the name.")
+    if cause == _ROOT:
         advice = "Set run_as_user to a user other than 0, or use an image whose user is a number other than 0."
-        return _finding(pod, "image runs as root, which the pod forbids", evidence, advice)
+        return _finding(pod, cause, evidence, advice)
     return _finding(pod, "container cannot be created", evidence, _WAITING["CreateContainerError"][1])
 
 

@@ -12,6 +12,7 @@ import functools
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from .._core.clock import utc
 from .._core.errors import MusterError
 from .._core.pool import PARALLEL, run_all
 from .._kube.objects import Manifest, Ref, group_of, labels_of
@@ -106,7 +107,7 @@ class Snapshot:
 
 def read(cluster: Cluster, namespace: str) -> Snapshot:
     """Read all kinds at once."""
-    local = dt.datetime.now(dt.UTC)
+    local = utc(cluster.clock)
     seen = Snapshot(cluster, namespace, local, local)
     asked = [(*one, namespace) for one in [*_INSIDE, *_custom(cluster)]]
     around = [(*one, None) for one in _AROUND] + [("coordination.k8s.io/v1", "Lease", "kube-node-lease")]

@@ -10,6 +10,7 @@ the same ``execute`` on the controller. Authentication, region and endpoint are 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import typing as t
@@ -102,9 +103,13 @@ def _descriptions(search_path: str | None) -> t.Any:
 @functools.cache
 def read_early() -> None:
     """Read the descriptions for clients of the usual services before the process forks; nothing is sent."""
+    import botocore.exceptions
+
     login = {"region_name": "us-east-1", "aws_access_key_id": "-", "aws_secret_access_key": "-"}
-    for service in ("ec2", "efs", "eks", "iam", "s3", "sts"):
-        _session(None).create_client(service, **login)
+    # A file of the user that botocore cannot read is an error of the task, not of loading its plugin.
+    with contextlib.suppress(botocore.exceptions.BotoCoreError, OSError, ValueError):
+        for service in ("ec2", "efs", "eks", "iam", "s3", "sts"):
+            _session(None).create_client(service, **login)
 
 
 @dataclasses.dataclass

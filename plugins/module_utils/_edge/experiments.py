@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime as dt
 import hashlib
 import pathlib
 import shutil
@@ -16,7 +15,7 @@ import tempfile
 import typing as t
 from collections.abc import Iterator, Mapping
 
-from .._core.clock import Clock
+from .._core.clock import Clock, utc
 from .._core.errors import Failed, InvalidInput
 from .._core.files import replaced
 from .._core.sensitive import Sensitive
@@ -59,7 +58,7 @@ def run(ctx: HostContext, api: ManagementApi) -> Result:
 def _life(ctx: HostContext, api: ManagementApi, wanted: Experiment, storage: Storage, bucket: buckets.S3Bucket) -> Life:
     channel = Channel(api, ctx.params["vhost"], wanted.queue, STUDIOML, f"StudioML.{wanted.queue}", ctx.params["bind"])
     hidden = (storage.secret_key, storage.access_key, *wanted.secret_env.values())
-    return Life(wanted, bucket, channel, _now, hidden)
+    return Life(wanted, bucket, channel, lambda: utc(api.clock), hidden)
 
 
 def _removed(ctx: HostContext, life: Life, api: ManagementApi) -> Result:
@@ -69,7 +68,7 @@ def _removed(ctx: HostContext, life: Life, api: ManagementApi) -> Result:
     if there and not ctx.check:
         life.remove(ctx.params["wait_timeout"], api.clock, ctx.progress)
     actions = [f"take {wanted.name} out of queue {wanted.queue}"] if there else []
-    return {"changed": there, "actions": actions, "state": "absent" if there or not seen.ended else seen.ended}
+    return {**ctx.changes(actions), "actions": actions, "state": "absent" if there or not seen.ended else seen.ended}
 
 
 def _run(ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pair, storage: Storage, bucket: buckets.S3Bucket) -> Result:
@@ -87,12 +86,7 @@ def _run(ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pa
     report = _report(life, seen, planned=submitting and ctx.check, metric=params["metric"])
     if report["state"] == "finished" and params["dest"]:
         actions += _fetched(life, pathlib.Path(params["dest"]), check=ctx.check)
-    found = {"changed": bool(actions), "actions": actions, "signing_fingerprint": pair.fingerprint, **report}
-    return {**found, "diff": {"before": {}, "after": wanted.spec() if submitting else {}}} if ctx.diff else found
-
-
-def _now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
+    return {**ctx.changes(actions), "actions": actions, "signing_fingerprint": pair.fingerprint, **report}
 
 
 # Options
@@ -190,7 +184,7 @@ def _submitted(ctx: HostContext, life: Life, seen: Seen, packed: workspace.Packe
         if not ctx.check:
             life.bucket.put(packed.key, packed.file)
     if not ctx.check:
-        made = request(wanted, _for_runners(storage, params), _now().timestamp())
+        made = request(wanted, _for_runners(storage, params), ctx.clock.time())
         life.submit(seen, message.build(made, params["public_key"], Sensitive(params["signing_key"])))
     return [*actions, f"publish {wanted.name} to queue {wanted.queue}"]
 

@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import importlib.metadata
 import re
+import sys
 import traceback
 import typing as t
 
@@ -35,8 +38,8 @@ LIBRARIES = {
 }
 """The imports that are not part of Python: name of the package in Python -> what to install, as the requirement files have it."""
 
-EXPECTED = (MusterError, ImportError, OSError)
-"""Errors that ``failure`` can report; anything else is a bug, and needs its traceback."""
+EXPECTED = (MusterError, ImportError, OSError, AttributeError, TypeError)
+"""Errors that ``failure`` can report, the last two of a library that is too old; anything else is a bug, and needs its traceback."""
 
 _LOGIN = re.compile(r"(?<=:/)/?[^/\s@]*:[^/\s]*@")
 
@@ -66,7 +69,26 @@ def failure(exc: BaseException) -> Result:
     for library, requirement in LIBRARIES.items():
         if named.startswith(f"{library}."):
             return {"msg": missing_required_lib(requirement), "exception": traceback.format_exc()}
+    if isinstance(exc, (AttributeError, TypeError)) and (old := _too_old()):
+        return {"msg": f"A library is too old: {'; '.join(old)}. ({type(exc).__name__}: {exc})", "exception": traceback.format_exc()}
     raise exc
+
+
+def _too_old() -> list[str]:
+    """The imported libraries that are older than what is needed, each with the version that was found."""
+    found = []
+    for library, requirement in LIBRARIES.items():
+        name, _sign, least = re.sub(r"\[.*\]", "", requirement).partition(">=")
+        # A namespace such as google.cloud is there without this part of it, too.
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            version = importlib.metadata.version(name) if library in sys.modules else least
+            if _numbers(version) < _numbers(least):
+                found.append(f"{name} {version} of {sys.executable}, where {least} or newer is needed")
+    return found
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def without_logins(value: t.Any) -> t.Any:

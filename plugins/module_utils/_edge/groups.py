@@ -19,6 +19,7 @@ from .._kube.report import Change, Report
 from .._kube.wait import Predicates
 from .._manifests.meta import owners
 from .._manifests.monitoring import MONITORS
+from .._manifests.pods import PullPolicy
 from .._manifests.storage import Storage
 from .options import APPLY, WAIT, with_defaults
 
@@ -58,7 +59,7 @@ PLACEMENT: Spec = {
 }
 IMAGE: Spec = {
     "image": {"type": "str"},
-    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"]},
+    "image_pull_policy": {"type": "str", "choices": list(t.get_args(PullPolicy))},
     "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},  # names, not secrets
 }
 POD: Spec = {**IMAGE, "env": {"type": "list", "elements": "dict", "options": ENV}, "resources": {"type": "dict"}, **PLACEMENT}

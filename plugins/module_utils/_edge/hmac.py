@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import typing as t
 
+from .._core.brief import as_diff
 from .._core.errors import Failed, InvalidInput, MusterError, Overtaken
 from .._core.sensitive import Sensitive
 from .._gcp.api import Api
@@ -219,7 +220,7 @@ def _converge(run: Run, *, absent: bool, rotate: bool, warn: t.Callable[[str], N
         "actions": run.actions,
         "objects": run.written(existed=existed),
         "key": {"access_id": after, "state": states[after], "service_account": run.keys.email} if after in states else {},
-        "diff": {"before": {"access_id": before}, "after": {"access_id": _shown(run, after, absent=absent)}},
+        "diff": [{"before": {"access_id": before}, "after": {"access_id": _shown(run, after, absent=absent)}}, as_diff(run.actions)],
         **({"kept": kept} if kept else {}),
     }
 

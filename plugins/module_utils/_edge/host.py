@@ -15,6 +15,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._core.brief import as_diff
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .failure import Result, finish, without_logins
 
@@ -38,6 +39,11 @@ class HostContext:
         warn, progress = self.warn, self.progress
         self.warn = lambda message: warn(without_logins(message))
         self.progress = lambda message: progress(without_logins(message))
+
+    def changes(self, rows: t.Iterable[object]) -> Result:
+        """``changed`` and the diff of a result, both from the same rows: one for each thing that changes."""
+        named = list(rows)
+        return {"changed": bool(named), **({"diff": without_logins(as_diff(named))} if self.diff else {})}
 
 
 Execute = t.Callable[[HostContext], Result]

@@ -18,6 +18,7 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from .._core.clock import Clock, utc
 from .._core.errors import Failed, InvalidInput
 from .._core.files import replaced
 from .._core.sensitive import Sensitive, revealed
@@ -69,6 +70,10 @@ class _Place(t.Protocol):
     def fresh(self) -> Fresh:
         """New keys."""
 
+    @property
+    def now(self) -> dt.datetime:
+        """The date by which what ends soon is judged."""
+
     def read(self, name: str) -> _Pair | None:
         """The stored pair, or None."""
 
@@ -80,6 +85,10 @@ class _Place(t.Protocol):
 class _Secrets:
     fresh: MadeOnce
     namespace: str
+
+    @property
+    def now(self) -> dt.datetime:
+        return utc(self.fresh.clock)
 
     def read(self, name: str) -> _Pair | None:
         live = self.fresh.get(Ref("v1", "Secret", name, self.namespace))
@@ -100,6 +109,7 @@ class _Secrets:
 class _Files:
     folder: Path
     fresh: Fresh
+    now: dt.datetime
 
     def read(self, name: str) -> _Pair | None:
         certificate, key = (self.folder / f"{name}.{end}" for end in ("crt", "key"))
@@ -135,6 +145,7 @@ def files(
     trusted: Mapping[str, str] | None = None,
     note: Callable[[Path, bytes], None] = lambda _path, _content: None,
     check: bool,
+    clock: Clock,
 ) -> list[str]:
     """The same as files <name>.crt and <name>.key below FOLDER; returns the names of those that were created or renewed.
 
@@ -143,7 +154,7 @@ def files(
     ``note`` is called with path and content of each file before it is written.
     """
 
-    place = _Files(folder, to_be_dropped() if check else beside_an_opened_record())
+    place = _Files(folder, to_be_dropped() if check else beside_an_opened_record(), utc(clock))
     own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
     for host, theirs in (trusted or {}).items():
         _refuse_another(own, theirs, f"{host} trusts another certificate authority than {place.describe(authority)}.")
@@ -199,8 +210,8 @@ def _pairs(place: _Place, authority: str, subject: str, leaves: Sequence[Leaf], 
         except _Unusable:
             # Clients that trust the authority also trust its new certificate.
             pair = None
-        if pair is None or not _good(pair.certificate, leaf, own.certificate):
-            pair = _issue(leaf, own, ec_key(place.fresh))
+        if pair is None or not _good(pair.certificate, leaf, own.certificate, place.now):
+            pair = _issue(leaf, own, ec_key(place.fresh), place.now)
         pairs[leaf.secret] = pair
     return own, pairs
 
@@ -214,7 +225,7 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
             # Another run may have made both between the two readings.
             found = place.read(name) if signed else None
         if found is not None:
-            return _kept(found)
+            return _kept(found, place.now)
     except _Unusable as exc:
         raise Failed(
             f"{place.describe(name)} holds no authority that can be used: {exc}. Another one would lock out clients that trust this one.",
@@ -226,7 +237,7 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
             "Another authority would lock out all clients that trust the lost one.",
             hint=_restore_hint(place, signed),
         )
-    return _self_signed(ec_key(place.fresh), _named(subject))
+    return _self_signed(ec_key(place.fresh), _named(subject), place.now)
 
 
 def _restore_hint(place: _Place, names: Sequence[str]) -> str:
@@ -280,11 +291,11 @@ def _extension(certificate: x509.Certificate, kind: type[T]) -> T | None:
         return None
 
 
-def _ends_soon(certificate: x509.Certificate) -> bool:
-    return certificate.not_valid_after_utc - dt.datetime.now(dt.UTC) <= dt.timedelta(days=_RENEW_DAYS)
+def _ends_soon(certificate: x509.Certificate, now: dt.datetime) -> bool:
+    return certificate.not_valid_after_utc - now <= dt.timedelta(days=_RENEW_DAYS)
 
 
-def _kept(pair: _Pair) -> _Pair:
+def _kept(pair: _Pair, now: dt.datetime) -> _Pair:
     """An existing authority, with a new certificate for its key if the old one expires soon or strict clients refuse it."""
     from cryptography import x509
 
@@ -292,14 +303,14 @@ def _kept(pair: _Pair) -> _Pair:
     basic = _extension(certificate, x509.BasicConstraints)
     if basic is None or not basic.ca:
         raise _Unusable("its certificate is not that of an authority")
-    if _extension(certificate, x509.KeyUsage) and not _ends_soon(certificate):
+    if _extension(certificate, x509.KeyUsage) and not _ends_soon(certificate, now):
         return pair
     if certificate.issuer != certificate.subject:
         raise _Unusable("its certificate expires soon or lacks keyUsage, and only its owner can renew it")
-    return _self_signed(pair.key, certificate.subject)
+    return _self_signed(pair.key, certificate.subject, now)
 
 
-def _good(certificate: x509.Certificate, leaf: Leaf, authority: x509.Certificate) -> bool:
+def _good(certificate: x509.Certificate, leaf: Leaf, authority: x509.Certificate, now: dt.datetime) -> bool:
     """Whether AUTHORITY signed it for what LEAF says, for long enough, and in the form that strict clients require."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
@@ -312,7 +323,7 @@ def _good(certificate: x509.Certificate, leaf: Leaf, authority: x509.Certificate
     said = _extension(certificate, x509.SubjectAlternativeName)
     hosts = {str(entry.value) for entry in said or ()}
     strict = _extension(certificate, x509.AuthorityKeyIdentifier) and _extension(certificate, x509.KeyUsage)
-    return bool(strict) and not _ends_soon(certificate) and names == {leaf.common_name} and hosts == set(leaf.hosts)
+    return bool(strict) and not _ends_soon(certificate, now) and names == {leaf.common_name} and hosts == set(leaf.hosts)
 
 
 def _named(common_name: str) -> x509.Name:
@@ -321,15 +332,15 @@ def _named(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name[:64])])
 
 
-def _self_signed(key: ec.EllipticCurvePrivateKey, subject: x509.Name) -> _Pair:
+def _self_signed(key: ec.EllipticCurvePrivateKey, subject: x509.Name, now: dt.datetime) -> _Pair:
     """An authority that may only sign end certificates."""
     from cryptography import x509
 
     extensions = [x509.BasicConstraints(ca=True, path_length=0), _key_usage("key_cert_sign", "crl_sign")]
-    return _Pair(_signed(key, subject, key, subject, _AUTHORITY_DAYS, extensions), key)
+    return _Pair(_signed(key, subject, key, subject, _AUTHORITY_DAYS, extensions, now), key)
 
 
-def _issue(leaf: Leaf, issuer: _Pair, key: ec.EllipticCurvePrivateKey) -> _Pair:
+def _issue(leaf: Leaf, issuer: _Pair, key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> _Pair:
     """A new pair for LEAF, with KEY. It is for clients, too, because members connect to each other and to themselves."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
@@ -343,7 +354,7 @@ def _issue(leaf: Leaf, issuer: _Pair, key: ec.EllipticCurvePrivateKey) -> _Pair:
     if leaf.hosts:
         extensions.append(x509.SubjectAlternativeName([_name(host) for host in leaf.hosts]))
     subject = _named(leaf.common_name)
-    return _Pair(_signed(key, subject, issuer.key, issuer.certificate.subject, _LEAF_DAYS, extensions), key)
+    return _Pair(_signed(key, subject, issuer.key, issuer.certificate.subject, _LEAF_DAYS, extensions, now), key)
 
 
 def _signed(
@@ -353,12 +364,12 @@ def _signed(
     issuer: x509.Name,
     days: int,
     extensions: Sequence[x509.ExtensionType],
+    now: dt.datetime,
 ) -> x509.Certificate:
     """A certificate with the identifiers of both keys, which strict clients require (RFC 5280, 4.2.1.1 and 4.2.1.2)."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
-    now = dt.datetime.now(dt.UTC)
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)

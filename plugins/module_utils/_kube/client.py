@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import datetime as dt
 import email.utils
 import functools
 import http.client
@@ -28,7 +27,7 @@ import threading
 import typing as t
 import urllib.parse
 
-from .._core.clock import Clock
+from .._core.clock import Clock, utc
 from .._core.errors import InvalidInput, MissingKind, MusterError, NotFound, Unreachable
 from .._core.pace import Backoff, Limits, TokenBucket
 from .._core.sensitive import Sensitive
@@ -224,7 +223,7 @@ class Transport:
             connection.request("GET", target, headers=self._headers(_JSON, None, auth))
             response = connection.getresponse()
             if response.status >= 300:
-                raise StreamRefused(_answer(response, response.read()))
+                raise StreamRefused(_answer(response, response.read(), self.clock))
             self._note_warnings(response)
             while line := response.readline():
                 yield line
@@ -286,7 +285,7 @@ class Transport:
             connection.close()
         else:
             self._idle.put(connection)
-        return _answer(response, body)
+        return _answer(response, body, self.clock)
 
     def _borrowed(self, auth: RequestAuth) -> _Wire:
         """An idle connection, or a new one. A client certificate belongs to its connection, so connections with an old one are closed."""
@@ -688,12 +687,12 @@ def _revealed(value: t.Any) -> t.Any:
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
+def _answer(response: http.client.HTTPResponse, body: bytes, clock: Clock) -> Answer:
     # The server's own time, if it sends it, because clocks may differ.
     try:
         now = email.utils.parsedate_to_datetime(response.getheader("Date") or "")
     except (ValueError, TypeError):
-        now = dt.datetime.now(dt.UTC)
+        now = utc(clock)
     wait = headers.retry_after(response.getheader("Retry-After"), now)
     return Answer(response.status, body, wait, response.getheader("Location"))
 

@@ -16,6 +16,7 @@ import subprocess
 import threading
 import typing as t
 
+from .._core.clock import system_utc
 from .._core.errors import InvalidInput, Unauthorized
 from .._core.sensitive import Sensitive
 from . import headers, settings
@@ -105,7 +106,7 @@ class Exec:
         config.refuse_unknown("apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo")
         self._config = config
         self._cluster = cluster
-        self._now = now or (lambda: dt.datetime.now(dt.UTC))
+        self._now = now or system_utc
         self._lock = threading.Lock()
         self._auth: RequestAuth | None = None
         self._expires: dt.datetime | None = None

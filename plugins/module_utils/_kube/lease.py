@@ -15,7 +15,6 @@ the run that takes over from one that did not end writes each desired object onc
 
 from __future__ import annotations
 
-import datetime as dt
 import getpass
 import hashlib
 import os
@@ -23,7 +22,7 @@ import secrets
 import socket
 import threading
 
-from .._core.clock import Deadline, awake_or_not
+from .._core.clock import Clock, Deadline, awake_or_not, utc
 from .._core.errors import Conflict, Forbidden, LeaseLost, MusterError, NotFound, Rejected, WaitTimeout
 from .._core.pool import OnProgress, Progress
 from .._core.waiting import wait_for
@@ -58,7 +57,7 @@ class Lease:
         self._timeout, self._on_progress, self._clock = timeout, on_progress, cluster.clock
         self._manager = f"{FIELD_MANAGER}-run-{secrets.token_hex(8)}"
         self._holder = f"{_user()}@{socket.gethostname()} (process {os.getpid()}, {self._manager})"
-        self._since = _now()
+        self._since = _stamp(cluster.clock)
         self._released = threading.Event()
         self._lost = ""
         self._ref: Ref | None = None
@@ -180,7 +179,7 @@ class Lease:
     def _write(self, ref: Ref) -> None:
         labels = {LABEL_MANAGED_BY: FIELD_MANAGER, **owner_labels(self._owner)}
         spec = {"holderIdentity": self._holder, "leaseDurationSeconds": DURATION, "acquireTime": self._since,
-                "renewTime": _now()}  # fmt: skip
+                "renewTime": _stamp(self._clock)}  # fmt: skip
         metadata = {"name": ref.name, "namespace": ref.namespace, "labels": labels}
         if self.uid:  # a Lease that was deleted meanwhile must not be made again
             metadata["uid"] = self.uid
@@ -238,8 +237,8 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _stamp(clock: Clock) -> str:
+    return utc(clock).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _holder_of(live: Manifest) -> str:

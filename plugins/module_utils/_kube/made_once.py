@@ -54,6 +54,7 @@ class MadeOnce(Fresh):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.clock = cluster.clock
         self._read: dict[Ref, Manifest | None] = {}
 
     def get(self, ref: Ref) -> Manifest | None:

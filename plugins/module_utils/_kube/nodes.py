@@ -12,7 +12,7 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from .._core.conditions import condition, is_true
-from .._core.errors import InvalidInput, MusterError, WaitTimeout
+from .._core.errors import Causes, InvalidInput, MusterError, WaitTimeout, cause_of
 from .objects import Manifest, labels_of
 from .pod_status import container_statuses, why_not_running
 from .watching import Changes, watch_until
@@ -29,7 +29,7 @@ _TAIL, _LONGEST = 20, 300
 """Lines of a log that are read, and letters of one that are shown."""
 _PREFIX = re.compile(r"^[IWEF]\d{4} \S+\s+\d+ \S+\] ")
 """The prefix of a message of Kubernetes' logger (klog)."""
-_NO_DRIVER = re.compile(r"Incompatible (strategy|platform) detected")
+_NO_DRIVER: Causes = (("no driver", re.compile(r"Incompatible (strategy|platform) detected")),)
 """NVIDIA's device plugin where it finds no driver (internal/rm/factory.go in 0.18, whose older versions say platform)."""
 
 _LOOK = "Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`."
@@ -162,7 +162,7 @@ def _with_words(cluster: Cluster, nodes: Nodes, plugin: Plugin) -> Nodes:
             continue
         log = _log(cluster, by_node[name])
         said.append(f"On {name} {_words(by_node[name], log)}.")
-        without_driver = without_driver or bool(_NO_DRIVER.search(log))
+        without_driver = without_driver or bool(cause_of(log, _NO_DRIVER))
     return dataclasses.replace(nodes, said=said, without_driver=without_driver)
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from .._core.conditions import condition, is_true, reason_of
+from .._core.errors import Causes, cause_of
 from .objects import Manifest
 
 STUCK = {
@@ -25,8 +26,13 @@ STUCK = {
 }
 """Reasons why a container waits that do not pass by themselves."""
 _PULLING = ("ErrImagePull", "ImagePullBackOff")
-_REFUSED = re.compile(r"not found|notfound|unauthorized|forbidden|denied|authorization failed", re.IGNORECASE)
-"""Answers of a registry, and not that it cannot be reached."""
+_REFUSED, _UNBOUND = "refused image", "unbound claim"
+_CAUSES: Causes = (
+    # "pod has unbound immediate PersistentVolumeClaims", of the scheduler's plugin VolumeBinding.
+    (_UNBOUND, re.compile("PersistentVolumeClaim")),
+    # Answers of a registry, and not that it cannot be reached.
+    (_REFUSED, re.compile(r"not found|notfound|unauthorized|forbidden|denied|authorization failed", re.IGNORECASE)),
+)
 _PREEMPTION = re.compile(r"[.,]? (?:no new claims to deallocate, )?preemption: .*$", re.DOTALL)
 """Text that the scheduler adds to the cause where preemption would not help (its plugins DynamicResources, DefaultPreemption; 1.36.3)."""
 _STARTING = ("ContainerCreating", "PodInitializing")
@@ -84,15 +90,15 @@ def why_not_running(pod: Manifest) -> tuple[str, bool]:
 
 
 def waits_for_claim(pod: Manifest) -> bool:
-    """Whether the scheduler names claims as the reason: "pod has unbound immediate PersistentVolumeClaims" (its plugin VolumeBinding)."""
-    return "PersistentVolumeClaim" in str(condition(pod, "PodScheduled").get("message"))
+    """Whether the scheduler names claims as the reason."""
+    return cause_of(condition(pod, "PodScheduled").get("message"), _CAUSES) == _UNBOUND
 
 
 def image_trouble(pod: Manifest) -> tuple[str, bool]:
     """Return why the image of a pod is not pulled (empty if it is), and whether the registry has refused it: trying again does not help."""
     for container in container_statuses(pod):
         waiting = (container.get("state") or {}).get("waiting") or {}
-        refused = waiting.get("reason") == "InvalidImageName" or bool(_REFUSED.search(waiting.get("message") or ""))
+        refused = waiting.get("reason") == "InvalidImageName" or cause_of(waiting.get("message"), _CAUSES) == _REFUSED
         if waiting.get("reason") in (*_PULLING, "InvalidImageName"):
             return reason_of(waiting), refused
     return "", False

@@ -27,40 +27,62 @@ _INVALID = re.compile(r"Invalid value: (?P<value>.*): (?P<problem>[^:]*)", re.DO
 _LONGEST_VALUE = 60
 _LONGEST = 1500
 
+WEBHOOK_DOWN, WEBHOOK_REFUSAL, NO_DRY_RUN = "webhook unavailable", "webhook refusal", "webhook without dry run"
+NO_REFERENCE, UNCOUNTED_QUOTA = "missing reference", "uncounted quota"
+ALLOCATED, IMMUTABLE = "allocated", "immutable"
 CAUSES: errors.Causes = (
     # 500 InternalError: nothing answers at the webhook's address, or its certificate is not accepted.
-    ("webhook unavailable", re.compile(
+    (WEBHOOK_DOWN, re.compile(
         r'failed calling webhook(?: "(?P<webhook>[^"]+)"(?:[^"]*"https://(?P<host>[^/":]+))?)?(?:.*(?P<untrusted>x509))?', re.DOTALL)),
     # 400 BadRequest: the webhook has side effects, so the API server does not ask it in a dry run.
-    ("webhook without dry run", re.compile(r"does not support dry run")),
+    (NO_DRY_RUN, re.compile(r"does not support dry run")),
     # The webhook of Kubeflow Trainer 2.3.0 (pkg/runtime/core/trainingruntime.go), whose cache may not have a new runtime yet.
-    ("missing reference", re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob")),
+    (NO_REFERENCE, re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob")),
     # The webhook chooses code and reason; only these words in front come from the API server.
-    ("webhook refusal", re.compile(r"admission webhook")),
+    (WEBHOOK_REFUSAL, re.compile(r"admission webhook")),
     # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).
-    ("missing reference", re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")),
+    (NO_REFERENCE, re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")),
     # 403 Forbidden, from the plugin ResourceQuota: the controller of quotas has not counted yet what is used of a new one (CheckRequest of
     # k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
-    ("uncounted quota", re.compile(r"status unknown for quota")),
+    (UNCOUNTED_QUOTA, re.compile(r"status unknown for quota")),
     # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
-    ("allocated", re.compile(r"already allocated")),
+    (ALLOCATED, re.compile(r"already allocated")),
     # 403 Forbidden, from the plugin ResourceQuota: the one object more than the quota has (its "object count quota").
-    ("allocated", re.compile(r"exceeded quota: \S+, requested: (?:count/[\w.-]+|configmaps|pods|secrets|services[\w.]*)=1, used")),
+    (ALLOCATED, re.compile(r"exceeded quota: \S+, requested: (?:count/[\w.-]+|configmaps|pods|secrets|services[\w.]*)=1, used")),
     # 422 Invalid with reason FieldValueForbidden: what may be changed is named, and not what was (ValidateStatefulSetUpdate of
     # pkg/apis/apps/validation/validation.go, and its like for Jobs and pods).
-    ("immutable", re.compile(r"for fields other than (?P<mutable>.*)", re.DOTALL)),
+    (IMMUTABLE, re.compile(r"for fields other than (?P<mutable>.*)", re.DOTALL)),
 )  # fmt: skip
+
+_BUSY, _MODIFIED, _PRECONDITION, _TWICE, _UNREADABLE, _REFUSED = "busy", "modified", "precondition", "twice", "unreadable", "refused"
+_BEYOND_STATUS: t.Mapping[int, errors.Causes] = {
+    # Of admission, and not of missing rights.
+    403: ((_REFUSED, re.compile(r"exceeded quota|admission|denied")),),
+    409: (
+        (_MODIFIED, re.compile(r"object has been modified")),
+        # "the UID in the precondition" or "Precondition failed" (pkg/registry/rest/delete.go and pkg/storage/interfaces.go of
+        # k8s.io/apiserver).
+        (_PRECONDITION, re.compile(r"recondition")),
+    ),
+    500: (
+        # Of structured-merge-diff, which reads what is applied.
+        (_TWICE, re.compile(r"failed to create typed patch object.*duplicate", re.DOTALL)),
+        (_UNREADABLE, re.compile(r"failed to create typed patch object")),
+        # Of etcd. Other internal errors are bugs or failing webhooks, which the caller has to judge.
+        (_BUSY, re.compile(r"etcdserver|leader changed|request timed out")),
+    ),
+}
+"""Status -> what the words of the answer mean beyond it."""
 
 
 def is_retryable(status: int, payload: Manifest) -> bool:
     """Whether the same request may succeed in a moment."""
-    message = str(payload.get("message", ""))
+    cause = errors.cause_of(payload.get("message"), _BEYOND_STATUS.get(status, ()))
     if status == 500:
-        # Other internal errors are bugs or failing webhooks, which the caller has to judge.
-        return "etcdserver" in message or "leader changed" in message or "request timed out" in message
+        return cause == _BUSY
     if status == 409:
         # Two writers changed or created the object at the same time. Without a field manager conflict our write may be repeated.
-        met = payload.get("reason") == "Conflict" and "object has been modified" in message
+        met = payload.get("reason") == "Conflict" and cause == _MODIFIED
         return not _manager_conflicts(payload) and (met or payload.get("reason") == "AlreadyExists")
     return status in RETRIED
 
@@ -77,9 +99,8 @@ def _names_an_object(payload: Manifest) -> bool:
 
 
 def is_overtaken(status: int, payload: Manifest) -> bool:
-    """Whether a deletion met another object of the name, or another version of it: "the UID in the precondition" or "Precondition failed"
-    (pkg/registry/rest/delete.go and pkg/storage/interfaces.go of k8s.io/apiserver), else a Conflict as any other."""
-    return status == 409 and "recondition" in str(payload.get("message"))
+    """Whether a deletion met another object of the name, or another version of it, else a Conflict as any other."""
+    return status == 409 and errors.cause_of(payload.get("message"), _BEYOND_STATUS[409]) == _PRECONDITION
 
 
 def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None) -> MusterError:
@@ -107,8 +128,8 @@ def _error_of(status: int, payload: Manifest, message: str, verb: str, ref: Ref 
     if status in (400, 413, 422):
         fields = [str(cause.get("field")) for cause in _causes(payload) if cause.get("field")]
         return Rejected(f"The API server refused {what}: {message}.", ref=ref, details={"fields": fields} if fields else {})
-    if status == 500 and "failed to create typed patch object" in message:  # structured-merge-diff reads what is applied
-        hint = "An element of a list with keys may be there once: a variable, a port, a volume." if "duplicate" in message else ""
+    if status == 500 and (cause := errors.cause_of(message, _BEYOND_STATUS[500])) in (_TWICE, _UNREADABLE):
+        hint = "An element of a list with keys may be there once: a variable, a port, a volume." if cause == _TWICE else ""
         return Rejected(f"The API server refused {what}: {message}.", hint=hint, ref=ref)
     return ServerError(f"The API server failed to {verb} {what} (status {status}): {message}.", ref=ref)
 
@@ -141,7 +162,7 @@ def _forbidden(payload: Manifest, message: str, verb: str, ref: Ref | None, what
     if any(cause.get("reason") == "NamespaceTerminating" for cause in _causes(payload)):
         return Terminating(f"Cannot {verb} {what}: its namespace is being deleted.",
                            hint="Wait until it is gone, then run again.", ref=ref)  # fmt: skip
-    if "exceeded quota" in message or "admission" in message or "denied" in message:
+    if errors.cause_of(message, _BEYOND_STATUS[403]) == _REFUSED:
         return Rejected(f"{what} was refused: {message}.", ref=ref)
     return Forbidden(f"Not allowed to {verb} {what} (403): {message}.", ref=ref)
 

@@ -15,7 +15,7 @@ from .._core.deletion import why_kept
 from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound, Overtaken, Rejected
 from .._core.pace import Backoff, with_retries
 from .._core.sensitive import printable
-from . import fields, redact
+from . import fields, redact, responses
 from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership
 from .objects import (
@@ -36,7 +36,7 @@ from .wait import wait_until
 _GONE_TIMEOUT = 120.0
 _TRIES = 5
 """Tries to take over the fields of an object whose status a controller writes meanwhile."""
-_PASSING = ("webhook unavailable", "missing reference", "uncounted quota")
+_PASSING = (responses.WEBHOOK_DOWN, responses.NO_REFERENCE, responses.UNCOUNTED_QUOTA)
 _WEBHOOK_PATIENCE = 30.0
 """Seconds for a webhook or a new kind to be served by what an earlier wave started."""
 
@@ -101,7 +101,7 @@ class Writer:
         try:
             self._dry_run(step)
         except MusterError as exc:
-            if _is_inconclusive(exc) or (later and exc.cause == "webhook refusal"):
+            if _is_inconclusive(exc) or (later and exc.cause == responses.WEBHOOK_REFUSAL):
                 return
             if not isinstance(exc, Rejected):
                 raise
@@ -227,7 +227,7 @@ class Writer:
 
         What it would refuse of a new one as well is just wrong.
         """
-        if step.live is None or refusal.cause == "allocated" or _is_inconclusive(refusal):
+        if step.live is None or refusal.cause == responses.ALLOCATED or _is_inconclusive(refusal):
             raise refusal
         self._dry_run_recreate(step, refusal)
         immutable = _naming_fields(refusal, step.desired, step.live)
@@ -252,7 +252,7 @@ class Writer:
         try:
             self.cluster.apply(tried, dry_run=True, manager=self.options.manager)
         except MusterError as exc:
-            if exc.cause == "allocated":  # address, port or place in a quota of the old object, free once it is deleted
+            if exc.cause == responses.ALLOCATED:  # address, port or place in a quota of the old object, free once it is deleted
                 return
             wrong = exc.details.get("fields")
             if not self.options.recreate or not isinstance(exc, Rejected) or wrong == refusal.details.get("fields"):
@@ -351,7 +351,7 @@ def _naming_fields(refusal: Rejected, desired: Manifest, live: Manifest) -> Immu
     """Return why the object cannot be changed in place. For some kinds the server only lists the fields that could be changed."""
     message = f"{refusal.said or refusal.message.rstrip('.')}."
     differ, named = fields.differing_paths(live, desired), refusal.details.get("fields") or []
-    if refusal.cause == "immutable":
+    if refusal.cause == responses.IMMUTABLE:
         mutable = _MUTABLE.findall(refusal.named["mutable"])
         tops = dict.fromkeys(re.split(r"[.\[]", path)[1] for path in differ if path.startswith("spec."))
         if changed := [f"spec.{key}" for key in tops if key not in mutable]:
@@ -362,7 +362,7 @@ def _naming_fields(refusal: Rejected, desired: Manifest, live: Manifest) -> Immu
 
 def _is_inconclusive(exc: MusterError) -> bool:
     """Whether a refused dry run says nothing about the object: a webhook was not asked, or something is too new."""
-    return isinstance(exc, NotFound) or exc.cause in (*_PASSING, "webhook without dry run")
+    return isinstance(exc, NotFound) or exc.cause in (*_PASSING, responses.NO_DRY_RUN)
 
 
 def _is_transient(exc: MusterError) -> bool:

@@ -38,7 +38,7 @@ def is_same_cluster(one: Path, other: Path) -> bool:
     )
 
 
-def ends_soon(path: Path, now: datetime | None = None) -> bool:
+def ends_soon(path: Path, now: datetime) -> bool:
     """Whether the client certificate in the file must be renewed: it ends within RENEWAL, or none can be read."""
     for data in cluster_values(path, "client-certificate-data"):
         with contextlib.suppress(ValueError):
@@ -46,7 +46,7 @@ def ends_soon(path: Path, now: datetime | None = None) -> bool:
             if found is None:
                 continue
             end = datetime.strptime(found[1].decode(), "%y%m%d%H%M%S").replace(tzinfo=UTC)
-            return end - (now or datetime.now(UTC)) < RENEWAL
+            return end - now < RENEWAL
     return True
 
 

@@ -29,7 +29,7 @@ class Release:
     name: str
     url: str
     checksum: str
-    programs: t.Mapping[str, str]
+    program_paths: t.Mapping[str, str]
     cache_dir: Path
 
     def __post_init__(self) -> None:
@@ -38,7 +38,7 @@ class Release:
                 f"{self.name}: no checksum is pinned for {self.url}.",
                 hint="Give one as sha256:... or sha512:..., or build from Go modules (local_cluster_source: build).",
             )
-        for program, member in self.programs.items():
+        for program, member in self.program_paths.items():
             require_name(program)
             if not isinstance(member, str):
                 raise InvalidInput(f"{self.name}: the path of {program} in the archive is {member!r}, which is no text.", hint="Quote it.")
@@ -49,7 +49,7 @@ class Release:
         return self.cache_dir / "bin" / self.checksum.partition(":")[2][:16]
 
     def is_there(self) -> bool:
-        return all((self.folder / program).is_file() for program in self.programs)
+        return all((self.folder / program).is_file() for program in self.program_paths)
 
 
 def require_name(name: str) -> None:
@@ -67,7 +67,7 @@ def fetch(desired: Release, clock: Clock) -> None:
             return
         with naming(file), tempfile.TemporaryDirectory(dir=desired.folder, prefix=draft_prefix(file)) as own:
             save(desired.url, Path(own) / "download", desired.checksum, clock)
-            for program, member in desired.programs.items():
+            for program, member in desired.program_paths.items():
                 draft = Path(own) / f"program-{program}"
                 _extract(desired, Path(own) / "download", member, draft)
                 draft.chmod(0o755)

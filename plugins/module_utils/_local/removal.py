@@ -52,9 +52,9 @@ class ClusterRemoval:
     """Options that differ from those at creation."""
 
     @property
-    def changes(self) -> bool:
-        """Whether anything is removed; without a record only empty folders."""
-        return bool(self.found) and (self.recorded or any(not _has_files(Path(one.split(" ", 1)[1])) for one in self.found))
+    def removable(self) -> list[str]:
+        """The things that are removed; without a record only empty folders."""
+        return [one for one in self.found if self.recorded or not _has_files(Path(one.split(" ", 1)[1]))]
 
 
 def plan(asked: LocalCluster, *, delete_data: bool) -> ClusterRemoval:

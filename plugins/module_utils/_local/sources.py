@@ -63,7 +63,7 @@ class Sources:
         for file in (self._file(row) for row in self.files):
             rows += [
                 {"name": name, "way": "released", "path": str(file.folder / name), "file": file}
-                for name in file.programs
+                for name in file.program_paths
                 if name in wanted or name != "kubectl"
             ]
         kubeadm = next((Path(row["path"]) for row in rows if row["name"] == "kubeadm"), None)
@@ -76,8 +76,8 @@ class Sources:
         return programs.Release(
             name=row["name"],
             url=f"{self.urls[row['base']]}/{row['path'].replace('{arch}', architecture())}",
-            checksum=f"sha256:{row['sha256'].get(architecture(), '')}",
-            programs=row["programs"],
+            checksum=f"sha256:{row['sha256_by_arch'].get(architecture(), '')}",
+            program_paths=row["program_paths"],
             cache_dir=self.cache_dir,
         )
 
@@ -103,7 +103,9 @@ def to_provide(rows: list[Row], reason: str = "") -> Row:
     """The missing programs and images, with the options of the tasks that provide them, and a summary for the user."""
     missing = [row for row in rows if row["missing"]]
     files = {row["file"].url: row["file"] for row in missing if row["way"] == "released"}
-    to_fetch = [{"name": one.name, "url": one.url, "checksum": one.checksum, "programs": dict(one.programs)} for one in files.values()]
+    to_fetch = [
+        {"name": one.name, "url": one.url, "checksum": one.checksum, "program_paths": dict(one.program_paths)} for one in files.values()
+    ]
     to_pull = [row["name"] for row in missing if row["way"] == "image"]
     to_build = [
         {"ldflags": "", "tags": [], **{key: row[key] for key in BUILD_KEYS if key in row}} for row in missing if row["way"] == "build"

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import typing as t
 from pathlib import Path
 
@@ -61,11 +62,11 @@ class Survey:
             surplus=surplus_nodes(cluster),
         )
 
-    def kubeconfig_current(self, path: str | None) -> bool:
+    def kubeconfig_current(self, path: str | None, now: dt.datetime) -> bool:
         if not path:
             return True
         desired, have = self.cluster.admin_kubeconfig, Path(path).expanduser()
-        return not ends_soon(desired) and have.is_file() and have.read_bytes() == desired.read_bytes()
+        return not ends_soon(desired, now) and have.is_file() and have.read_bytes() == desired.read_bytes()
 
     @property
     def kubectl(self) -> str:

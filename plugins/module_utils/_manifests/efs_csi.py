@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from .._core.errors import InvalidInput
 from .meta import Manifest, metadata, quantity
@@ -26,7 +27,7 @@ class EfsCsi:
     claim_name: str
     claim_size: str = "5Gi"
     file_system_id: str = ""
-    provisioning: str = "dynamic"
+    provisioning: t.Literal["dynamic", "static"] = "dynamic"
     storage_class_name: str = "efs-sc"
     directory_perms: str = "700"
     base_path: str = ""

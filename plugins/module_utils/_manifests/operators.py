@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from .._core.errors import InvalidInput
 from .merge import apply_overrides
 from .meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SERVES, ANNOTATION_USES, Manifest, compact, metadata, spec_hash
-from .pods import READ_ONLY_CONTAINER, resources
+from .pods import READ_ONLY_CONTAINER, PullPolicy, resources
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Operator:
 
     namespace: str
     image: str
-    image_pull_policy: str = "IfNotPresent"
+    image_pull_policy: PullPolicy = "IfNotPresent"
     image_pull_secrets: Sequence[str] = ()
     resources: Mapping[str, t.Any] | None = None
     node_selector: Mapping[str, str] | None = None

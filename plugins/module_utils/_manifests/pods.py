@@ -28,6 +28,7 @@ RESTRICTED_POD: Manifest = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 
+PullPolicy = t.Literal["Always", "IfNotPresent", "Never"]
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _VOLUME_MOUNT_KEYS = ("name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr")
 
@@ -37,7 +38,7 @@ class PodSettings:
     """Settings of the pods of one group. Field names are the options' names; nested values keep the API's camelCase."""
 
     image: str
-    image_pull_policy: str = "IfNotPresent"
+    image_pull_policy: PullPolicy = "IfNotPresent"
     image_pull_secrets: Sequence[str] = ()
     command: Sequence[str] = ()
     args: Sequence[str] = ()

@@ -496,13 +496,14 @@ class LeavingHandler(Torch):
 
     def take_leave(self) -> None:
         """Leave a run that has succeeded. The pod that serves the rendezvous stays until all others know that."""
-        # Nothing that happens to the rendezvous changes the result.
         self.keep_open = True
-        with contextlib.suppress(Exception):
+        try:
             if not settings().hosts_store:
                 self.leave_round()
             deadline = time.monotonic() + settings().join_timeout
             self._serve_while(lambda state: self._is_unknown(state, time.monotonic() < deadline))
+        except Exception:  # noqa: BLE001  # nothing that happens to the rendezvous changes the result
+            return
 
     def _is_unknown(self, state: t.Any, also_lost: bool) -> bool:
         """Whether another pod has yet to read that the run has succeeded.
@@ -575,7 +576,7 @@ class LeavingAgent(Torch):
                 try:
                     if self.handler.leave_round():
                         say("left", round=self.handler.formed[0])
-                except Exception as second:
+                except Exception as second:  # noqa: BLE001  # the signal ends the pod, whatever the rendezvous says
                     say("left_without_notice", reason=str(second))
             # To close the rendezvous is to end the job for all pods. Since 2.4 torch does so whatever ended the agent.
             self.handler.keep_open = True
@@ -684,7 +685,7 @@ def launch(arguments: t.Sequence[str]) -> int | None:
         leave(EXIT_SCRIPT_FAILED, "the rendezvous was closed before all pods were done: another one failed", "closed")
     except SignalException:
         return EXIT_STOPPED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # torch has no common class for errors of a rendezvous
         traceback.print_exc()
         say("rendezvous_lost", reason=f"{type(error).__name__}: {error}"[:300])
         return None
@@ -699,7 +700,7 @@ def describe_first_failure(error: t.Any) -> str:
         # torch's words for a process that left no error.
         parts = [f"rank {rank} ended with {failure.exitcode}", "" if "elastic/errors.html" in message else message[:500]]
         return ": ".join(filter(None, [*parts, exhausted(failure.exitcode, message)]))
-    except Exception:
+    except Exception:  # noqa: BLE001  # the form of a failure differs between versions of torch
         return str(error)[:500]
 
 
@@ -768,7 +769,7 @@ def main() -> None:
     check_etcd()
     try:
         install()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # whatever a torch that is too old raises
         leave(EXIT_MISCONFIGURED, f"this image's torch cannot be used: {type(error).__name__}: {error}")
     run_until_done(arguments)
 

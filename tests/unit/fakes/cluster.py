@@ -12,6 +12,7 @@ import dataclasses
 import itertools
 import json
 import socket
+import time
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError, NotFound
@@ -95,6 +96,10 @@ class FakeClock:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self._started = time.time() - self.now
+
+    def time(self) -> float:
+        return self._started + self.now
 
     def monotonic(self) -> float:
         return self.now

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
@@ -19,6 +20,7 @@ from ..._manifests.shared import config_map
 from ..._pod_programs import dataset_fetch
 from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
 
+Unpack = t.Literal["auto", "none", "tar", "zip"]
 _NAME_MAX = 50
 _SCHEMES = ("https", "http", "s3", "gs")
 _SIGNED = re.compile(r"[?&](x-amz-signature|x-goog-signature|sig|signature|token)=", re.IGNORECASE)
@@ -37,7 +39,7 @@ class Dataset:
     url_secret: Mapping[str, str] | None = None
     endpoint_url: str | None = None
     path: str | None = None
-    unpack: str = "auto"
+    unpack: Unpack = "auto"
     size_bytes: int | None = None
     storage_size: str | None = None
     storage_class_name: str | None = None

@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ..._core.brief import listed
-from ..._core.errors import Failed, MusterError
+from ..._core.errors import Causes, Failed, MusterError, cause_of
 from ..._core.pool import PARALLEL, run_all
 from ..._kube import reasons, servers, storage
 from ..._kube.certificates import Leaf, secrets
@@ -25,7 +26,7 @@ if t.TYPE_CHECKING:
 
 _TIMEOUT = 5.0
 # etcd's message to a member that starts without data under a name that was used before.
-_LOST = "has already been bootstrapped"
+_LOST: Causes = (("lost data", re.compile(r"has already been bootstrapped")),)
 
 
 def certificates(once: MadeOnce, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
@@ -44,7 +45,7 @@ def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
             log = cluster.logs(etcd.namespace, pod, tail_lines=50, previous=previous)
         except MusterError:
             continue
-        if _LOST in log:
+        if cause_of(log, _LOST):
             raise Failed(
                 f"{etcd}: member {pod} has lost its data, {claims_of(etcd).of_pod(pod)} is new and empty. "
                 "The other members list it and do not accept it as a new one.",

@@ -11,6 +11,7 @@ manifests. Its CustomResourceDefinitions are in crds/ of the role's files.
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from ..._manifests.access import cluster_access, namespace_access, rule, service_account
 from ..._manifests.meta import Manifest
@@ -55,7 +56,7 @@ TOKENS_BESIDE_CLUSTERS = [rule([""], ["serviceaccounts"], ["get"]), rule([""], [
 class NatsOperator(Operator):
     """nats-operator for the NatsClusters of its own namespace (scope namespace) or of all (scope cluster)."""
 
-    scope: str = "namespace"
+    scope: t.Literal["namespace", "cluster"] = "namespace"
     replicas: int = 1
     service_accounts: bool = False
     gc_interval: str = "10m"

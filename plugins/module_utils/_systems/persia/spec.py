@@ -80,7 +80,8 @@ _OWNED = {
     **dict.fromkeys(("REPLICA_INDEX", "REPLICA_SIZE"), "It differs by pod, and is set for each."),
 }
 """Variables of PERSIA's launcher -> the option that has their value."""
-LOG_LEVELS = ("trace", "debug", "info", "warn", "error")
+LogLevel = t.Literal["trace", "debug", "info", "warn", "error"]
+LOG_LEVELS: tuple[LogLevel, ...] = t.get_args(LogLevel)
 # Options that a group inherits from the job unless it has them itself; lists and dicts as a whole.
 _INHERITED = (
     "image",
@@ -145,7 +146,7 @@ class PersiaJob:
     files_path: str = "/workspace/scripts"
     nats_url: str = "nats://persia-nats-service:4222"
     launch_script: str | None = None
-    log_level: str = "info"
+    log_level: LogLevel = "info"
     metrics: Metrics = dataclasses.field(default_factory=Metrics)
     storage: Storage | None = None
     completion: bool = True

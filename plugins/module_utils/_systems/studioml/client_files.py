@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime as dt
 import functools
 import json
 import os
@@ -17,6 +16,8 @@ import stat
 import typing as t
 from collections.abc import Mapping
 
+from ..._core.brief import as_diff
+from ..._core.clock import Clock, utc
 from ..._core.errors import Conflict, InvalidInput
 from ..._core.files import replaced
 from ..._core.sensitive import Sensitive, printable
@@ -41,7 +42,8 @@ class Change:
 
     def result(self, *, diff: bool) -> dict[str, t.Any]:
         found: dict[str, t.Any] = {"changed": bool(self.actions), "actions": self.actions, "kept": self.kept}
-        return {**found, "diff": {"before": printable(self.before), "after": printable(self.after)}} if diff else found
+        settings = {"before": printable(self.before), "after": printable(self.after)}
+        return {**found, "diff": [settings, as_diff(self.actions)]} if diff else found
 
 
 @dataclasses.dataclass
@@ -50,6 +52,7 @@ class Folder:
 
     path: pathlib.Path
     check: bool
+    clock: Clock
     change: Change = dataclasses.field(default_factory=Change)
 
     @property
@@ -121,7 +124,7 @@ class Folder:
             return
         if text and text != _dumped(live):
             # Comments are lost when it is written again.
-            stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%SZ")
+            stamp = utc(self.clock).strftime("%Y%m%dT%H%M%SZ")
             backup = self.config.with_name(f"{self.config.name}.{stamp}~")
             self._do("keep a backup of it, because its comments are lost", lambda: self._write(backup, text, 0o600))
         self._do(f"write {self.config}", lambda: self._write(self.config, _dumped(merged.config), 0o600))

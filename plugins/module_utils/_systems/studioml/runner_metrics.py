@@ -19,22 +19,27 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from ..._core.errors import Causes, cause_of
+
 _SAMPLE = re.compile(r"^(runner_\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _RUNNING, _CHECKED, _IGNORED = "runner_project_running", "runner_queue_checked", "runner_queue_ignored"
 
-_IDLE = re.compile(r" no queues(?: found)? _: \[\[identity amqps?://")
-"""0.14 writes ``no queues``, 0.12 ``no queues found`` (cmd/runner/rabbit.go). 0.14.3 has the same words for queues in a folder."""
-_UNREAD = "unable to refresh RMQ manifest"
-_NO_KEYS = "unable to load message encryption secrets"
-_CAUSES = {
-    "connection refused": "its connection is refused",
-    "no such host": "its name is unknown",
-    "401 unauthorized": "it refuses user or password, or its user lacks the tag management or monitoring",
-    "x509": "its certificate is not trusted, which broker_ca changes",
-}
-"""Words of a recorded error -> its cause. The rest of the line is not shown. RabbitMQ answers 401 to a user without a tag,
-too. A broker that accepts a connection and does not respond stops the runner's polls without a log line."""
+_IDLE, _UNREAD, _NO_KEYS = "no queues", "queues are not listed", "no keys"
+_LINES: Causes = (
+    # 0.14 writes ``no queues``, 0.12 ``no queues found`` (cmd/runner/rabbit.go). 0.14.3 has the same words for queues in a folder.
+    (_IDLE, re.compile(r" no queues(?: found)? _: \[\[identity amqps?://")),
+    (_UNREAD, re.compile("unable to refresh RMQ manifest")),
+    (_NO_KEYS, re.compile("unable to load message encryption secrets")),
+)
+_CAUSES: Causes = (
+    ("its connection is refused", re.compile("connection refused", re.IGNORECASE)),
+    ("its name is unknown", re.compile("no such host", re.IGNORECASE)),
+    ("it refuses user or password, or its user lacks the tag management or monitoring", re.compile("401 unauthorized", re.IGNORECASE)),
+    ("its certificate is not trusted, which broker_ca changes", re.compile("x509", re.IGNORECASE)),
+)
+"""Causes of a recorded error. The rest of the line is not shown. RabbitMQ answers 401 to a user without a tag, too. A broker that accepts
+a connection and does not respond stops the runner's polls without a log line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,14 +82,11 @@ def view(pod: str, metrics: str, log: str) -> RunnerView:
 
 def _trouble(log: str, *, found: bool) -> str:
     """Return the problem by the newest relevant line. A later success is not logged: only the metrics have it."""
-    if _NO_KEYS in log:
+    told = [(cause, line) for line in log.splitlines() if (cause := cause_of(line, _LINES))]
+    if any(cause == _NO_KEYS for cause, _line in told):
         return "it could not read its keys, and refuses every request"
-    for line in reversed(log.splitlines()):
-        if _IDLE.search(line):
-            return ""
-        if _UNREAD in line:
-            lower = line.lower()
-            cause = next((meaning for word, meaning in _CAUSES.items() if word in lower), "its log says why")
-            return f"it cannot list the broker's queues ({cause})"
+    if told:
+        cause, line = told[-1]
+        return "" if cause == _IDLE else f"it cannot list the broker's queues ({cause_of(line, _CAUSES) or 'its log says why'})"
     # No relevant line: it has found queues since its start, is drained, or has not polled yet.
     return "" if found else "it has not listed the broker's queues yet"

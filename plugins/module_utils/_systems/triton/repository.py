@@ -9,13 +9,15 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 import re
+import typing as t
 from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests.meta import Manifest, check_count
 from ..._manifests.storage import Storage
 
-MODES = ("none", "poll", "explicit")
+Mode = t.Literal["none", "poll", "explicit"]
+MODES: tuple[Mode, ...] = t.get_args(Mode)
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 _BUCKET = re.compile(r"(?:s3://(?:https?://[^/\s]+/|[^/\s:]+:\d+/)?|gs://)[^/\s:]+(?:/[^\s]*)?")
@@ -43,7 +45,7 @@ class Repository:
     model_repository: str
     storage: Storage | None = None
     credentials_secret: str | None = None
-    model_control_mode: str = "none"
+    model_control_mode: Mode = "none"
     load_models: Sequence[str] = ()
     repository_poll_interval: int = 15
 

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[4]
 NAMES = [
     "efs_csi",
     "gpu_drivers",
+    "inference_gateway",
     "jobset",
     "kueue",
     "local_cluster",

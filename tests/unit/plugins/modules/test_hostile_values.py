@@ -571,7 +571,7 @@ def test_the_message_names_the_option(name: str, options: dict[str, t.Any], told
 
 def test_urls_in_messages_have_no_login(world: World) -> None:
     address = f"https://user:{URL_CANARY}@h/"
-    file = {"name": "x", "url": address, "checksum": f"sha256:{SHA}", "programs": {"x": ""}}
+    file = {"name": "x", "url": address, "checksum": f"sha256:{SHA}", "program_paths": {"x": ""}}
     params = {**dict.fromkeys(spec_of("local_fetch")), "released": [file], "images": [], "cache_dir": "cache"}
     told: list[str] = []
     with barred(world.folder):

@@ -94,7 +94,9 @@ def test_where_nothing_can_be_locked_nothing_is_made(tmp_path: Path, monkeypatch
 def remove(folder: Path, host: str, *, check: bool = False, warnings: list[str] | None = None) -> dict[str, t.Any]:
     params = {"directory": str(folder), "brokers": {host: []}, "trusted": {}, "state": "absent"}
     warn = (warnings if warnings is not None else []).append
-    return rabbitmq_certificates.execute(HostContext(params=params, check=check, warn=warn))
+    done = rabbitmq_certificates.execute(HostContext(params=params, check=check, warn=warn, diff=True))
+    assert done.pop("diff") == {"prepared": "".join(f"{one}\n" for one in done["removed"])}
+    return done
 
 
 def names(folder: Path) -> set[str]:

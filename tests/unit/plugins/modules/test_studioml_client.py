@@ -160,7 +160,7 @@ def test_what_is_ours_follows_its_options(home: Home) -> None:
     home(lifetime="30m")
     assert home.config["experimentLifetime"] == "30m"
     made = home(bucket="other", secret_key="canary-storage2", verbose="error")
-    assert made["diff"]["after"].keys() == {
+    assert made["diff"][0]["after"].keys() == {
         "storage.bucket", "storage.credentials.aws.secret_access_key", "database.credentials.aws.secret_access_key",
         "env.AWS_SECRET_ACCESS_KEY", "verbose",
     }  # fmt: skip

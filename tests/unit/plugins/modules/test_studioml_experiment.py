@@ -404,7 +404,7 @@ def test_a_timeout_names_depth_consumers_and_what_came_back(world: World) -> Non
     world.broker.stats = {"consumers": 0, "messages_unacknowledged": 0, "message_stats": {"redeliver": 5}}
     world.bucket.later = [*[nothing] * 4, lambda: world.broker.stats.update(message_stats={"redeliver": 8})]
     with pytest.raises(WaitTimeout) as caught:
-        world(lifetime="10s")
+        world(lifetime="1h")
     said = str(caught.value)
     assert "Experiment one has no result after 60 s" in said
     assert "queue rmq_test has 1 messages, 0 of them held by runners, 0 consumers" in said

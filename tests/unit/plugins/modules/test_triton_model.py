@@ -208,8 +208,8 @@ def test_a_model_is_uploaded_and_served_and_a_second_run_writes_nothing(world: W
     assert (made["changed"], made["uploaded"], made["versions"]) == (True, ["1/model.py"], [1])
     assert made["replicas"] == {"triton-a": [1], "triton-b": [1]}
     assert world.files() == {"add/config.pbtxt", "add/1/model.py"}
-    assert "1/model.py sha256:" in made["diff"][0]["after"]
-    assert "specific" in made["diff"][0]["after"]
+    assert "1/model.py sha256:" in made["diff"][-1]["after"]
+    assert "specific" in made["diff"][-1]["after"]
     assert world.cluster.stored("Pod", "triton-model-add-7e9e5a-writer", "default") is None
     before = (len(world.cluster.writes), len(world.bucket.writes), [replica.asked[:] for replica in world.replicas.values()])
     for check in (True, False):

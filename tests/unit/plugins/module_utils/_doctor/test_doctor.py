@@ -53,6 +53,8 @@ REFUSED = 'failed to pull and unpack image "r/x:1": failed to resolve image: r/x
     ("item", "cause"),
     [
         (pod(**waiting("ImagePullBackOff", REFUSED)), "image is refused by its registry"),
+        (pod(**waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root (pod: \"a\")")),
+         "image runs as root, which the pod forbids"),
         (pod(phase="Failed", conditions=[condition("DisruptionTarget", "True", "PreemptionByScheduler", "for a higher one")]), "preempted"),
         (pod(phase="Failed", conditions=[condition("DisruptionTarget", "True", "DeletionByPodGC")]), "ended with its node"),
         (pod(phase="Failed", reason="NodeAffinity", message="Pod was rejected"), "refused by its node (NodeAffinity)"),

@@ -22,7 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import certificate
 from ansible_collections.muster.ml.plugins.module_utils._kube.certificates import Leaf, files, secrets
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
 
 SERVER = Leaf("server", "etcd", ("127.0.0.1", "localhost", "*.etcd-peers"))
 CLIENT = Leaf("client", "etcd-client")
@@ -66,7 +66,7 @@ def put(folder: Path, name: str, certificate: x509.Certificate, key: t.Any) -> N
 
 
 def make(folder: Path, **options: t.Any) -> list[str]:
-    return files(folder, "ca", "etcd-ca", LEAVES, **{"check": False, **options})
+    return files(folder, "ca", "etcd-ca", LEAVES, **{"check": False, "clock": FakeClock(), **options})
 
 
 def read(folder: Path, name: str) -> x509.Certificate:

@@ -70,6 +70,12 @@ def test_forbidden_names_user_verb_and_resource() -> None:
         (422, "spec.clusterIPs[0]: may not change once set", errors.Rejected),
         (422, "spec.replicas: must be >= 0", errors.Rejected),
         (500, "boom", errors.ServerError),
+        (
+            500,
+            "failed to create typed patch object (ml/w; apps/v1, Kind=StatefulSet): .spec.x: field not declared in schema",
+            errors.Rejected,
+        ),
+        (500, 'failed to create typed patch object (ml/w; v1, Kind=Pod): .spec: duplicate entries for key [name="a"]', errors.Rejected),
         (503, "", errors.ServerError),
     ],
 )

@@ -172,7 +172,7 @@ def test_an_answer_to_another_key_is_no_answer() -> None:
 
 def test_a_token_goes_with_the_request_and_tls_is_that_of_the_cluster(tmp_path: Path) -> None:
     leaf = certificates.Leaf("server", "127.0.0.1", ["127.0.0.1"])
-    certificates.files(tmp_path, "ca", "a test", [leaf], check=False)
+    certificates.files(tmp_path, "ca", "a test", [leaf], check=False, clock=FakeClock())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
     size = 200_000

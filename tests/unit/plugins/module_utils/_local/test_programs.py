@@ -96,7 +96,7 @@ def checksum(name: str) -> str:
 
 def release(url: str, tmp_path: Path, members: t.Mapping[str, str] | None = None) -> programs.Release:
     name = "/" + url.rpartition("/")[2]
-    return programs.Release(name="etcd", url=url, checksum=checksum(name), programs=members or {"kubeadm": ""}, cache_dir=tmp_path)
+    return programs.Release(name="etcd", url=url, checksum=checksum(name), program_paths=members or {"kubeadm": ""}, cache_dir=tmp_path)
 
 
 def left(tmp_path: Path) -> list[str]:
@@ -195,7 +195,7 @@ def test_what_a_killed_run_left_is_deleted(site: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", ["", "sha256:", "sha256:12", "md5:" + "0" * 32, "sha256:" + "/" * 64])
 def test_nothing_goes_unverified(given: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no checksum is pinned"):
-        programs.Release(name="etcd", url="https://x/etcd", checksum=given, programs={"etcd": ""}, cache_dir=tmp_path)
+        programs.Release(name="etcd", url="https://x/etcd", checksum=given, program_paths={"etcd": ""}, cache_dir=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["", "..", "../etcd", "/etcd"])
@@ -247,15 +247,19 @@ def module(tmp_path: Path) -> Path:
     return folder
 
 
+def row(name: str, base: str, path: str, sha256: str) -> dict[str, t.Any]:
+    return {"name": name, "base": base, "path": path, "sha256_by_arch": {gobuild.architecture(): sha256}}
+
+
 def choice(module: Path, cache: Path, url: str, source: str = "auto") -> sources.Sources:
     """kubelet and kubeadm are released, etcd is an image, and storage is neither."""
-    processor, sha256 = gobuild.architecture(), checksum("/kubeadm")[7:]
+    sha256 = checksum("/kubeadm")[7:]
     names = ("kubelet", "kubeadm", "etcd", "storage")
     return sources.Sources(
         table=[{"name": name, "module_dir": str(module), "package": f"./{name}", "needed_for": "x"} for name in names],
         files=[
-            {"name": "nodes", "base": "kubernetes", "path": "{arch}/kubeadm", "sha256": {processor: sha256}, "programs": {"kubeadm": ""}},
-            {"name": "both", "base": "github", "path": "kubeadm", "sha256": {processor: "0" * 64}, "programs": {"kubelet": "", "runc": ""}},
+            {**row("nodes", "kubernetes", "{arch}/kubeadm", sha256), "program_paths": {"kubeadm": ""}},
+            {**row("both", "github", "kubeadm", "0" * 64), "program_paths": {"kubelet": "", "runc": ""}},
         ],
         urls=dict.fromkeys(sources.URLS, url),
         source=source, cache_dir=cache, version="v1.36.3", clock=time,
@@ -304,7 +308,12 @@ def test_what_is_missing_comes_with_the_options_that_provide_it(module: Path, tm
     rows, _reason = choice(module, tmp_path, "https://x", "released").rows({})
     ahead = sources.to_provide([{**row, "missing": row["name"] != "kubeadm"} for row in rows], "not used")
     (both,) = ahead["to_fetch"]
-    assert both == {"name": "both", "url": "https://x/kubeadm", "checksum": "sha256:" + "0" * 64, "programs": {"kubelet": "", "runc": ""}}
+    assert both == {
+        "name": "both",
+        "url": "https://x/kubeadm",
+        "checksum": "sha256:" + "0" * 64,
+        "program_paths": {"kubelet": "", "runc": ""},
+    }
     assert ahead["to_pull"] == list(sources.IMAGES)
     assert ahead["to_build"] == [{"name": "storage", "module_dir": str(module), "package": "./storage", "ldflags": "", "tags": []}]
     assert ahead["programs_ahead"] == (
