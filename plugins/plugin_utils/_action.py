@@ -96,7 +96,7 @@ class MusterAction(ControllerAction):
         limit, where = self._limit, self._where
         if limit is None:
             return cluster
-        return t.cast("Cluster", LimitedCluster(cluster, lambda ref, deletes: limit.permit(where, str(ref), deletes=deletes)))
+        return t.cast("Cluster", LimitedCluster(cluster, lambda ref, deletes: limit.permit(where, ref, deletes=deletes)))
 
 
 def _progress(title: str) -> t.Callable[[str], None]:

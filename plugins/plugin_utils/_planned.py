@@ -15,6 +15,7 @@ import typing as t
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_kind
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import LONGEST_OF_ONE, in_brief
 
@@ -23,7 +24,6 @@ Result = Mapping[str, t.Any]
 
 ACTIONS: t.Final = ("delete", "recreate", "change", "create", "do", "keep")
 """In the order of a plan. ``do``: a task without objects or a resource of a cloud; ``keep``: what stays although it was to be deleted."""
-_DATA: t.Final = frozenset(kind for _group, kind in DATA_KINDS)
 _VERBS: t.Final = {"created": "create", "updated": "change", "recreated": "recreate", "deleted": "delete", "kept": "keep"}
 _COVERED: t.Final = {
     "create": {"create", "recreate"},
@@ -61,8 +61,10 @@ def _rows(result: Result, task: str, *, data: bool) -> Iterator[Row]:
         what, action = f"{one.get('kind')} {place}", _VERBS[one["action"]]
         mine: Result = next((diff for diff in diffs if _header(diff)[0] == what), {}) if action != "keep" else {}
         diffs = [diff for diff in diffs if diff is not mine]
-        risk = action in ("delete", "recreate") and one.get("kind") in _DATA
-        yield _row(what, action, mine, risk, one.get("reason", ""))
+        shown = next((state for key in ("before", "after") if isinstance(state := mine.get(key), Mapping) and "apiVersion" in state), None)
+        risk = action in ("delete", "recreate") and shown is not None and group_kind(shown) in DATA_KINDS
+        group = {} if shown is None else {"group": group_kind(shown)[0]}
+        yield {**_row(what, action, mine, risk, one.get("reason", "")), **group}
     if result.get("kept"):
         kept = result["kept"]
         yield _row(task, "keep", {}, False, kept if isinstance(kept, str) else "; ".join(map(str, kept)))
@@ -129,11 +131,11 @@ class Limit:
             more = f"; and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
             raise self.error("; ".join(wrong[:_NAMED]) + more)
 
-    def permit(self, where: str, what: str, *, deletes: bool) -> None:
+    def permit(self, where: str, ref: Ref, *, deletes: bool) -> None:
         """Raise InvalidInput if the plan does not write this object, or, with DELETES, does not delete it. Asked before each request."""
-        planned = {row["action"] for row in self._rows.get((where, what), ())} - {"keep"}
+        planned = {row["action"] for row in self._rows.get((where, str(ref)), ()) if row.get("group", ref.group) == ref.group} - {"keep"}
         if not (planned & {"delete", "recreate"} if deletes else planned):
-            raise self.error(f"to {'delete' if deletes else 'write'} {what}, of which it says {' and '.join(sorted(planned)) or 'nothing'}")
+            raise self.error(f"to {'delete' if deletes else 'write'} {ref}, of which it says {' and '.join(sorted(planned)) or 'nothing'}")
 
     def error(self, text: str) -> InvalidInput:
         """The refusal of what TEXT says."""
@@ -144,7 +146,8 @@ class Limit:
 
     def _missing(self, row: Row) -> str:
         """What the plan lacks of a row; empty if it has all of it."""
-        planned = self._rows.get((row["where"], row["what"]), [])
+        same = self._rows.get((row["where"], row["what"]), [])
+        planned = [one for one in same if one.get("group") == row.get("group") or None in (one.get("group"), row.get("group"))]
         fitting = [one for one in planned if one["action"] in _COVERED[row["action"]]]
         told = f"{row['action']} {row['what']}"
         if not fitting:
