@@ -14,11 +14,15 @@ import typing as t
 import pytest
 from ansible import context
 
-from ansible_collections.muster.ml.plugins.action.apply import ActionModule
+from ansible_collections.muster.ml.plugins.action import apply as apply_action
+from ansible_collections.muster.ml.plugins.action import gcp_network, s3_bucket
+from ansible_collections.muster.ml.plugins.module_utils._edge import aws, gcp
 from ansible_collections.muster.ml.plugins.module_utils._edge import run as edge
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.plugin_utils import _action, _review
+from ansible_collections.muster.ml.tests.unit.fakes.aws import Account
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, Google
 
 Result = dict[str, t.Any]
 Manifest = dict[str, t.Any]
@@ -42,7 +46,10 @@ def claim() -> Manifest:
 
 
 class Runs:
-    """Tasks of muster.ml.apply in runs of Ansible on this controller, with and without check mode."""
+    """Tasks of a module in runs of Ansible on this controller, with and without check mode."""
+
+    plugin: t.Any = apply_action.ActionModule
+    defaults: t.Mapping[str, t.Any] = {"owner": OWNER}
 
     def __init__(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path) -> None:
         self.cluster, self.patch, self.plan = cluster, monkeypatch, folder / "plan.json"
@@ -57,36 +64,38 @@ class Runs:
         self.inventory.mkdir()
         (self.inventory / "hosts.yml").write_text("all:\n")
         self.made = dt.datetime.now(dt.UTC)
+        self.writes: t.Callable[[], list[t.Any]] = lambda: self.cluster.writes
 
     def task(self, options: Options, *, check: bool = False, rehearsal: bool = False, **variables: t.Any) -> Result:
         """The result of one task, with --check, or with check_mode of its own. Every task reads the plan, as if a run began with it."""
         self.patch.setattr(context, "CLIARGS", {"check": check, "inventory": (str(self.inventory),), "extra_vars": ["x"]})
         task = types.SimpleNamespace(
-            args={"owner": OWNER, **options}, check_mode=check or rehearsal, diff=False, async_val=0, become=False, environment=[],
-            name="Apply", action="muster.ml.apply", no_log=variables.pop("no_log", False),
+            args={**self.defaults, **options}, check_mode=check or rehearsal, diff=False, async_val=0, become=False, environment=[],
+            name="Apply", action="muster.ml.apply", delegate_to=None, no_log=variables.pop("no_log", False),
         )  # fmt: skip
-        local = types.SimpleNamespace(transport="local", _shell=types.SimpleNamespace(tmpdir=None))
+        local = types.SimpleNamespace(transport="local", become=None, _shell=types.SimpleNamespace(tmpdir=None))
         templar = types.SimpleNamespace(template=lambda value: value)
-        action = ActionModule(task, local, None, None, templar, None)
-        return action.run(task_vars={"inventory_hostname": "localhost", **variables})
+        action = self.plugin(task, local, None, None, templar, None)
+        return dict(action.run(task_vars={"inventory_hostname": "localhost", **variables}))
 
     def review(self, *tasks: Options, complete: bool = True, **more: t.Any) -> dict[str, t.Any]:
         """A run with --check, and the plan that it leaves."""
-        before = len(self.cluster.writes)
+        before = len(self.writes())
         for options in tasks:
             found = self.task(options, check=True, muster_plan_file=str(self.plan), **more)
             assert not found.get("failed"), found["msg"]
             assert "diff" not in found
-        assert len(self.cluster.writes) == before
+        assert len(self.writes()) == before
         assert _review.write("site.yml", self.made, [], [], complete=complete) == [str(self.plan)]
+        _review.NOTED.unlink()
         return dict(json.loads(self.plan.read_text()))
 
     def within(self, options: Options, **variables: t.Any) -> Result:
         """A task within the plan. What is refused has written nothing."""
-        before = len(self.cluster.writes)
+        before = len(self.writes())
         found = self.task(options, muster_plan=str(self.plan), **variables)
         if found.get("failed"):
-            assert len(self.cluster.writes) == before
+            assert len(self.writes()) == before
         return found
 
 
@@ -293,3 +302,70 @@ def test_a_run_in_check_mode_may_be_compared_with_a_plan(runs: Runs) -> None:
 def test_a_task_in_check_mode_of_a_real_run_is_a_rehearsal_of_its_own(runs: Runs) -> None:
     runs.review(TWO)
     assert runs.task(CHANGED, rehearsal=True, muster_plan=str(runs.plan))["changed"]
+
+
+# Clouds
+
+
+@pytest.fixture(params=["gcp_network", "s3_bucket"])
+def clouds(request: pytest.FixtureRequest, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """The same with a network of a project of Google Cloud, and with a bucket of an AWS account."""
+    google, account = Google(), Account()
+    monkeypatch.setattr(gcp, "HttpSession", lambda _params: google)
+    monkeypatch.setattr(aws.Login, "client", lambda _login, service: account.client(service))
+    if request.param == "gcp_network":
+        runs.plugin, runs.writes = gcp_network.ActionModule, lambda: google.writes
+        runs.defaults = {"project": PROJECT, "auth_kind": "application", "name": "n", "owner": "m"}
+    else:
+        runs.plugin, runs.writes = s3_bucket.ActionModule, lambda: account.writes
+        runs.defaults = {"region": "eu-west-1", "name": "n", "only_tagged": {"team": "m"}}
+    return runs
+
+
+ABSENT = {"state": "absent"}
+
+
+def other(runs: Runs) -> Options:
+    return {"routing_mode": "GLOBAL"} if runs.plugin is gcp_network.ActionModule else {"versioning": True}
+
+
+def test_a_resource_of_a_cloud_is_created_changed_and_deleted_within_plans(clouds: Runs) -> None:
+    for options, action in (({}, "create"), (other(clouds), "change"), (ABSENT, "delete")):
+        plan = clouds.review(options)
+        assert [row["action"] for row in plan["changes"]] == [action]
+        assert plan["changes"][0]["what"] in ("Google network n", "S3 bucket n")
+        assert plan["where"] in (
+            {f"Google project {PROJECT}": ["localhost"]},
+            {"AWS account 123456789012, region eu-west-1": ["localhost"]},
+        )
+        assert clouds.within(options)["changed"]
+        assert not clouds.within(options).get("failed"), "what is so already needs nothing"
+
+
+@pytest.mark.parametrize(("planned", "then"), [("none", "other"), ("none", "absent"), ("other", "absent"), ("absent", "other")])
+def test_another_change_of_a_resource_of_a_cloud_is_refused(clouds: Runs, planned: str, then: str) -> None:
+    options = {"none": {}, "other": other(clouds), "absent": ABSENT}
+    assert clouds.task({})["changed"]
+    clouds.review(options[planned])
+    found = clouds.within(options[then])
+    assert found["failed"]
+    assert "does not have what this task would do" in found["msg"]
+
+
+def test_a_resource_that_changes_after_the_comparison_is_refused_before_the_first_request(
+    clouds: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clouds.task({})
+    clouds.review(other(clouds))
+    monkeypatch.setattr(_review.Limit, "refuse", lambda _limit, _rows: clouds.task(ABSENT))
+    before = len(clouds.writes())
+    found = clouds.task(other(clouds), muster_plan=str(clouds.plan))
+    assert "has changed since it was compared with the plan" in found["msg"]
+    assert len(clouds.writes()) == before + 1, "the deletion of the other client"
+
+
+def test_the_project_and_the_account_are_those_of_the_plan(clouds: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    clouds.review({})
+    for edge_of_cloud in (gcp, aws):
+        monkeypatch.setattr(edge_of_cloud, "place_of", lambda _ctx: "another one")
+    assert "it works in another one, and the plan is about" in clouds.within({})["msg"]
