@@ -20,6 +20,7 @@ from ansible import context as command
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.module_utils.errors import UnsupportedError
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
@@ -105,7 +106,7 @@ class ControllerAction(ActionBase, abc.ABC):
         host, task = str(self._variables.get("inventory_hostname", "localhost")), self._task
         where, name = self._where or f"host {host}", task.args.get("name")
         title = f"{self._title()} ({name})" if isinstance(name, str) else self._title()
-        deletes = bool(task.args.get("delete_data"))
+        deletes = boolean(task.args.get("delete_data") or False, strict=False)
         rows = rows_of(found, where=where, task=title, data=deletes, hidden=bool(getattr(task, "no_log", False)))
         if limit and where not in places and any(row["action"] != "keep" for row in rows):
             raise limit.error(f"it works in {where}, and the plan is about {', '.join(sorted(places)) or 'nothing'}")

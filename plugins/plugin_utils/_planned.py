@@ -132,8 +132,8 @@ class Limit:
             raise self.error("; ".join(wrong[:_NAMED]) + more)
 
     def permit(self, where: str, ref: Ref, *, deletes: bool) -> None:
-        """Raise InvalidInput if the plan does not write this object, or, with DELETES, does not delete it. Asked before each request."""
-        planned = {row["action"] for row in self._rows.get((where, str(ref)), ()) if row.get("group", ref.group) == ref.group} - {"keep"}
+        """Raise InvalidInput if the plan does not name this object, or, with DELETES, does not delete it. Asked before each request."""
+        planned = {row["action"] for row in self._rows.get((where, str(ref)), ()) if row.get("group", ref.group) == ref.group}
         if not (planned & {"delete", "recreate"} if deletes else planned):
             raise self.error(f"to {'delete' if deletes else 'write'} {ref}, of which it says {' and '.join(sorted(planned)) or 'nothing'}")
 
