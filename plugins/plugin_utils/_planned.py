@@ -15,7 +15,7 @@ import typing as t
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_kind
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import SECRET, Ref, group_kind
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import LONGEST_OF_ONE, in_brief
 
@@ -42,7 +42,7 @@ _NOTHING: t.Final = object()
 def rows_of(result: Result, *, where: str, task: str, data: bool, hidden: bool = False) -> list[Row]:
     """The rows of what a module would do, by its result in check mode with a diff.
 
-    WHERE is the cluster, account or host. DATA: whether the task may delete data of a cloud. HIDDEN: the task shows no values.
+    WHERE is the cluster, account or host. DATA: whether the task may delete data. HIDDEN: the task shows no values.
     """
     found = list(_rows(result, task, data=data))
     for row in found:
@@ -62,7 +62,9 @@ def _rows(result: Result, task: str, *, data: bool) -> Iterator[Row]:
         mine: Result = next((diff for diff in diffs if _header(diff)[0] == what), {}) if action != "keep" else {}
         diffs = [diff for diff in diffs if diff is not mine]
         shown = next((state for key in ("before", "after") if isinstance(state := mine.get(key), Mapping) and "apiVersion" in state), None)
-        risk = action in ("delete", "recreate") and shown is not None and group_kind(shown) in DATA_KINDS
+        risk = (
+            action in ("delete", "recreate") and shown is not None and group_kind(shown) in (DATA_KINDS | {SECRET} if data else DATA_KINDS)
+        )
         group = {} if shown is None else {"group": group_kind(shown)[0]}
         yield {**_row(what, action, mine, risk, one.get("reason", "")), **group}
     if result.get("kept"):
