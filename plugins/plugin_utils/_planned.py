@@ -23,7 +23,7 @@ Row = dict[str, t.Any]
 Result = Mapping[str, t.Any]
 
 ACTIONS: t.Final = ("delete", "recreate", "change", "create", "do", "keep")
-"""In the order of a plan. ``do``: a task without objects or a resource of a cloud; ``keep``: what stays although it was to be deleted."""
+"""The actions in the order of a plan. ``do``: a task without objects or a resource of a cloud; ``keep``: what stays although it was to be deleted."""
 _VERBS: t.Final = {"created": "create", "updated": "change", "recreated": "recreate", "deleted": "delete", "kept": "keep"}
 _COVERED: t.Final = {
     "create": {"create", "recreate"},
@@ -32,7 +32,7 @@ _COVERED: t.Final = {
     "delete": {"delete"},
     "do": {"do"},
 }
-"""What a run does -> what a plan says of the same thing."""
+"""The actions of a plan that allow an action of a run."""
 _MARKS: t.Final = re.compile(r" \((absent|created again)\)$")
 _SECRET: t.Final = re.compile(r"<redacted[^>]*>")
 _NAMED: t.Final = 3
@@ -79,7 +79,7 @@ def _rows(result: Result, task: str, *, data: bool) -> Iterator[Row]:
 
 
 def _header(diff: Result) -> tuple[str, str]:
-    """What a diff is about, and the action, by its headers."""
+    """Return the subject of a diff and the action, by its headers."""
     before, after = str(diff.get("before_header", "")), str(diff.get("after_header", ""))
     marks = [mark[1] if (mark := _MARKS.search(text)) else "" for text in (before, after)]
     action = "create" if marks[0] else {"absent": "delete", "created again": "recreate", "": "change" if before else "do"}[marks[1]]
@@ -147,7 +147,7 @@ class Limit:
         )
 
     def _missing(self, row: Row) -> str:
-        """What the plan lacks of a row; empty if it has all of it."""
+        """Return the part of a row that the plan lacks, as a clause; empty if it has all of it."""
         same = self._rows.get((row["where"], row["what"]), [])
         planned = [one for one in same if one.get("group") == row.get("group") or None in (one.get("group"), row.get("group"))]
         fitting = [one for one in planned if one["action"] in _COVERED[row["action"]]]

@@ -304,6 +304,27 @@ def test_a_task_in_check_mode_of_a_real_run_is_a_rehearsal_of_its_own(runs: Runs
     assert runs.task(CHANGED, rehearsal=True, muster_plan=str(runs.plan))["changed"]
 
 
+@pytest.mark.parametrize(("then", "calls"), [("1", [(True, True), (True, True), (False, False)]), ("2", [(True, True), (True, True)])])
+def test_a_module_that_runs_elsewhere_is_compared_before_it_runs(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, then: str, calls: list[tuple[bool, bool]]
+) -> None:
+    """Its host stands for the cluster, which the controller does not see."""
+    seen: list[tuple[bool, bool]] = []
+
+    def execute(action: t.Any, **_given: t.Any) -> Result:
+        seen.append((action._task.check_mode, action._task.diff))
+        after = {"apiVersion": "v1", "data": {"x": action._task.args["x"]}}
+        diff = {"before_header": "ConfigMap ml/a", "after_header": "ConfigMap ml/a", "before": {}, "after": after}
+        row = {"kind": "ConfigMap", "name": "a", "namespace": "ml", "action": "updated"}
+        return {"changed": True, "objects": [row], "diff": [diff]}
+
+    monkeypatch.setattr(apply_action.ActionModule, "_runs_elsewhere", lambda _action: True)
+    monkeypatch.setattr(apply_action.ActionModule, "_execute_module", execute)
+    assert runs.review({"x": "1"})["where"] == {"host localhost": ["localhost"]}
+    assert bool(runs.within({"x": then}).get("failed")) is (then == "2")
+    assert seen == calls
+
+
 # Clouds
 
 
