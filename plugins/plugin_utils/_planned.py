@@ -23,7 +23,7 @@ Row = dict[str, t.Any]
 Result = Mapping[str, t.Any]
 
 ACTIONS: t.Final = ("delete", "recreate", "change", "create", "do", "keep")
-"""The actions in the order of a plan. ``do``: a task without objects or a resource of a cloud; ``keep``: what stays although it was to be deleted."""
+"""The actions in the order of a plan. ``do``: a task without objects or a resource of a cloud; ``keep``: what is not deleted."""
 _VERBS: t.Final = {"created": "create", "updated": "change", "recreated": "recreate", "deleted": "delete", "kept": "keep"}
 _COVERED: t.Final = {
     "create": {"create", "recreate"},
