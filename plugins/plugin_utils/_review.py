@@ -148,17 +148,17 @@ def read(file: str, hours: float, now: dt.datetime) -> tuple[Limit, frozenset[st
     path = pathlib.Path(file).expanduser()
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
-        made, rows = dt.datetime.fromisoformat(plan["made"]), [*plan["changes"], *plan["kept"]]
+        age = (now - dt.datetime.fromisoformat(plan["made"])).total_seconds() / 3600
+        rows, where, of = [*plan["changes"], *plan["kept"]], frozenset(plan["where"]), [plan[key] for key in ("collection", "inputs")]
     except (ValueError, KeyError, TypeError) as exc:
         raise InvalidInput(f"muster_plan: {path} is no plan of this collection: {exc!r}", hint=_NEW) from None
-    age = (now - made).total_seconds() / 3600
     for wrong, says in (
         (plan.get("format") != FORMAT, f"has the format {plan.get('format')}, and this version reads {FORMAT}"),
-        (plan["collection"] != version(), f"was made by version {plan['collection']}, and this is {version()}"),
-        (not plan["complete"], "was made by a run that failed, so it ends there"),
+        (of[0] != version(), f"was made by version {of[0]}, and this is {version()}"),
+        (not plan.get("complete"), "was made by a run that failed, so it ends there"),
         (not 0 <= age <= hours, f"was made {age:.1f} hours ago, and it holds for {hours:g} (muster_plan_hours)"),
-        (plan["inputs"] != inputs(), "was made of another inventory, or of other variables of -e"),
+        (of[1] != inputs(), "was made of another inventory, or of other variables of -e"),
     ):
         if wrong:
             raise InvalidInput(f"The plan {path} {says}. Nothing was done by this task.", hint=_NEW)
-    return Limit(rows, str(path)), frozenset(plan["where"])
+    return Limit(rows, str(path)), where
