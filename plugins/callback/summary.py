@@ -259,7 +259,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             self._write_plans(stats)
 
     def _write_plans(self, stats: t.Any) -> None:
-        unknown = [*self._unknown, *(text for told in stats.custom.values() for text in told.get("muster_unknown", ()))]
+        unknown = [*self._unknown, *(text for told in stats.custom.values() for text in told.get("__plan_unknown", ()))]
         failed = any((*stats.failures.values(), *stats.dark.values()))
         started = dt.datetime.fromtimestamp(self._started, dt.UTC)
         for file in review.write(self._playbook, started, self._others, unknown, complete=not failed):

@@ -69,7 +69,17 @@ class Runs:
 
     def play(self, *options: str, **variables: t.Any) -> str:
         given = {"kubeconfig": str(KUBECONFIG), **variables}
-        command: list[str | Path] = [BIN / "ansible-playbook", "-i", "localhost,", "-c", "local", self.playbook, *options, "-e", json.dumps(given)]
+        command: list[str | Path] = [
+            BIN / "ansible-playbook",
+            "-i",
+            "localhost,",
+            "-c",
+            "local",
+            self.playbook,
+            *options,
+            "-e",
+            json.dumps(given),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return f"{done.returncode} {done.stdout}{done.stderr}"
 

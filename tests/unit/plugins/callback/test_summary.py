@@ -230,7 +230,7 @@ def test_the_plan_of_a_run_names_what_it_does_not_have(tmp_path: pathlib.Path, m
     failed = types.SimpleNamespace(_host=host("h"), _task=task, _result={"msg": "no"})
     module.v2_runner_on_failed(failed, ignore_errors=True)
     stats = Stats()
-    stats.custom = {"localhost": {"muster_unknown": ["What is on the cluster", "What is on the cluster"]}}
+    stats.custom = {"localhost": {"__plan_unknown": ["What is on the cluster", "What is on the cluster"]}}
     module.v2_playbook_on_stats(stats)
     plan, page = json.loads((tmp_path / "p.json").read_text()), (tmp_path / "p.md").read_text()
     assert [(row["task"], row["module"]) for row in plan["not_limited"]] == [
