@@ -28,7 +28,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXP
 from ansible_collections.muster.ml.plugins.module_utils._edge.values import checked
 from ansible_collections.muster.ml.plugins.plugin_utils import _review as review
 from ansible_collections.muster.ml.plugins.plugin_utils._early import import_for
-from ansible_collections.muster.ml.plugins.plugin_utils._planned import Limit, rows_of
+from ansible_collections.muster.ml.plugins.plugin_utils._planned import Limit, rows_of, with_generated
 
 _UNKNOWN: t.Final = "Unsupported parameters: "
 PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
@@ -107,13 +107,15 @@ class ControllerAction(ActionBase, abc.ABC):
         where, name = self._where or f"host {host}", task.args.get("name")
         title = f"{self._title()} ({name})" if isinstance(name, str) else self._title()
         deletes = boolean(task.args.get("delete_data") or False, strict=False)
-        rows = rows_of(found, where=where, task=title, data=deletes, hidden=bool(getattr(task, "no_log", False)))
+        told = {"where": where, "task": title, "data": deletes, "hidden": bool(getattr(task, "no_log", False))}
+        rows = rows_of(found, **told)
         if limit and where not in places and any(row["action"] != "keep" for row in rows):
             raise limit.error(f"it works in {where}, and the plan is about {', '.join(sorted(places)) or 'nothing'}")
         if limit:
             limit.refuse(rows)
         if file:
-            review.note(file, host, where, rows)
+            again = rows_of(self._rehearsed(run), **told) if any(row["fields"] for row in rows) else rows
+            review.note(file, host, where, with_generated(rows, again))
         if task.check_mode:
             return {key: value for key, value in found.items() if key != "diff" or task.diff}
         self._limit, self._where, self._requests = limit, where, frozenset(found.get("actions") or ())

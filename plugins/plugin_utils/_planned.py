@@ -35,6 +35,7 @@ _COVERED: t.Final = {
 """The actions of a plan that allow an action of a run."""
 _MARKS: t.Final = re.compile(r" \((absent|created again)\)$")
 _SECRET: t.Final = re.compile(r"<redacted[^>]*>")
+GENERATED: t.Final = "<generated>"
 _NAMED: t.Final = 3
 _NOTHING: t.Final = object()
 
@@ -109,6 +110,16 @@ def _plain(value: t.Any) -> t.Any:
     return in_brief(json.loads(json.dumps(value, default=str)), LONGEST_OF_ONE)
 
 
+def with_generated(rows: list[Row], again: list[Row]) -> list[Row]:
+    """The rows with a mark for each value that is another when the same task is asked AGAIN, such as a new key or certificate."""
+    for row, other in zip(rows, again, strict=False):
+        there = {field["path"]: _value(field, "after") for field in other["fields"]}
+        for field in row["fields"]:
+            if there.get(field["path"]) != _value(field, "after"):
+                field["after"] = GENERATED
+    return rows
+
+
 def ordered(rows: Iterable[Row]) -> list[Row]:
     """Rows in the order of a plan, data at risk first, each once."""
     unique = {json.dumps(row, sort_keys=True): row for row in rows}
@@ -169,6 +180,8 @@ class Limit:
 def _covers(planned: Sequence[Row], field: Row) -> bool:
     """Whether the plan leads to this value, from the value of the plan or from one that the plan itself would have set."""
     afters = [_value(one, "after") for one in planned]
+    if json.dumps(GENERATED) in afters:
+        return True
     return _value(field, "after") in afters and _value(field, "before") in [*afters, *(_value(one, "before") for one in planned)]
 
 

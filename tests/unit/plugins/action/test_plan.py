@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
+import itertools
 import json
 import pathlib
 import types
@@ -304,7 +305,26 @@ def test_a_task_in_check_mode_of_a_real_run_is_a_rehearsal_of_its_own(runs: Runs
     assert runs.task(CHANGED, rehearsal=True, muster_plan=str(runs.plan))["changed"]
 
 
-@pytest.mark.parametrize(("then", "calls"), [("1", [(True, True), (True, True), (False, False)]), ("2", [(True, True), (True, True)])])
+def test_a_generated_value_may_be_another_than_when_the_plan_was_made(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands beside it may not."""
+    serial, execute = itertools.count(), apply_action.ActionModule.module.execute
+
+    def generating(ctx: t.Any) -> Result:
+        ctx.params["definition"][0]["data"]["id"] = f"{next(serial)}"
+        return dict(execute(ctx))
+
+    monkeypatch.setattr(apply_action.ActionModule.module, "execute", generating)
+    plan = runs.review(apply(config("a", x="1")))
+    assert {"path": "data.id", "after": "<generated>"} in plan["changes"][0]["fields"]
+    assert {"path": "data.x", "after": "1"} in plan["changes"][0]["fields"]
+    assert "data.x" in runs.within(apply(config("a", x="2")))["msg"]
+    assert runs.within(apply(config("a", x="1")))["changed"]
+
+
+@pytest.mark.parametrize(
+    ("then", "calls"),
+    [("1", [(True, True), (True, True), (True, True), (False, False)]), ("2", [(True, True), (True, True), (True, True)])],
+)
 def test_a_module_that_runs_elsewhere_is_compared_before_it_runs(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, then: str, calls: list[tuple[bool, bool]]
 ) -> None:
