@@ -25,6 +25,7 @@ description:
     the run (in the environment variable E(MUSTER_RUN)). Dry runs are counted separately. Both are V(null) if there is no readable audit
     log, or one without any request of this run because it is another cluster's. The line at the end says so, too.
   - In check mode the figures are printed, and a file is written only if O(path) is set.
+  - In check mode with the variable C(muster_plan_file) the plan of the run is written into that file, with a page for readers beside it.
 requirements:
   - enabled in C(ansible.cfg), with C(callbacks_enabled = muster.ml.summary)
 options:
@@ -76,6 +77,7 @@ from ansible import context
 from ansible.plugins.callback import CallbackBase
 
 from ansible_collections.muster.ml.plugins.module_utils._core.files import replaced
+from ansible_collections.muster.ml.plugins.plugin_utils import _review as review
 from ansible_collections.muster.ml.plugins.plugin_utils._rows import parts, rows
 
 _TOLD = ("kind", "namespace", "name", "action")
@@ -196,6 +198,9 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._clusters: dict[str, Cluster] = {}
         self._playbook = ""
         self._audit: AuditLog | None = None
+        # Of a plan: tasks of other modules that would change something, and what check mode could not look at.
+        self._others: list[dict[str, str]] = []
+        self._unknown: list[str] = []
         # Processes of tasks inherit it; see _kube/client.py.
         self._run = os.environ["MUSTER_RUN"] = secrets.token_hex(6)
 
@@ -217,8 +222,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
     def v2_runner_on_skipped(self, result: t.Any) -> None:
         self._note(result)
 
-    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:  # noqa: ARG002 - the name is Ansible's
+    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
         self._note(result)
+        if ignore_errors:
+            self._unknown.append(f"{result._task.get_name()} ({result._host.get_name()}): the task failed, and its error is ignored")
 
     def v2_runner_on_unreachable(self, result: t.Any) -> None:
         self._note(result)
@@ -234,11 +241,29 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         rehearsal = task.check_mode and not context.CLIARGS.get("check")
         if not rehearsal:
             cluster.note(str(task.action), result._result)
+        if context.CLIARGS.get("check") and not str(task.action).startswith("muster.ml."):
+            self._note_other(result)
+
+    def _note_other(self, result: t.Any) -> None:
+        """Note a task of another module that would change something, which neither a plan nor its limit knows."""
+        said = any(part.get("changed") or (part.get("skipped") and "check mode" in str(part.get("msg"))) for part in parts(result._result))
+        row = {"task": result._task.get_name(), "module": str(result._task.action), "host": result._host.get_name()}
+        if said and row not in self._others:
+            self._others.append(row)
 
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         named = [cluster for name, cluster in sorted(self._clusters.items()) if name]
         for cluster in named or [self._clusters.get("", Cluster())]:
             self._report(cluster, stats)
+        if context.CLIARGS.get("check"):
+            self._write_plans(stats)
+
+    def _write_plans(self, stats: t.Any) -> None:
+        unknown = [*self._unknown, *(text for told in stats.custom.values() for text in told.get("__plan_unknown", ()))]
+        failed = any((*stats.failures.values(), *stats.dark.values()))
+        started = dt.datetime.fromtimestamp(self._started, dt.UTC)
+        for file in review.write(self._playbook, started, self._others, unknown, complete=not failed):
+            self._display.display(f"muster: plan {file}, for readers {review.page_of(pathlib.Path(file))}")
 
     def _report(self, cluster: Cluster, stats: t.Any) -> None:
         cluster.end_task()

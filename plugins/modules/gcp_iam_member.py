@@ -135,7 +135,7 @@ def execute(ctx: HostContext) -> Result:
     outcome = converge_member(wanted, api, check=ctx.check)
     for text in wanted.told(outcome.live):
         ctx.warn(text)
-    return {**result_of(outcome, "policy", diff=ctx.diff), "policy": wanted.shown(outcome.live)}
+    return {**result_of(outcome, "policy", where.label, diff=ctx.diff), "policy": wanted.shown(outcome.live)}
 
 
 def main() -> None:

@@ -18,6 +18,8 @@ from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTE
 from ansible_collections.muster.ml.plugins.module_utils._edge import promises
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
+from ansible_collections.muster.ml.plugins.module_utils._kube.cluster import Cluster
+from ansible_collections.muster.ml.plugins.module_utils._kube.limited import LimitedCluster, place_of
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES, import_early, save_garbage_collection
 
@@ -70,10 +72,11 @@ class MusterAction(ControllerAction):
             params = {**params, "src": self._found(params["src"])}
         warnings: list[str] = []
         known = self._promises()
+        connect = connector(params)
         context = Context(
             params=params,
             check=bool(self._task.check_mode),
-            connect=connector(params),
+            connect=lambda: self._limited(connect()),
             diff=bool(self._task.diff),
             warn=warnings.append,
             progress=_progress(self._named(self._title())),
@@ -81,10 +84,19 @@ class MusterAction(ControllerAction):
         )
         try:
             found = self._execute(context)
+            if self._rehearses and "cluster" in vars(context) and not found.get("failed"):
+                self._where = place_of(context.cluster)
         finally:
             context.close()
         self._promise(promises.written(context.promises), known)
         return {**found, "warnings": warnings}
+
+    def _limited(self, cluster: Cluster) -> Cluster:
+        """The cluster, where a plan limits the task only with what the plan writes."""
+        limit, where = self._limit, self._where
+        if limit is None:
+            return cluster
+        return t.cast("Cluster", LimitedCluster(cluster, lambda ref, deletes: limit.permit(where, ref, deletes=deletes)))
 
 
 def _progress(title: str) -> t.Callable[[str], None]:

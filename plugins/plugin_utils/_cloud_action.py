@@ -54,9 +54,12 @@ class CloudAction(ControllerAction):
         save_garbage_collection()
         warnings: list[str] = []
         context = self._edge.on_controller(
-            params=params, check=bool(self._task.check_mode), diff=bool(self._task.diff), warn=warnings.append
+            params=params, check=bool(self._task.check_mode), diff=bool(self._task.diff), warn=warnings.append, requests=self._requests
         )
-        return {**self._execute(context), "warnings": warnings}
+        found = self._execute(context)
+        if self._rehearses and not found.get("failed"):
+            self._where = self._edge.place_of(context)
+        return {**found, "warnings": warnings}
 
 
 def _place(python: str) -> tuple[Path, Path]:

@@ -11,18 +11,24 @@ it waits. Where the task runs elsewhere (another connection, become, async, a di
 from __future__ import annotations
 
 import abc
+import datetime as dt
 import importlib
 import os
 import typing as t
 
+from ansible import context as command
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.module_utils.errors import UnsupportedError
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.values import checked
+from ansible_collections.muster.ml.plugins.plugin_utils import _review as review
 from ansible_collections.muster.ml.plugins.plugin_utils._early import import_for
+from ansible_collections.muster.ml.plugins.plugin_utils._planned import Limit, rows_of, with_generated
 
 _UNKNOWN: t.Final = "Unsupported parameters: "
 PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
@@ -38,6 +44,13 @@ class ControllerAction(ActionBase, abc.ABC):
     _cluster = ""
     """The host, if it is one of several that stand for clusters."""
     _variables: t.Mapping[str, t.Any] = {}
+    _rehearses = False
+    """Whether this is the run in check mode by which a plan is made or compared."""
+    _where = ""
+    """The cluster or account of a rehearsal, where the task runs on the controller."""
+    _limit: Limit | None = None
+    _requests: frozenset[str] | None = None
+    """The requests to a cloud that the rehearsal had; None: any."""
 
     def __init_subclass__(cls) -> None:
         """Import the module, with what it imports, in the process from which Ansible forks one for each task."""
@@ -52,14 +65,70 @@ class ControllerAction(ActionBase, abc.ABC):
         if variables.get("inventory_hostname") in variables.get("groups", {}).get("muster_clusters", ()):
             self._cluster = variables["inventory_hostname"]
         if self._runs_elsewhere():
-            return {**result, **self._run_elsewhere(task_vars)}
+            return {**result, **self._reviewed(lambda: self._run_elsewhere(task_vars))}
         spec, constraints = self._argument_spec(), getattr(self.module, "CONSTRAINTS", {})
         validated = ArgumentSpecValidator(spec, **constraints).validate(self._task.args)
         if validated.error_messages:
             told = [f"{_UNKNOWN if isinstance(one, UnsupportedError) else ''}{one.msg}" for one in validated.errors]
             return {**result, "failed": True, "msg": "; ".join(told)}
-        found = self._reported(lambda: self._run_here(checked(spec, validated.validated_parameters, constraints)))
-        return {**result, **remove_values(found, validated._no_log_values)}
+
+        def run() -> dict[str, t.Any]:
+            found = self._reported(lambda: self._run_here(checked(spec, validated.validated_parameters, constraints)))
+            return t.cast("dict[str, t.Any]", remove_values(found, validated._no_log_values))
+
+        return {**result, **self._reviewed(run)}
+
+    # Plans that people review
+
+    def _reviewed(self, run: t.Callable[[], dict[str, t.Any]]) -> dict[str, t.Any]:
+        """Run the task: into the plan of ``muster_plan_file`` in check mode, and within that of ``muster_plan``.
+
+        What it would do is its own result in check mode, so both are one text, and a refusal comes before the first write.
+        """
+        checks = bool(command.CLIARGS.get("check"))
+        file = self._given("muster_plan_file") if checks else ""
+        plan = self._given("muster_plan") if checks or not self._task.check_mode else ""
+        return self._reported(lambda: self._within(run, file, plan)) if file or plan else run()
+
+    def _given(self, name: str) -> str:
+        value = self._variables.get(name)
+        return str(self._templar.template(value)) if value else ""
+
+    def _within(self, run: t.Callable[[], dict[str, t.Any]], file: str, plan: str) -> dict[str, t.Any]:
+        if file and "MUSTER_RUN" not in os.environ:
+            hint = "Set callbacks_enabled = muster.ml.summary in ansible.cfg, or ANSIBLE_CALLBACKS_ENABLED=muster.ml.summary."
+            raise InvalidInput("muster_plan_file: the callback plugin muster.ml.summary, which writes the plan, is not enabled.", hint=hint)
+        hours = float(self._given("muster_plan_hours") or review.HOURS)
+        limit, places = review.read(plan, hours, dt.datetime.now(dt.UTC)) if plan else (None, frozenset())
+        found = self._rehearsed(run)
+        if found.get("failed"):
+            return found
+        host, task = str(self._variables.get("inventory_hostname", "localhost")), self._task
+        where, name = self._where or f"host {host}", task.args.get("name")
+        title = f"{self._title()} ({name})" if isinstance(name, str) else self._title()
+        deletes = boolean(task.args.get("delete_data") or False, strict=False)
+        told = {"where": where, "task": title, "data": deletes, "hidden": bool(getattr(task, "no_log", False))}
+        rows = rows_of(found, **told)
+        if limit and where not in places and any(row["action"] != "keep" for row in rows):
+            raise limit.error(f"it works in {where}, and the plan is about {', '.join(sorted(places)) or 'nothing'}")
+        if limit:
+            limit.refuse(rows)
+        if file:
+            again = rows_of(self._rehearsed(run), **told) if any(row["fields"] for row in rows) else rows
+            review.note(file, host, where, with_generated(rows, again))
+        if task.check_mode:
+            return {key: value for key, value in found.items() if key != "diff" or task.diff}
+        self._limit, self._where, self._requests = limit, where, frozenset(found.get("actions") or ())
+        return run()
+
+    def _rehearsed(self, run: t.Callable[[], dict[str, t.Any]]) -> dict[str, t.Any]:
+        task = self._task
+        given = task.check_mode, task.diff, task.async_val
+        task.check_mode, task.diff, task.async_val, self._rehearses = True, True, 0, True
+        try:
+            return run()
+        finally:
+            (task.check_mode, task.diff, task.async_val), self._rehearses = given, False
 
     def _run_elsewhere(self, task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
         """Run the ordinary module where the task runs. It needs the identifier of the run for its requests to the API server."""

@@ -43,6 +43,8 @@ class ConvergeOptions:
     check: bool
     mark: dict[str, str] = dataclasses.field(default_factory=dict)
     adopt: bool = False
+    requests: frozenset[str] | None = None
+    """The requests that a reviewed plan has; None: any."""
 
 
 def converge(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions) -> Outcome:
@@ -64,11 +66,13 @@ def _present(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_
         _refuse_to_delete(resource, api, options, live)
     if options.check or not plan.changed:
         return Outcome(plan, live)
+    _refuse_unplanned(resource, options, (*plan.steps, *plan.later))
     rest = plan.steps
     if live is None and (plan.later or len(plan.steps) > 1):
         _run(resource, api, plan.steps[:1], wait_options, deadline, live, more=True)
         made = _until_seen(resource, api, options)
         rest = resource.plan(made).steps if plan.later else plan.steps[1:]
+        _refuse_unplanned(resource, options, rest)
     _run(resource, api, rest, wait_options, deadline, live)
     return Outcome(plan, resource.read(api) if live else _until_seen(resource, api, options))
 
@@ -84,6 +88,7 @@ def _absent(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_o
     plan = resource.plan_absent(live)
     if options.check or live is None or not plan.changed:
         return Outcome(plan, live, plan.kept)
+    _refuse_unplanned(resource, options, plan.steps)
     _run(resource, api, plan.steps[:-1], wait_options, deadline, live, more=True)
     if len(plan.steps) > 1:
         # The steps before may have taken minutes. Meanwhile another client may have created a resource of this name, or changed its owner.
@@ -95,6 +100,16 @@ def _absent(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_o
         _refuse_to_delete(resource, api, options, now)
     _run(resource, api, plan.steps[-1:], wait_options, deadline, live)
     return Outcome(plan, resource.read(api), plan.kept)
+
+
+def _refuse_unplanned(resource: CloudResource[A], options: ConvergeOptions, steps: Sequence[CloudStep]) -> None:
+    """Refuse what the reviewed plan does not have, because the resource has changed since it was compared with the plan."""
+    new = [str(step) for step in steps if options.requests is not None and str(step) not in options.requests]
+    if new:
+        raise InvalidInput(
+            f"{resource.label} has changed since it was compared with the plan, which does not have {'; '.join(new)}",
+            hint="Make a new plan with --check -e muster_plan_file=FILE, and read it again",
+        )
 
 
 def is_ours(resource: CloudResource[A], options: ConvergeOptions, live: Body) -> bool:

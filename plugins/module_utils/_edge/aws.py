@@ -119,6 +119,11 @@ class AwsContext(HostContext):
     login: Login = dataclasses.field(kw_only=True)
 
 
+def place_of(ctx: AwsContext) -> str:
+    """The account and region of a task, as a plan names them."""
+    return f"AWS account {Api(ctx.login.client, ctx.clock).caller().account}, region {ctx.login.region}"
+
+
 Make = t.Callable[[dict[str, t.Any]], Resource]
 Survey = t.Callable[[Api, dict[str, t.Any]], dict[str, t.Any]]
 Check = t.Callable[[Api, dict[str, t.Any]], str]
@@ -176,13 +181,13 @@ def converger(
         resource: Resource = make({**params, **given})
         if not absent:
             refuse_tags(resource.label, tags or {}, resource.TAGGING.service)
-        options = ConvergeOptions(absent, ctx.check, mark, params.get("adopt", False))
+        options = ConvergeOptions(absent, ctx.check, mark, params.get("adopt", False), ctx.requests)
         outcome = converge(resource, api, options, WaitOptions(params.get("wait", True), params.get("wait_timeout", 120)))
         degraded = outcome.live is not None and outcome.live.get("status") == "DEGRADED"
         seen = f"{resource.label} is {resource.state(outcome.live).seen}" if degraded else ""
         for text in filter(None, (notice, seen, outcome.kept)):
             ctx.warn(text)
-        return result_of(outcome, key, diff=ctx.diff)
+        return result_of(outcome, key, resource.label, diff=ctx.diff)
 
     return execute
 

@@ -63,8 +63,8 @@ def snake_case_result(body: dict[str, t.Any], words: t.Sequence[str]) -> dict[st
     return result
 
 
-def result_of(outcome: Outcome, key: str, *, diff: bool, words: t.Sequence[str]) -> dict[str, t.Any]:
-    """The result keys that every module returns; the resource itself is under KEY."""
+def result_of(outcome: Outcome, key: str, label: str, *, diff: bool, words: t.Sequence[str]) -> dict[str, t.Any]:
+    """The result keys that every module returns; the resource itself is under KEY. LABEL names it in the diff."""
     plan = outcome.plan
     result: dict[str, t.Any] = {
         "changed": plan.changed,
@@ -74,5 +74,11 @@ def result_of(outcome: Outcome, key: str, *, diff: bool, words: t.Sequence[str])
     if outcome.kept:
         result["kept"] = outcome.kept
     if diff:
-        result["diff"] = {"before": snake_case_result(plan.before, words), "after": snake_case_result(plan.after, words)}
+        after = f"{label} (absent)" if not plan.after else f"{label} (created again)" if plan.replaces and plan.before else label
+        result["diff"] = {
+            "before_header": label if plan.before else f"{label} (absent)",
+            "after_header": after if plan.changed else label,
+            "before": snake_case_result(plan.before, words),
+            "after": snake_case_result(plan.after, words),
+        }
     return result

@@ -127,7 +127,7 @@ def converger(kind: type[Resource] | Make, key: str, *, check: Check | None = No
         params = dict(ctx.params)
         waiting = WaitOptions(params.get("wait", True), params.get("wait_timeout", 300))
         mark = mark_of(params.get("owner"))
-        options = ConvergeOptions(params.get("state") == "absent", ctx.check, mark, params.get("adopt", False))
+        options = ConvergeOptions(params.get("state") == "absent", ctx.check, mark, params.get("adopt", False), ctx.requests)
         api = api_of(ctx, lenient=options.check or options.absent)
         if check and not options.absent:
             check(api, params)
@@ -137,9 +137,14 @@ def converger(kind: type[Resource] | Make, key: str, *, check: Check | None = No
             outcome = together(outcome, converge(remains(params), api, options, waiting))
         if outcome.kept:
             ctx.warn(outcome.kept)
-        return result_of(outcome, key, diff=ctx.diff)
+        return result_of(outcome, key, desired.label, diff=ctx.diff)
 
     return execute
+
+
+def place_of(ctx: HostContext) -> str:
+    """The project of a task, as a plan names it."""
+    return f"Google project {ctx.params.get('project')}"
 
 
 def together(first: Outcome, then: Outcome) -> Outcome:

@@ -34,6 +34,8 @@ class HostContext:
     progress: t.Callable[[str], None] = _silent
     diff: bool = dataclasses.field(default=False, kw_only=True)
     clock: Clock = dataclasses.field(default=SYSTEM_CLOCK, kw_only=True)
+    requests: frozenset[str] | None = dataclasses.field(default=None, kw_only=True)
+    """The requests to a cloud that a reviewed plan has; None: any."""
 
     def __post_init__(self) -> None:
         warn, progress = self.warn, self.progress

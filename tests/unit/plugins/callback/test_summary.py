@@ -12,6 +12,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.callback import summary
+from ansible_collections.muster.ml.plugins.plugin_utils import _review as review
 
 RUN = "0123456789ab"
 """The identifier of the run."""
@@ -207,3 +208,38 @@ def test_a_plan_writes_only_a_file_that_was_asked_for(tmp_path: pathlib.Path, mo
     module, _shown = callback({**options, "path": "plan.json"}, "site.yml")
     module.v2_playbook_on_stats(Stats())
     assert json.loads((tmp_path / "plan.json").read_text())["check"] is True
+
+
+def test_the_plan_of_a_run_names_what_it_does_not_have(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of other modules that would change something, what could not be looked at, and a run that failed."""
+    monkeypatch.setattr(summary.context, "CLIARGS", {"check": True})
+    monkeypatch.setattr(review, "NOTED", tmp_path / "noted")
+    module, shown = callback({"path": None, "playbooks": [], "audit_log": str(tmp_path / "audit.log")}, "/x/playbooks/teardown.yml")
+    review.note(str(tmp_path / "p.json"), "localhost", "host localhost", [])
+    for action, result, name in (
+        ("ansible.builtin.copy", {"changed": True}, "Write a file"),
+        ("ansible.builtin.copy", {"changed": True}, "Write a file"),
+        ("ansible.builtin.stat", {"changed": False}, "Look at a file"),
+        ("ansible.builtin.command", {"skipped": True, "msg": "Command would have run if not in check mode"}, "Run a program"),
+        ("ansible.builtin.command", {"skipped": True, "skip_reason": "Conditional result was False"}, "Run nothing"),
+        ("amazon.aws.ec2_vpc_net", {"results": [{"changed": False}, {"changed": True}]}, "Create networks"),
+        ("muster.ml.apply", {"changed": True}, "Apply"),
+    ):
+        task = types.SimpleNamespace(action=action, check_mode=True, get_name=lambda name=name: name)
+        module.v2_runner_on_ok(types.SimpleNamespace(_host=host("localhost"), _task=task, _result=result))
+    failed = types.SimpleNamespace(_host=host("h"), _task=task, _result={"msg": "no"})
+    module.v2_runner_on_failed(failed, ignore_errors=True)
+    stats = Stats()
+    stats.custom = {"localhost": {"__plan_unknown": ["What is on the cluster", "What is on the cluster"]}}
+    module.v2_playbook_on_stats(stats)
+    plan, page = json.loads((tmp_path / "p.json").read_text()), (tmp_path / "p.md").read_text()
+    assert [(row["task"], row["module"]) for row in plan["not_limited"]] == [
+        ("Write a file", "ansible.builtin.copy"),
+        ("Run a program", "ansible.builtin.command"),
+        ("Create networks", "amazon.aws.ec2_vpc_net"),
+    ]
+    assert plan["unknown"] == ["Apply (h): the task failed, and its error is ignored", "What is on the cluster"]
+    assert (plan["complete"], plan["playbook"]) == (False, "teardown.yml")
+    assert "- Create networks (amazon.aws.ec2_vpc_net, localhost)" in page
+    assert "- What is on the cluster" in page
+    assert shown[-1] == f"muster: plan {tmp_path / 'p.json'}, for readers {tmp_path / 'p.md'}"
