@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, Muster contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
+
+"""Read the stacks of a training's ranks: with the py-spy of their image, or else with that of an ephemeral container."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from .._core.clock import Deadline
+from .._core.conditions import reason_of
+from .._core.errors import Forbidden, MusterError, NotFound
+from .._core.pool import PARALLEL, run_all_or_raise
+from .._core.waiting import fixed_interval, wait_for
+from .._kube.cluster import Cluster
+from .._kube.objects import Manifest, Ref
+from .stacks import Seen, command, seen_in, spy
+from .status import Rank
+
+_SET_IMAGE = "Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images."
+_WITHOUT_CHECK = "Without check mode it is read from an ephemeral container."
+_SAME_USER = "Let image run as the user of the training (run_as_user), or its namespace allow SYS_PTRACE (Pod Security level privileged)."
+_EVERY = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Spying:
+    """How it is read. Without an image, or in check mode, no container is added."""
+
+    cluster: Cluster
+    namespace: str
+    image: str | None
+    nonblocking: bool
+    check: bool
+    deadline: Deadline
+
+    def read(self, ranks: Sequence[tuple[str, Rank]]) -> list[Seen]:
+        """What is seen of these ranks, each with its name, all at once."""
+        return run_all_or_raise(self._one, ranks, parallel=PARALLEL)
+
+    def _one(self, of: tuple[str, Rank]) -> Seen:
+        name, rank = of
+        if rank.phase != "Running" or rank.stuck:
+            return Seen(troubles=[rank.reason or f"its pod is {rank.phase}"])
+        try:
+            words = command(nonblocking=self.nonblocking)
+            found, why = self.cluster.execute(self.namespace, rank.pod, words, timeout=self.deadline.answer_timeout)
+            seen = seen_in(name, found or why)
+        except MusterError as exc:
+            seen = Seen(troubles=[str(exc).rstrip(".")])
+        if not seen.troubles or not self.image or self.check:
+            return dataclasses.replace(seen, next=_WITHOUT_CHECK if self.image else _SET_IMAGE) if seen.troubles else seen
+        beside = self._beside(name, rank.pod, self.image)
+        if beside.threads:
+            return beside
+        return dataclasses.replace(seen, troubles=seen.troubles + beside.troubles, next=beside.next, added=beside.added)
+
+    def _beside(self, name: str, pod: str, image: str) -> Seen:
+        """What is seen from an ephemeral container."""
+        ref, seen = Ref("v1", "Pod", pod, self.namespace), Seen()
+        try:
+            try:
+                container = self._add(ref, image, ptrace=True)
+            except Forbidden:  # the right to add one at all, or SYS_PTRACE by Pod Security, which the second try tells apart
+                container = self._add(ref, image, ptrace=False)
+            seen.added = True
+            wait_for(
+                lambda: (None, _not_ended(self.cluster.get(ref), container)),
+                goal=f"Ephemeral container {container} of {ref} has not ended",
+                deadline=self.deadline,
+                pause=fixed_interval(_EVERY, self.deadline.clock),
+            )
+            seen = seen_in(name, self.cluster.logs(self.namespace, pod, container=container))
+            return dataclasses.replace(seen, next=_SAME_USER if seen.troubles else "", added=True)
+        except MusterError as exc:
+            return dataclasses.replace(seen, troubles=[str(exc).rstrip(".")])
+
+    def _add(self, ref: Ref, image: str, *, ptrace: bool) -> str:
+        live = self.cluster.get(ref)
+        if live is None:
+            raise NotFound(f"{ref} does not exist", ref=ref)
+        made = spy(live, image, command(nonblocking=self.nonblocking), ptrace=ptrace)
+        # A merge patch replaces lists: an ephemeral container that came meanwhile would go, which the API server refuses.
+        all_of_them = [*(live["spec"].get("ephemeralContainers") or []), made]
+        self.cluster.patch(ref, {"spec": {"ephemeralContainers": all_of_them}}, subresource="ephemeralcontainers", dry_run=False)
+        return str(made["name"])
+
+
+def _not_ended(pod: Manifest | None, name: str) -> str | None:
+    """What the container lacks to have ended."""
+    statuses = ((pod or {}).get("status") or {}).get("ephemeralContainerStatuses") or []
+    state = next((one.get("state") or {} for one in statuses if one["name"] == name), {})
+    waiting = reason_of(state.get("waiting") or {})
+    return None if pod is None or state.get("terminated") else waiting or ("it runs" if state else "it has not started")

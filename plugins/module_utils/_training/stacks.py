@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, Muster contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
+
+"""Where the processes of a training are: their Python stacks, as py-spy reads them. Equal ones are folded, that of the fewest first.
+
+Only names of functions and files and numbers of lines are read: values of variables may be secrets.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import typing as t
+from collections.abc import Iterable, Sequence
+
+from .._kube.objects import Manifest, annotations_of
+
+_PROCESS, _RECORDING, _MISSING = "muster.ml/process ", "muster.ml/recording ", "muster.ml/missing"
+_NOT_PYTHON = "Failed to find python version"
+"""The error of py-spy 0.4.3 for a process of another language (get_python_version in python_process_info.rs)."""
+_NONBLOCKING = " --nonblocking"
+# py-spy dump has one process a call: its option --subprocesses changes nothing in 0.4.3. The files are those of torch's flight recorder,
+# where torch writes them by default: before 2.9 (/tmp), and since.
+_SCRIPT = f"""command -v py-spy >/dev/null || {{ echo {_MISSING}; exit; }}
+for dir in /proc/[0-9]*; do
+  pid=${{dir#/proc/}}
+  said=$(RUST_BACKTRACE=0 py-spy dump --json@ --pid "$pid" 2>&1)
+  printf '%s\\n' "{_PROCESS}$pid $?" "$said"
+  for file in "$dir"/root/tmp/nccl_trace_rank_* "$dir"/root/root/.cache/torch/comm_lib_trace_rank_* \\
+    "$dir"/root/*/.cache/torch/comm_lib_trace_rank_* "$dir"/root/home/*/.cache/torch/comm_lib_trace_rank_*; do
+    [ -f "$file" ] && printf '%s\\n' "{_RECORDING}${{file#"$dir"/root}}"
+  done
+done
+true"""
+_FRAMES, _RANKS = 12, 8
+"""The most that the table shows of one stack, and of the ranks that have it."""
+
+
+def command(*, nonblocking: bool) -> list[str]:
+    """The command that prints the stacks of all processes which its container sees."""
+    return ["sh", "-c", _SCRIPT.replace("@", _NONBLOCKING if nonblocking else "")]
+
+
+def spy(pod: Manifest, image: str, command: Sequence[str], *, ptrace: bool) -> Manifest:
+    """An ephemeral container that runs the command among the processes of a pod's main container.
+
+    ``ptrace``: as root with SYS_PTRACE, which may read any process. Otherwise as the user of the container, and with its capabilities.
+    """
+    containers, there = pod["spec"]["containers"], pod["spec"].get("ephemeralContainers") or []
+    named = annotations_of(pod).get("kubectl.kubernetes.io/default-container")
+    main = next((one for one in containers if one["name"] == named), containers[0])
+    security = dict(main.get("securityContext") or {})
+    if ptrace:
+        kept = {key: security[key] for key in ("appArmorProfile", "seLinuxOptions", "seccompProfile") if key in security}
+        security = {**kept, "runAsUser": 0, "runAsNonRoot": False, "capabilities": {"add": ["SYS_PTRACE"]}}
+    return {
+        "name": f"stacks-{len(there) + 1}",
+        "image": image,
+        "command": list(command),
+        "targetContainerName": main["name"],
+        "securityContext": security,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Thread:
+    """A thread of a rank's process; the innermost frame is the first."""
+
+    rank: str
+    name: str
+    main: bool
+    idle: bool
+    stack: tuple[str, ...]
+
+
+@dataclasses.dataclass
+class Seen:
+    """What was seen of one rank."""
+
+    threads: list[Thread] = dataclasses.field(default_factory=list)
+    troubles: list[str] = dataclasses.field(default_factory=list)
+    """Why processes could not be read, in the words of the program."""
+    recordings: list[str] = dataclasses.field(default_factory=list)
+    next: str = ""
+    """What to do about the troubles."""
+    added: bool = False
+    """Whether an ephemeral container was added."""
+
+
+def seen_in(rank: str, text: str) -> Seen:
+    """Read the output of the command."""
+    seen = Seen()
+    before, *parts = text.split(_PROCESS)
+    if not parts:
+        seen.troubles.append("its image has no py-spy" if _MISSING in before else before.strip() or "nothing was printed")
+    for part in parts:
+        head, _newline, said = part.partition("\n")
+        recorded = [line.removeprefix(_RECORDING) for line in said.splitlines() if line.startswith(_RECORDING)]
+        seen.recordings += [path for path in recorded if path not in seen.recordings]
+        if head.endswith(" 0"):
+            seen.threads += _threads(rank, said)
+        elif _NOT_PYTHON not in said and (why := _trouble(said)) not in seen.troubles:
+            seen.troubles.append(why)
+    if not seen.threads and not seen.troubles:
+        seen.troubles.append("it has no process of Python")
+    return seen
+
+
+def _trouble(said: str) -> str:
+    lines = [line.strip().removeprefix("Error: ") for line in said.splitlines() if not line.startswith(_RECORDING)]
+    return " ".join(dict.fromkeys(filter(None, lines)))
+
+
+def _threads(rank: str, said: str) -> list[Thread]:
+    begin = said.find("[\n")
+    found, _end = json.JSONDecoder().raw_decode(said, max(begin, 0))
+    return [
+        Thread(
+            rank=rank,
+            name=_readable(one["thread_name"] or ""),
+            main=one["os_thread_id"] == one["pid"],
+            idle=not one["active"],
+            stack=tuple(_readable(f"{at['short_filename'] or at['filename']}:{at['line']} {at['name']}") for at in one["frames"]),
+        )
+        for one in found
+    ]
+
+
+def _readable(text: str) -> str:
+    """A name out of a process, which may be anything, as it can be shown on a terminal."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def folded(threads: Iterable[Thread]) -> list[dict[str, t.Any]]:
+    """Each stack once, with the ranks that have it: those of main threads first, and of these the one with the fewest threads."""
+    alike: dict[tuple[bool, tuple[str, ...]], list[Thread]] = collections.defaultdict(list)
+    for thread in threads:
+        alike[not thread.main, thread.stack].append(thread)
+    ordered = sorted(alike.items(), key=lambda item: (item[0][0], len(item[1])))
+    return [
+        {
+            "stack": list(stack),
+            "ranks": list(dict.fromkeys(thread.rank for thread in those)),
+            "threads": len(those),
+            "thread": those[0].name or ("MainThread" if those[0].main else ""),
+            "idle": all(thread.idle for thread in those),
+        }
+        for (_other, stack), those in ordered
+    ]
+
+
+def table(folds: Sequence[dict[str, t.Any]], unread: Sequence[dict[str, t.Any]], recordings: Sequence[dict[str, t.Any]]) -> list[str]:
+    """The stacks as lines of text."""
+    lines = list[str]()
+    for fold in folds:
+        more, deeper = len(fold["ranks"]) - _RANKS, len(fold["stack"]) - _FRAMES
+        ranks = ", ".join(fold["ranks"][:_RANKS]) + (f" and {more} more" if more > 0 else "")
+        state = "waits" if fold["idle"] else "runs"
+        lines.append(f"{ranks}: {fold['thread'] or 'a thread'} {state} in")
+        lines += [f"    {frame}" for frame in fold["stack"][:_FRAMES]] + ([f"    and {deeper} more"] if deeper > 0 else [])
+    lines += [f"{one['rank']}: not read: {one['reason']}. {one['next']}".strip() for one in unread]
+    return lines + [f"{one['rank']}: flight recorder of torch: {one['path']}" for one in recordings]
