@@ -157,8 +157,8 @@ def table(folds: Sequence[dict[str, t.Any]], unread: Sequence[dict[str, t.Any]],
     for fold in folds:
         more, deeper = len(fold["ranks"]) - _RANKS, len(fold["stack"]) - _FRAMES
         ranks = ", ".join(fold["ranks"][:_RANKS]) + (f" and {more} more" if more > 0 else "")
-        state = "waits" if fold["idle"] else "runs"
-        lines.append(f"{ranks}: {fold['thread'] or 'a thread'} {state} in")
+        threads = f" ({fold['threads']} threads)" if fold["threads"] > len(fold["ranks"]) else ""
+        lines.append(f"{ranks}: {fold['thread'] or 'a thread'} {'waits' if fold['idle'] else 'runs'} in{threads}")
         lines += [f"    {frame}" for frame in fold["stack"][:_FRAMES]] + ([f"    and {deeper} more"] if deeper > 0 else [])
     lines += [f"{one['rank']}: not read: {one['reason']}. {one['next']}".strip() for one in unread]
     return lines + [f"{one['rank']}: flight recorder of torch: {one['path']}" for one in recordings]
