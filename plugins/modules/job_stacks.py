@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: job_stacks
-short_description: Show where the ranks of a training hang
+short_description: Read the stacks of all ranks of a training
 version_added: 0.1.0
 description:
-  - Reads the Python stacks of all processes of a training at once and folds equal ones, that of the fewest threads first, so that the
-    rank for which all others wait is the first.
+  - Shows where a training hangs. The Python stacks of all its processes are read at once and equal ones folded, that of the fewest
+    threads first, so that the rank for which all others wait is the first.
   - A rank is read with the C(py-spy) of its image, or else with that of O(image) in an ephemeral container. Only names of functions and
     files and numbers of lines are read, no values of variables.
   - The kubeconfig's user needs the verbs C(get) and C(create) for C(pods/exec), and with O(image) C(get) for C(pods) and C(pods/log),
@@ -24,9 +24,9 @@ extends_documentation_fragment:
   - muster.ml.training
 attributes:
   check_mode:
-    support: partial
+    support: full
     details:
-      - Ranks whose image has no C(py-spy) are not read in check mode.
+      - Ranks whose image has no C(py-spy) are not read in check mode; O(image) is reported as a change.
   idempotent:
     support: partial
     details:
@@ -47,7 +47,7 @@ options:
     description: Read without stopping a process for the milliseconds that it takes. A stack that changes meanwhile may be wrong.
     type: bool
     default: false
-  timeout:
+  wait_timeout:
     description: Seconds after which ranks that have not been read are reported as such.
     type: int
     default: 30
@@ -97,7 +97,7 @@ folds:
       returned: always
       sample: MainThread
     idle:
-      description: Whether none of the threads uses a processor.
+      description: True if none of the threads uses a processor.
       type: bool
       returned: always
       sample: true
@@ -123,7 +123,7 @@ unread:
       returned: always
       sample: its image has no py-spy
     next:
-      description: What to do; empty if that is in the reason.
+      description: Next step; empty if the reason has it.
       type: str
       returned: always
       sample: Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images.
@@ -167,7 +167,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "group_names": {"type": "list", "elements": "str", "default": []},
     "image": {"type": "str"},
     "nonblocking": {"type": "bool", "default": False},
-    "timeout": {"type": "int", "default": 30},
+    "wait_timeout": {"type": "int", "default": 30},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
@@ -176,7 +176,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the stacks of the ranks that run."""
     params = ctx.params
-    deadline = Deadline(params["timeout"], ctx.clock)
+    deadline = Deadline(params["wait_timeout"], ctx.clock)
     ranks = [(f"{group}-{rank.rank}", rank) for group, rank in trainings.chosen(ctx, KINDS[params["kind"]])]
     spying = Spying(ctx.cluster, ctx.namespace, params["image"], params["nonblocking"], ctx.check, deadline)
     seen = spying.read(ranks)

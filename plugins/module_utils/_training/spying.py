@@ -27,7 +27,7 @@ _EVERY = 0.2
 
 @dataclasses.dataclass(frozen=True)
 class Spying:
-    """How it is read. Without an image, or in check mode, no container is added."""
+    """The way to read ranks. Without an image, or in check mode, no container is added."""
 
     cluster: Cluster
     namespace: str
@@ -37,7 +37,7 @@ class Spying:
     deadline: Deadline
 
     def read(self, ranks: Sequence[tuple[str, Rank]]) -> list[Seen]:
-        """What is seen of these ranks, each with its name, all at once."""
+        """Read these ranks, each with its name, all at once."""
         return run_all_or_raise(self._one, ranks, parallel=PARALLEL)
 
     def _one(self, of: tuple[str, Rank]) -> Seen:
@@ -50,15 +50,17 @@ class Spying:
             seen = seen_in(name, found or why)
         except MusterError as exc:
             seen = Seen(troubles=[str(exc).rstrip(".")])
-        if not seen.troubles or not self.image or self.check:
-            return dataclasses.replace(seen, next=_WITHOUT_CHECK if self.image else _SET_IMAGE) if seen.troubles else seen
+        if not seen.troubles:
+            return seen
+        if not self.image or self.check:
+            return dataclasses.replace(seen, next=_WITHOUT_CHECK if self.image else _SET_IMAGE, added=bool(self.image))
         beside = self._beside(name, rank.pod, self.image)
         if beside.threads:
             return beside
         return dataclasses.replace(seen, troubles=seen.troubles + beside.troubles, next=beside.next, added=beside.added)
 
     def _beside(self, name: str, pod: str, image: str) -> Seen:
-        """What is seen from an ephemeral container."""
+        """Read a rank from an ephemeral container."""
         ref, seen = Ref("v1", "Pod", pod, self.namespace), Seen()
         try:
             try:
@@ -89,7 +91,7 @@ class Spying:
 
 
 def _not_ended(pod: Manifest | None, name: str) -> str | None:
-    """What the container lacks to have ended."""
+    """The reason why the container has not ended; None if it has, or its pod is gone."""
     statuses = ((pod or {}).get("status") or {}).get("ephemeralContainerStatuses") or []
     state = next((one.get("state") or {} for one in statuses if one["name"] == name), {})
     waiting = reason_of(state.get("waiting") or {})

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""Where the processes of a training are: their Python stacks, as py-spy reads them. Equal ones are folded, that of the fewest first.
+"""The Python stacks of a training's processes, as py-spy reads them. Equal ones are folded, that of the fewest threads first.
 
 Only names of functions and files and numbers of lines are read: values of variables may be secrets.
 """
@@ -77,14 +77,14 @@ class Thread:
 
 @dataclasses.dataclass
 class Seen:
-    """What was seen of one rank."""
+    """The threads of one rank, or the reasons why they are not known."""
 
     threads: list[Thread] = dataclasses.field(default_factory=list)
     troubles: list[str] = dataclasses.field(default_factory=list)
-    """Why processes could not be read, in the words of the program."""
+    """The reasons why processes could not be read, in the words of the program."""
     recordings: list[str] = dataclasses.field(default_factory=list)
     next: str = ""
-    """What to do about the troubles."""
+    """The step that may help with the troubles."""
     added: bool = False
     """Whether an ephemeral container was added."""
 

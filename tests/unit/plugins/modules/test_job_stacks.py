@@ -117,7 +117,8 @@ def test_what_refuses_is_told_with_the_next_step(hanging: FakeCluster) -> None:
 
     missing = "its image has no py-spy"
     assert told() == (missing, "Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images.", False)
-    assert told(**IMAGE, check=True) == (missing, "Without check mode it is read from an ephemeral container.", False)
+    assert told(**IMAGE, check=True) == (missing, "Without check mode it is read from an ephemeral container.", True)
+    assert "patch" not in {request.verb for request in hanging.requests}
     hanging.printed["default", "digits-0"] = ("", 'exec: "sh": executable file not found in $PATH')
     assert told()[0] == 'exec: "sh": executable file not found in $PATH'
     hanging.printed["default", "digits-0"] = (printed([{"head": "1 1", "said": REFUSED["another language"]}]), "")
