@@ -551,9 +551,9 @@ class HttpCluster:
     def port_forward(self, namespace: str, pod: str, port: int, *, timeout: float) -> tunnel.Tunnel:
         return tunnel.Tunnel(self._upgraded(namespace, pod, "portforward", {"ports": str(port)}, timeout, "forward a port of"))
 
-    def execute(self, namespace: str, pod: str, command: t.Sequence[str], *, timeout: float) -> tuple[str, str]:
+    def execute(self, namespace: str, pod: str, container: str, command: t.Sequence[str], *, timeout: float) -> tuple[str, str]:
         deadline = Deadline(timeout, self.clock)
-        query = {"command": command, "stdout": "true", "stderr": "true"}
+        query = {"container": container, "command": command, "stdout": "true", "stderr": "true"}
         wire = self._upgraded(namespace, pod, "exec", query, timeout, "execute a command in")
         try:
             return tunnel.output_of(wire, deadline)

@@ -13,6 +13,7 @@ node's error text, each beginning with a message that has the port's number. Of 
 from __future__ import annotations
 
 import base64
+import contextlib
 import email.message
 import hashlib
 import json
@@ -144,22 +145,22 @@ def _frame(kind: int, message: bytes) -> bytes:
 
 
 def output_of(wire: socket.socket, deadline: Deadline) -> tuple[str, str]:
-    """The output of a command, and the sentence of the node if it could not be started or failed. An OSError if it does not end in time."""
-    frames, found = _Frames(), {_OUTPUT: bytearray(), _ENDED: bytearray()}
+    """The output of a command, and why it failed or is not whole: in the node's words, or because it has not ended in time."""
+    frames, found, why = _Frames(), {_OUTPUT: bytearray(), _ENDED: bytearray()}, ""
     with wire:
-        while len(found[_OUTPUT]) < _MOST_OUTPUT:
+        while not why:
             wire.settimeout(deadline.answer_timeout)
-            data = wire.recv(_PIECE)
-            messages = list(frames.feed(data))
-            for message in (message for kind, message in messages if kind == _BINARY and message[0] in found):
-                found[message[0]] += message[1:]
-            if not data or any(kind == _CLOSE for kind, _message in messages):
-                ended = json.loads(found[_ENDED] or b"{}")
-                failed = ended.get("status") != "Success"
-                return found[_OUTPUT].decode(errors="replace"), str(ended.get("message") or "the connection ended") if failed else ""
-            if deadline.passed:
-                raise TimeoutError("it did not end in time")
-    raise OSError("its output is too long")
+            with contextlib.suppress(TimeoutError):
+                data = wire.recv(_PIECE)
+                messages = list(frames.feed(data))
+                for message in (message for kind, message in messages if kind == _BINARY and message[0] in found):
+                    found[message[0]] += message[1:]
+                if not data or any(kind == _CLOSE for kind, _message in messages):
+                    ended = json.loads(found[_ENDED] or b"{}")
+                    why = "" if ended.get("status") == "Success" else str(ended.get("message") or "the connection ended")
+                    break
+            why = "it has not ended in time" if deadline.passed else "its output is too long" if len(found[_OUTPUT]) > _MOST_OUTPUT else ""
+    return found[_OUTPUT].decode(errors="replace"), why
 
 
 class _Frames:

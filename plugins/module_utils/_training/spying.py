@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from .._core.clock import Deadline
 from .._core.conditions import reason_of
-from .._core.errors import Forbidden, MusterError, NotFound
+from .._core.errors import Forbidden, MusterError, NotFound, WaitTimeout
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._core.waiting import fixed_interval, wait_for
 from .._kube.cluster import Cluster
-from .._kube.objects import Manifest, Ref
-from .stacks import Seen, command, seen_in, spy
+from .._kube.objects import Manifest, Ref, ref_of
+from .stacks import Seen, command, main_of, seen_in, spy
 from .status import Rank
 
 _SET_IMAGE = "Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images."
@@ -45,15 +45,15 @@ class Spying:
         if rank.phase != "Running" or rank.stuck:
             return Seen(troubles=[rank.reason or f"its pod is {rank.phase}"])
         try:
-            words = command(nonblocking=self.nonblocking)
-            found, why = self.cluster.execute(self.namespace, rank.pod, words, timeout=self.deadline.answer_timeout)
-            seen = seen_in(name, found or why)
+            main, words = main_of(self._live(rank.pod))["name"], command(nonblocking=self.nonblocking)
+            printed = self.cluster.execute(self.namespace, rank.pod, main, words, timeout=self.deadline.answer_timeout)
+            seen = seen_in(name, *printed, _SET_IMAGE)
         except MusterError as exc:
-            seen = Seen(troubles=[str(exc).rstrip(".")])
-        if not seen.troubles:
+            seen = Seen(troubles=[str(exc).rstrip(".")], next=_SET_IMAGE)
+        if not seen.next or not self.image:
             return seen
-        if not self.image or self.check:
-            return dataclasses.replace(seen, next=_WITHOUT_CHECK if self.image else _SET_IMAGE, added=bool(self.image))
+        if self.check:
+            return dataclasses.replace(seen, next=_WITHOUT_CHECK, added=True)
         beside = self._beside(name, rank.pod, self.image)
         if beside.threads:
             return beside
@@ -61,38 +61,48 @@ class Spying:
 
     def _beside(self, name: str, pod: str, image: str) -> Seen:
         """Read a rank from an ephemeral container."""
-        ref, seen = Ref("v1", "Pod", pod, self.namespace), Seen()
+        seen, why = Seen(), ""
         try:
             try:
-                container = self._add(ref, image, ptrace=True)
+                container = self._add(pod, image, ptrace=True)
             except Forbidden:  # the right to add one at all, or SYS_PTRACE by Pod Security, which the second try tells apart
-                container = self._add(ref, image, ptrace=False)
+                container = self._add(pod, image, ptrace=False)
             seen.added = True
-            wait_for(
-                lambda: (None, _not_ended(self.cluster.get(ref), container)),
-                goal=f"Ephemeral container {container} of {ref} has not ended",
-                deadline=self.deadline,
-                pause=fixed_interval(_EVERY, self.deadline.clock),
+            try:
+                wait_for(
+                    lambda: (None, _not_ended(self._live(pod), container)),
+                    goal=f"Ephemeral container {container} has not ended",
+                    deadline=self.deadline,
+                    pause=fixed_interval(_EVERY, self.deadline.clock),
+                )
+            except WaitTimeout as exc:  # what it has printed until then counts
+                why = exc.message.rstrip(".")
+            return dataclasses.replace(
+                seen_in(name, self.cluster.logs(self.namespace, pod, container=container), why, _SAME_USER), added=True
             )
-            seen = seen_in(name, self.cluster.logs(self.namespace, pod, container=container))
-            return dataclasses.replace(seen, next=_SAME_USER if seen.troubles else "", added=True)
         except MusterError as exc:
-            return dataclasses.replace(seen, troubles=[str(exc).rstrip(".")])
+            return dataclasses.replace(seen, troubles=[why or str(exc).rstrip(".")])
 
-    def _add(self, ref: Ref, image: str, *, ptrace: bool) -> str:
+    def _live(self, pod: str) -> Manifest:
+        ref = Ref("v1", "Pod", pod, self.namespace)
         live = self.cluster.get(ref)
         if live is None:
             raise NotFound(f"{ref} does not exist", ref=ref)
+        return live
+
+    def _add(self, pod: str, image: str, *, ptrace: bool) -> str:
+        live = self._live(pod)
         made = spy(live, image, command(nonblocking=self.nonblocking), ptrace=ptrace)
         # A merge patch replaces lists: an ephemeral container that came meanwhile would go, which the API server refuses.
         all_of_them = [*(live["spec"].get("ephemeralContainers") or []), made]
-        self.cluster.patch(ref, {"spec": {"ephemeralContainers": all_of_them}}, subresource="ephemeralcontainers", dry_run=False)
+        self.cluster.patch(ref_of(live), {"spec": {"ephemeralContainers": all_of_them}}, subresource="ephemeralcontainers", dry_run=False)
         return str(made["name"])
 
 
-def _not_ended(pod: Manifest | None, name: str) -> str | None:
-    """The reason why the container has not ended; None if it has, or its pod is gone."""
-    statuses = ((pod or {}).get("status") or {}).get("ephemeralContainerStatuses") or []
+def _not_ended(pod: Manifest, name: str) -> str | None:
+    """The reason why the container has not ended; None if it has."""
+    statuses = (pod.get("status") or {}).get("ephemeralContainerStatuses") or []
     state = next((one.get("state") or {} for one in statuses if one["name"] == name), {})
-    waiting = reason_of(state.get("waiting") or {})
-    return None if pod is None or state.get("terminated") else waiting or ("it runs" if state else "it has not started")
+    if state.get("terminated"):
+        return None
+    return reason_of(state.get("waiting") or {}) or ("it runs" if state else "it has not started")

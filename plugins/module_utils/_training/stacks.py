@@ -43,14 +43,18 @@ def command(*, nonblocking: bool) -> list[str]:
     return ["sh", "-c", _SCRIPT.replace("@", _NONBLOCKING if nonblocking else "")]
 
 
+def main_of(pod: Manifest) -> Manifest:
+    """The main container of a pod, as kubectl chooses it."""
+    containers, named = pod["spec"]["containers"], annotations_of(pod).get("kubectl.kubernetes.io/default-container")
+    return next((one for one in containers if one["name"] == named), containers[0])
+
+
 def spy(pod: Manifest, image: str, command: Sequence[str], *, ptrace: bool) -> Manifest:
     """An ephemeral container that runs the command among the processes of a pod's main container.
 
     ``ptrace``: as root with SYS_PTRACE, which may read any process. Otherwise as the user of the container, and with its capabilities.
     """
-    containers, there = pod["spec"]["containers"], pod["spec"].get("ephemeralContainers") or []
-    named = annotations_of(pod).get("kubectl.kubernetes.io/default-container")
-    main = next((one for one in containers if one["name"] == named), containers[0])
+    main, there = main_of(pod), pod["spec"].get("ephemeralContainers") or []
     security = dict(main.get("securityContext") or {})
     if ptrace:
         kept = {key: security[key] for key in ("appArmorProfile", "seLinuxOptions", "seccompProfile") if key in security}
@@ -89,21 +93,23 @@ class Seen:
     """Whether an ephemeral container was added."""
 
 
-def seen_in(rank: str, text: str) -> Seen:
-    """Read the output of the command."""
+def seen_in(rank: str, text: str, why: str, advice: str) -> Seen:
+    """Read the output of the command. WHY it is not whole (empty if it is), and the ADVICE where that, or a process, is a trouble."""
     seen = Seen()
     before, *parts = text.split(_PROCESS)
-    if not parts:
-        seen.troubles.append("its image has no py-spy" if _MISSING in before else before.strip() or "nothing was printed")
     for part in parts:
         head, _newline, said = part.partition("\n")
         recorded = [line.removeprefix(_RECORDING) for line in said.splitlines() if line.startswith(_RECORDING)]
         seen.recordings += [path for path in recorded if path not in seen.recordings]
         if head.endswith(" 0"):
             seen.threads += _threads(rank, said)
-        elif _NOT_PYTHON not in said and (why := _trouble(said)) not in seen.troubles:
-            seen.troubles.append(why)
-    if not seen.threads and not seen.troubles:
+        elif _NOT_PYTHON not in said:
+            seen.troubles.append(_trouble(said))
+    told = "its image has no py-spy" if _MISSING in before else before.strip()
+    seen.troubles = list(dict.fromkeys(filter(None, (*seen.troubles, told, why))))
+    if seen.troubles:
+        seen.next = advice
+    elif not seen.threads:
         seen.troubles.append("it has no process of Python")
     return seen
 

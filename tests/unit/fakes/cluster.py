@@ -452,7 +452,7 @@ class FakeCluster:
             return FakeTunnel(ours, f"nobody listens at port {port}")
         return FakeTunnel(socket.create_connection(where))
 
-    def execute(self, namespace: str, pod: str, command: t.Sequence[str], *, timeout: float) -> tuple[str, str]:
+    def execute(self, namespace: str, pod: str, container: str, command: t.Sequence[str], *, timeout: float) -> tuple[str, str]:
         """What a test put at PRINTED, whatever the command is."""
         self._note("execute", Ref("v1", "Pod", pod, namespace))
         return self.printed[namespace, pod]

@@ -44,7 +44,8 @@ def hanging(cluster: FakeCluster) -> FakeCluster:
     labels = live["spec"]["selector"]["matchLabels"]
     for index in (0, 1):
         made = pod(f"digits-{index}", labels={**labels, "apps.kubernetes.io/pod-index": str(index)})
-        made["spec"]["containers"][0]["securityContext"] = OWN
+        made["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": "main"}
+        made["spec"]["containers"] = [{"name": "a-proxy"}, {"name": "main", "securityContext": OWN}]
         cluster.add(made)
         cluster.printed["default", f"digits-{index}"] = ("muster.ml/missing\n", "")
     return cluster
@@ -122,15 +123,16 @@ def test_what_refuses_is_told_with_the_next_step(hanging: FakeCluster) -> None:
     hanging.printed["default", "digits-0"] = ("", 'exec: "sh": executable file not found in $PATH')
     assert told()[0] == 'exec: "sh": executable file not found in $PATH'
     hanging.printed["default", "digits-0"] = (printed([{"head": "1 1", "said": REFUSED["another language"]}]), "")
-    assert told()[0] == "it has no process of Python"
+    assert told(**IMAGE)[:2] == ("it has no process of Python", "")
     hanging.fail("execute", "digits-0", Forbidden("User u may not create pods/exec in namespace default."))
     assert told()[0] == "User u may not create pods/exec in namespace default"
+    hanging.printed["default", "digits-0"] = ("muster.ml/missing\n", "")
     # A container that does not come in time.
     reason, _next, changed = told(**IMAGE)
     assert changed
-    assert "Ephemeral container stacks-1 of Pod default/digits-0 has not ended after 30 s. Last seen: it has not started" in reason
+    assert "Ephemeral container stacks-1 has not ended after 30 s. Last seen: it has not started" in reason
     hanging.fail("patch", "digits-0", *[Forbidden("User u may not patch pods/ephemeralcontainers")] * 2)
-    assert told(**IMAGE)[0] == "it has no process of Python; User u may not patch pods/ephemeralcontainers"
+    assert told(**IMAGE)[0] == "its image has no py-spy; User u may not patch pods/ephemeralcontainers"
     hanging.controllers["Pod"] = ending
     for refused, said in (("another user", "Permission Denied: Try running again"), ("root without SYS_PTRACE", "Permission denied (os")):
         hanging.log_lines["default", "digits-0"] = printed([{"head": "1 1", "said": REFUSED[refused]}])
@@ -150,8 +152,8 @@ def test_names_are_readable_and_recordings_are_named() -> None:
     thread = {"pid": 1, "os_thread_id": 2, "thread_name": None, "active": True, "frames": [frame] * 20}
     recorded = "muster.ml/recording /tmp/nccl_trace_rank_0\n"
     text = printed([{"head": "1 0", "said": [thread]}]) + recorded + printed([{"head": "2 1", "said": "No such process"}]) + recorded
-    seen = stacks.seen_in("worker-0", text)
-    assert (seen.recordings, seen.troubles) == (["/tmp/nccl_trace_rank_0"], ["No such process"])
+    seen = stacks.seen_in("worker-0", text, "late", "Ask.")
+    assert (seen.recordings, seen.troubles) == (["/tmp/nccl_trace_rank_0"], ["No such process", "late"])
     rows = [{"rank": f"worker-{index}", "path": "/x", "reason": "no", "next": "Ask."} for index in range(1)]
     lines = stacks.table(stacks.folded([seen.threads[0]] * 2), rows, rows)
     assert lines[:2] == ["worker-0: a thread runs in (2 threads)", "    x.py:1 a?[2Jb"]
