@@ -158,13 +158,20 @@ def folded(threads: Iterable[Thread]) -> list[dict[str, t.Any]]:
 
 
 def table(folds: Sequence[dict[str, t.Any]], unread: Sequence[dict[str, t.Any]], recordings: Sequence[dict[str, t.Any]]) -> list[str]:
-    """The stacks as lines of text."""
+    """The stacks as lines of text, and each reason for which ranks were not read once."""
     lines = list[str]()
     for fold in folds:
-        more, deeper = len(fold["ranks"]) - _RANKS, len(fold["stack"]) - _FRAMES
-        ranks = ", ".join(fold["ranks"][:_RANKS]) + (f" and {more} more" if more > 0 else "")
+        deeper = len(fold["stack"]) - _FRAMES
         threads = f" ({fold['threads']} threads)" if fold["threads"] > len(fold["ranks"]) else ""
-        lines.append(f"{ranks}: {fold['thread'] or 'a thread'} {'waits' if fold['idle'] else 'runs'} in{threads}")
+        lines.append(f"{_some(fold['ranks'])}: {fold['thread'] or 'a thread'} {'waits' if fold['idle'] else 'runs'} in{threads}")
         lines += [f"    {frame}" for frame in fold["stack"][:_FRAMES]] + ([f"    and {deeper} more"] if deeper > 0 else [])
-    lines += [f"{one['rank']}: not read: {one['reason']}. {one['next']}".strip() for one in unread]
+    alike = collections.defaultdict[str, list[dict[str, t.Any]]](list)
+    for one in unread:
+        alike[one["reason"].replace(one["pod"], "")].append(one)
+    for those in alike.values():
+        lines.append(f"{_some([one['rank'] for one in those])}: not read: {those[0]['reason']}. {those[0]['next']}".strip())
     return lines + [f"{one['rank']}: flight recorder of torch: {one['path']}" for one in recordings]
+
+
+def _some(ranks: Sequence[str]) -> str:
+    return ", ".join(ranks[:_RANKS]) + (f" and {len(ranks) - _RANKS} more" if len(ranks) > _RANKS else "")

@@ -154,7 +154,8 @@ def test_names_are_readable_and_recordings_are_named() -> None:
     text = printed([{"head": "1 0", "said": [thread]}]) + recorded + printed([{"head": "2 1", "said": "No such process"}]) + recorded
     seen = stacks.seen_in("worker-0", text, "late", "Ask.")
     assert (seen.recordings, seen.troubles) == (["/tmp/nccl_trace_rank_0"], ["No such process", "late"])
-    rows = [{"rank": f"worker-{index}", "path": "/x", "reason": "no", "next": "Ask."} for index in range(1)]
-    lines = stacks.table(stacks.folded([seen.threads[0]] * 2), rows, rows)
+    rows = [{"rank": f"worker-{index}", "pod": f"w-{index}", "path": "/x", "reason": f"w-{index} hides", "next": ""} for index in range(10)]
+    lines = stacks.table(stacks.folded([seen.threads[0]] * 2), rows, rows[:1])
     assert lines[:2] == ["worker-0: a thread runs in (2 threads)", "    x.py:1 a?[2Jb"]
-    assert lines[-3:] == ["    and 8 more", "worker-0: not read: no. Ask.", "worker-0: flight recorder of torch: /x"]
+    ranks = ", ".join(row["rank"] for row in rows[:8])
+    assert lines[-3:] == ["    and 8 more", f"{ranks} and 2 more: not read: w-0 hides.", "worker-0: flight recorder of torch: /x"]
