@@ -22,6 +22,9 @@ from .status import Rank
 _SET_IMAGE = "Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images."
 _WITHOUT_CHECK = "Without check mode it is read from an ephemeral container."
 _SAME_USER = "Let image run as the user of the training (run_as_user), or its namespace allow SYS_PTRACE (Pod Security level privileged)."
+_MORE_TIME = (
+    "Raise wait_timeout. With nonblocking: true a process is also read that cannot be stopped, because the kernel waits for a device."
+)
 _EVERY = 0.2
 
 
@@ -50,6 +53,8 @@ class Spying:
             seen = seen_in(name, *printed, _SET_IMAGE)
         except MusterError as exc:
             seen = Seen(troubles=[str(exc).rstrip(".")], next=_SET_IMAGE)
+        if seen.next and self.deadline.passed:
+            return dataclasses.replace(seen, next=_MORE_TIME)
         if not seen.next or not self.image:
             return seen
         if self.check:

@@ -22,14 +22,14 @@ _NOT_PYTHON = "Failed to find python version"
 """The error of py-spy 0.4.3 for a process of another language (get_python_version in python_process_info.rs)."""
 _NONBLOCKING = " --nonblocking"
 # py-spy dump has one process a call: its option --subprocesses changes nothing in 0.4.3. The files are those of torch's flight recorder,
-# where torch writes them by default: before 2.9 (/tmp), and since.
+# where older and newer versions of torch write them by default (DebugInfoWriter::getWriter of c10d).
 _SCRIPT = f"""command -v py-spy >/dev/null || {{ echo {_MISSING}; exit; }}
 for dir in /proc/[0-9]*; do
   pid=${{dir#/proc/}}
   said=$(RUST_BACKTRACE=0 py-spy dump --json@ --pid "$pid" 2>&1)
   printf '%s\\n' "{_PROCESS}$pid $?" "$said"
-  for file in "$dir"/root/tmp/nccl_trace_rank_* "$dir"/root/root/.cache/torch/comm_lib_trace_rank_* \\
-    "$dir"/root/*/.cache/torch/comm_lib_trace_rank_* "$dir"/root/home/*/.cache/torch/comm_lib_trace_rank_*; do
+  for file in "$dir"/root/tmp/nccl_trace_rank_* "$dir"/root/*/.cache/torch/comm_lib_trace_rank_* \\
+    "$dir"/root/home/*/.cache/torch/comm_lib_trace_rank_*; do
     [ -f "$file" ] && printf '%s\\n' "{_RECORDING}${{file#"$dir"/root}}"
   done
 done
@@ -99,13 +99,16 @@ def seen_in(rank: str, text: str, why: str, advice: str) -> Seen:
     before, *parts = text.split(_PROCESS)
     for part in parts:
         head, _newline, said = part.partition("\n")
-        recorded = [line.removeprefix(_RECORDING) for line in said.splitlines() if line.startswith(_RECORDING)]
+        recorded = [_readable(line.removeprefix(_RECORDING)) for line in said.splitlines() if line.startswith(_RECORDING)]
         seen.recordings += [path for path in recorded if path not in seen.recordings]
-        if head.endswith(" 0"):
-            seen.threads += _threads(rank, said)
-        elif _NOT_PYTHON not in said:
-            seen.troubles.append(_trouble(said))
-    told = "its image has no py-spy" if _MISSING in before else before.strip()
+        try:
+            if head.endswith(" 0"):
+                seen.threads += _threads(rank, said)
+            elif _NOT_PYTHON not in said:
+                seen.troubles.append(_trouble(said))
+        except (KeyError, TypeError, ValueError):
+            seen.troubles.append("its py-spy has printed something else than stacks as JSON")
+    told = "its image has no py-spy" if _MISSING in before else _trouble(before)
     seen.troubles = list(dict.fromkeys(filter(None, (*seen.troubles, told, why))))
     if seen.troubles:
         seen.next = advice
@@ -115,7 +118,7 @@ def seen_in(rank: str, text: str, why: str, advice: str) -> Seen:
 
 
 def _trouble(said: str) -> str:
-    lines = [line.strip().removeprefix("Error: ") for line in said.splitlines() if not line.startswith(_RECORDING)]
+    lines = [_readable(line).strip().removeprefix("Error: ") for line in said.splitlines() if not line.startswith(_RECORDING)]
     return " ".join(dict.fromkeys(filter(None, lines)))
 
 
@@ -126,7 +129,7 @@ def _threads(rank: str, said: str) -> list[Thread]:
         Thread(
             rank=rank,
             name=_readable(one["thread_name"] or ""),
-            main=one["os_thread_id"] == one["pid"],
+            main=one["os_thread_id"] == one["pid"] or one["thread_name"] == "MainThread",
             idle=not one["active"],
             stack=tuple(_readable(f"{at['short_filename'] or at['filename']}:{at['line']} {at['name']}") for at in one["frames"]),
         )

@@ -126,6 +126,8 @@ def test_what_refuses_is_told_with_the_next_step(hanging: FakeCluster) -> None:
     assert told(**IMAGE)[:2] == ("it has no process of Python", "")
     hanging.fail("execute", "digits-0", Forbidden("User u may not create pods/exec in namespace default."))
     assert told()[0] == "User u may not create pods/exec in namespace default"
+    found = look(hanging, **IMAGE, wait_timeout=0)
+    assert (found["changed"], found["unread"][-1]["next"].startswith("Raise wait_timeout.")) == (False, True)
     hanging.printed["default", "digits-0"] = ("muster.ml/missing\n", "")
     # A container that does not come in time.
     reason, _next, changed = told(**IMAGE)
@@ -151,9 +153,17 @@ def test_names_are_readable_and_recordings_are_named() -> None:
     frame = {"name": "a\x1b[2Jb", "short_filename": None, "filename": "x.py", "line": 1}
     thread = {"pid": 1, "os_thread_id": 2, "thread_name": None, "active": True, "frames": [frame] * 20}
     recorded = "muster.ml/recording /tmp/nccl_trace_rank_0\n"
-    text = printed([{"head": "1 0", "said": [thread]}]) + recorded + printed([{"head": "2 1", "said": "No such process"}]) + recorded
+    others = [
+        {"head": "2 1", "said": "No such process"},
+        {"head": "3 0", "said": '[\n  {"pid": 3, "frames"'},
+        {"head": "4 0", "said": [{}]},
+    ]
+    text = printed([{"head": "1 0", "said": [thread]}]) + recorded + printed(others) + recorded
     seen = stacks.seen_in("worker-0", text, "late", "Ask.")
-    assert (seen.recordings, seen.troubles) == (["/tmp/nccl_trace_rank_0"], ["No such process", "late"])
+    assert (seen.recordings, seen.troubles) == (
+        ["/tmp/nccl_trace_rank_0"],
+        ["No such process", "its py-spy has printed something else than stacks as JSON", "late"],
+    )
     rows = [{"rank": f"worker-{index}", "pod": f"w-{index}", "path": "/x", "reason": f"w-{index} hides", "next": ""} for index in range(10)]
     lines = stacks.table(stacks.folded([seen.threads[0]] * 2), rows, rows[:1])
     assert lines[:2] == ["worker-0: a thread runs in (2 threads)", "    x.py:1 a?[2Jb"]
