@@ -16,10 +16,9 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Man
 from ansible_collections.muster.ml.plugins.modules import job_logs, job_stacks, training_statefulset
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 
-PLACE = "muster-stacks"
 WITHIN = 10.0
 PYTHON, SPY = "docker.io/library/python:3.12-slim-bookworm", "muster.local/py-spy:0.4.3"
-WHICH: dict[str, t.Any] = {"name": "hang", "namespace": PLACE, "kind": "training_statefulset"}
+WHICH: dict[str, t.Any] = {"name": "hang", "kind": "training_statefulset"}
 # A collective without torch. Who has sent its byte is on the line in which it waits for ever.
 PROGRAM = """
 import os, socket, threading, time
@@ -59,45 +58,47 @@ WITH_PY_SPY: dict[str, t.Any] = {
 }  # fmt: skip
 
 
-def run(cluster: HttpCluster, module: types.ModuleType, **options: t.Any) -> dict[str, t.Any]:
-    return tasks.run(module, t.cast(t.Any, cluster), {"namespace": PLACE, **options})
-
-
 @contextlib.contextmanager
-def hanging(cluster: HttpCluster, level: str, **options: t.Any) -> Iterator[None]:
-    """The training in a namespace of this Pod Security level, once it hangs."""
-    metadata = {"name": PLACE, "labels": {"pod-security.kubernetes.io/enforce": level}}
-    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, dry_run=False, force_conflicts=True)
-    options = {"name": "hang", "replicas": 4, "image": PYTHON, "command": ["python3", "-c", PROGRAM], **options}
+def hanging(cluster: HttpCluster, place: str, level: str, **options: t.Any) -> Iterator[None]:
+    """The training in a new namespace of this Pod Security level, once it hangs."""
+    metadata = {"name": place, "labels": {"pod-security.kubernetes.io/enforce": level}}
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, dry_run=False)
+    options = {"name": "hang", "namespace": place, "replicas": 4, "image": PYTHON, "command": ["python3", "-c", PROGRAM], **options}
     try:
         run(cluster, training_statefulset, wait=False, termination_grace_period_seconds=0, **options)
-        run(cluster, job_logs, **WHICH, search="begun by 4", matches=1, wait_timeout=300)
+        run(cluster, job_logs, **WHICH, namespace=place, search="begun by 4", matches=1, wait_timeout=300)
         yield
     finally:
-        run(cluster, training_statefulset, name="hang", state="absent", wait_timeout=300)
+        cluster.delete(Ref("v1", "Namespace", place), dry_run=False)
 
 
+def run(cluster: HttpCluster, module: types.ModuleType, **options: t.Any) -> dict[str, t.Any]:
+    return tasks.run(module, t.cast(t.Any, cluster), options)
+
+
+# Each case has a namespace of its own, so that no pod or name of an earlier one is taken for one of this.
 @pytest.mark.parametrize(
-    ("level", "given", "options", "security"),
+    ("place", "level", "given", "options", "security"),
     [
-        ("privileged", {}, {"image": SPY}, {"runAsUser": 0, "runAsNonRoot": False, "capabilities": {"add": ["SYS_PTRACE"]}}),
-        ("restricted", {}, {"image": SPY}, {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}),
-        ("restricted", WITH_PY_SPY, {}, None),
+        ("root", "privileged", {}, {"image": SPY}, {"runAsUser": 0, "runAsNonRoot": False, "capabilities": {"add": ["SYS_PTRACE"]}}),
+        ("user", "restricted", {}, {"image": SPY}, {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}),
+        ("inside", "restricted", WITH_PY_SPY, {}, None),
     ],
 )
 def test_the_rank_for_which_the_others_wait_is_first(
-    cluster: HttpCluster, level: str, given: Manifest, options: Manifest, security: Manifest | None
+    cluster: HttpCluster, place: str, level: str, given: Manifest, options: Manifest, security: Manifest | None
 ) -> None:
-    with hanging(cluster, level, **given):
+    which = {**WHICH, "namespace": f"muster-stacks-{place}"}
+    with hanging(cluster, which["namespace"], level, **given):
         began = time.monotonic()
-        found = run(cluster, job_stacks, **WHICH, **options)
+        found = run(cluster, job_stacks, **which, **options)
         took = time.monotonic() - began
-        pod = cluster.get(Ref("v1", "Pod", "hang-3", PLACE))
+        pod = cluster.get(Ref("v1", "Pod", "hang-3", which["namespace"]))
         assert pod
-        nothing = run(cluster, job_stacks, **WHICH) if security else {}
+        nothing = run(cluster, job_stacks, **which) if security else {}
     odd, others = found["folds"][:2]
-    assert (odd["ranks"], any(frame.endswith(" load_batch") for frame in odd["stack"])) == (["hang-3"], True)
-    assert (others["ranks"], others["stack"][0].split()[1]) == (["hang-0", "hang-1", "hang-2"], "all_reduce")
+    assert (odd["ranks"], any(frame.endswith(" load_batch") for frame in odd["stack"])) == (["hang-3"], True), found["table"]
+    assert (others["ranks"], others["stack"][0].split()[1]) == (["hang-0", "hang-1", "hang-2"], "all_reduce"), found["table"]
     assert found["unread"] == []
     assert [one["securityContext"] for one in pod["spec"].get("ephemeralContainers", ())] == ([security] if security else [])
     assert {row["reason"] for row in nothing.get("unread", ())} == ({"its image has no py-spy"} if security else set())
