@@ -208,6 +208,7 @@ options:
 seealso:
   - module: muster.ml.job_info
   - module: muster.ml.job_logs
+  - module: muster.ml.job_stacks
 """
 
 EXAMPLES = r"""

@@ -119,12 +119,10 @@ import re
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NotFound
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import suggest
 from ansible_collections.muster.ml.plugins.module_utils._training.logs import read_logs
-from ansible_collections.muster.ml.plugins.module_utils._training.status import JobStatus, Rank
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **WHICH,
@@ -174,10 +172,8 @@ def _look_for_kinds(ctx: Context) -> None:
 def _read(ctx: Context, pattern: re.Pattern[str] | None) -> dict[str, t.Any]:
     params = ctx.params
     namespace, tail = ctx.namespace, params["tail_lines"]
-    status = KINDS[params["kind"]].read(ctx.cluster, namespace, params["name"]).status
-    if not status.exists:
-        raise NotFound(f"There is no training {namespace}/{params['name']}.", hint="Check name, namespace and kind.")
-    chosen = _chosen(status, params["group_names"], previous=params["previous"])
+    known = trainings.chosen(ctx, KINDS[params["kind"]])
+    chosen = [(group, rank) for group, rank in known if rank.restarts or not params["previous"]]
     ranks = [rank for _group, rank in chosen]
     lines_of_each = None if pattern or not tail else tail
     texts = read_logs(ctx.cluster, namespace, ranks, tail_lines=lines_of_each, previous=params["previous"])
@@ -201,23 +197,6 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
         return re.compile(text, re.MULTILINE)
     except re.error as exc:
         raise InvalidInput(f"search: '{text}' is not a regular expression: {exc}.") from exc
-
-
-def _chosen(status: JobStatus, names: list[str], *, previous: bool) -> list[tuple[str, Rank]]:
-    known = [group.name for group in status.groups]
-    for name in names:
-        if name not in known:
-            near = suggest(name, known)
-            hint = f"Did you mean '{near}'?" if near else ""
-            # It may not exist yet: a training's groups are not created in one request.
-            raise NotFound(f"group_names: training {status.name} has no group '{name}', it has {', '.join(known)}.", hint=hint)
-    return [
-        (group.name, rank)
-        for group in status.groups
-        if not names or group.name in names
-        for rank in group.ranks
-        if rank.restarts or not previous
-    ]
 
 
 def main() -> None:

@@ -122,6 +122,7 @@ options:
 seealso:
   - module: muster.ml.job_info
   - module: muster.ml.job_logs
+  - module: muster.ml.job_stacks
   - name: JobSet
     description: The documentation of JobSet.
     link: https://jobset.sigs.k8s.io/

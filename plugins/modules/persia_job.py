@@ -289,6 +289,7 @@ seealso:
   - module: muster.ml.nats_cluster
   - module: muster.ml.job_info
   - module: muster.ml.job_logs
+  - module: muster.ml.job_stacks
 """
 
 EXAMPLES = r"""

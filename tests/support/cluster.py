@@ -136,7 +136,7 @@ def up(ground: Ground, shell: Shell, *options: str) -> None:
 
 
 def engine_up(shell: Shell) -> None:
-    images = ["tools", "nats", "rabbitmq", "published-python"]
+    images = ["tools", "nats", "rabbitmq", "published-python", "py-spy"]
     up(ENGINE, shell, "-e", "@tests/images/published.yml", "-e", json.dumps({"local_images_names": images}))
 
 

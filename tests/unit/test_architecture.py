@@ -463,6 +463,7 @@ def test_only_translations_decide_by_words() -> None:
         "_kube/responses.py",  # who lacks which permission
         "_systems/triton/failing.py",  # the last error of a log, to be shown
         "_systems/elastic/faults.py",  # the message of a rank, which is the launcher's of this collection
+        "_training/stacks.py",  # what py-spy prints
     }
 
 

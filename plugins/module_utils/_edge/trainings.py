@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._core.errors import Overtaken
+from .._core.errors import NotFound, Overtaken
 from .._core.sensitive import fingerprint
 from .._kube.made_once import with_earlier_tries
 from .._kube.objects import group_kind, ref_of
+from .._manifests.meta import suggest
 from .._training import lifecycle
 from .._training.kind import Desired, Kind, Request
 from .._training.results import results
@@ -20,6 +21,7 @@ from . import groups
 from .options import APPLY, STATE
 
 if t.TYPE_CHECKING:
+    from .._training.status import Rank
     from .failure import Result
     from .options import Spec
     from .run import Context
@@ -93,3 +95,18 @@ def info(ctx: Context, kind: Kind) -> Result:
     reported = results(ctx.cluster, kind, observed)
     state = {**observed.status.result(), "progress": observed.progress.result()}
     return {"changed": False, "exists": observed.exists, "world": {}, **state, **reported}
+
+
+def chosen(ctx: Context, kind: Kind) -> list[tuple[str, Rank]]:
+    """The ranks of a training that must exist, each with the name of its group: of the groups in option group_names, or of all."""
+    namespace, name, names = ctx.namespace, ctx.params["name"], ctx.params["group_names"]
+    found = kind.read(ctx.cluster, namespace, name).status
+    if not found.exists:
+        raise NotFound(f"There is no training {namespace}/{name}.", hint="Check name, namespace and kind.")
+    known = [group.name for group in found.groups]
+    for wrong in (one for one in names if one not in known):
+        near = suggest(wrong, known)
+        hint = f"Did you mean '{near}'?" if near else ""
+        # It may not exist yet: a training's groups are not created in one request.
+        raise NotFound(f"group_names: training {name} has no group '{wrong}', it has {', '.join(known)}.", hint=hint)
+    return [(group.name, rank) for group in found.groups if not names or group.name in names for rank in group.ranks]

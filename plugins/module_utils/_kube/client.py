@@ -27,7 +27,7 @@ import threading
 import typing as t
 import urllib.parse
 
-from .._core.clock import Clock, utc
+from .._core.clock import Clock, Deadline, utc
 from .._core.errors import InvalidInput, MissingKind, MusterError, NotFound, Unreachable
 from .._core.pace import Backoff, Limits, TokenBucket
 from .._core.sensitive import Sensitive
@@ -230,7 +230,7 @@ class Transport:
         finally:
             connection.close()
 
-    def upgrade(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> socket.socket | Answer:
+    def upgrade(self, path: str, query: t.Mapping[str, str | t.Sequence[str]], *, timeout: float) -> socket.socket | Answer:
         """The socket of a new WebSocket, or the answer of a server that gave none."""
         refreshed = False
         while True:
@@ -257,7 +257,7 @@ class Transport:
                 connection.sock = None
                 return wire
             if status < 300:
-                raise http.client.HTTPException("it does not forward ports by WebSocket")
+                raise http.client.HTTPException("it opens no WebSocket")
             return Answer(status, wire.recv(_PIECE) if int(found.get("Content-Length") or 0) else b"")
         finally:
             connection.close()
@@ -311,8 +311,8 @@ class Transport:
             raise http.client.IncompleteRead(body, missing)
         return body
 
-    def _target(self, path: str, query: t.Mapping[str, str]) -> str:
-        return f"{self._base}{path}?{urllib.parse.urlencode(query)}" if query else f"{self._base}{path}"
+    def _target(self, path: str, query: t.Mapping[str, str | t.Sequence[str]]) -> str:
+        return f"{self._base}{path}?{urllib.parse.urlencode(query, doseq=True)}" if query else f"{self._base}{path}"
 
     def _headers(self, accept: str, content_type: str | None, auth: RequestAuth) -> t.Any:
         """The headers as they are sent; only here are secrets revealed. Invalid values are refused before http.client prints them."""
@@ -548,12 +548,27 @@ class HttpCluster:
         return answer.status, answer.body.decode(errors="replace")
 
     def port_forward(self, namespace: str, pod: str, port: int, *, timeout: float) -> tunnel.Tunnel:
-        path = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, pod, "portforward")
-        found = self._http.upgrade(path, {"ports": str(port)}, timeout=timeout)
+        return tunnel.Tunnel(self._upgraded(namespace, pod, "portforward", {"ports": str(port)}, timeout, "forward a port of"))
+
+    def execute(self, namespace: str, pod: str, container: str, command: t.Sequence[str], *, timeout: float) -> tuple[str, str]:
+        deadline = Deadline(timeout, self.clock)
+        query = {"container": container, "command": command, "stdout": "true", "stderr": "true"}
+        wire = self._upgraded(namespace, pod, "exec", query, timeout, "execute a command in")
+        try:
+            return tunnel.output_of(wire, deadline)
+        except OSError as exc:
+            raise Unreachable(f"The command in Pod {namespace}/{pod} gives no answer: {exc}.") from exc
+
+    def _upgraded(
+        self, namespace: str, pod: str, what: str, query: t.Mapping[str, str | t.Sequence[str]], timeout: float, verb: str
+    ) -> socket.socket:
+        """A WebSocket to this subresource of a pod."""
+        path = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, pod, what)
+        found = self._http.upgrade(path, query, timeout=timeout)
         if isinstance(found, Answer):
             ref = Ref("v1", "Pod", pod, namespace)
-            raise responses.to_error(found.status, found.json(), verb="forward a port of", ref=ref, what=str(ref))
-        return tunnel.Tunnel(found)
+            raise responses.to_error(found.status, found.json(), verb=verb, ref=ref, what=str(ref))
+        return found
 
     def version(self) -> str:
         return str(self._json("/version", {}, verb="ask", what="the version").get("gitVersion", ""))

@@ -121,6 +121,9 @@ class Cluster(t.Protocol):
     def port_forward(self, namespace: str, pod: str, port: int, *, timeout: float) -> Tunnel:
         """A connection to a port of a pod, for servers with a login of their own. ``timeout`` bounds its making."""
 
+    def execute(self, namespace: str, pod: str, container: str, command: t.Sequence[str], *, timeout: float) -> tuple[str, str]:
+        """Run a command in a container: its output, and why it failed or is not whole (empty if it is)."""
+
     def version(self) -> str:
         """The server's version, as ``v1.36.3``."""
 

@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""A connection to a port of a pod, inside of a WebSocket to the API server: what ``kubectl port-forward`` does, without a local port.
+"""A connection to a port of a pod, or to a command in it, inside of a WebSocket to the API server: what ``kubectl port-forward`` and
+``kubectl exec`` do.
 
 The API server's HTTP proxy takes the header Authorization for itself and removes it, so a server with a login of its own cannot be asked
-through it. The messages are those of the subprotocol v4.channel.k8s.io: one byte for the channel (0 for data, 1 for the node's error
-text), each beginning with a message that has the port's number.
+through it. The messages are those of the subprotocol v4.channel.k8s.io, with one byte for the channel. Of a port: 0 for data, 1 for the
+node's error text, each beginning with a message that has the port's number. Of a command: 1 and 2 for its output, 3 for how it ended.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import email.message
 import hashlib
+import json
 import os
 import selectors
 import socket
@@ -22,6 +25,9 @@ import struct
 import threading
 import typing as t
 
+if t.TYPE_CHECKING:
+    from .._core.clock import Deadline
+
 PROTOCOL = "v4.channel.k8s.io"
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CONTINUED, _BINARY, _CLOSE, _PING, _PONG = 0, 2, 8, 9, 10
@@ -29,6 +35,8 @@ _DATA, _ERROR = 0, 1
 _PIECE = 1 << 16
 """More than a record of TLS, of which otherwise a part would be left that does not show in the socket."""
 _LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_OUTPUT, _ENDED = 1, 3
+_MOST_OUTPUT = 64 << 20
 
 
 def request_headers() -> dict[str, str]:
@@ -134,6 +142,25 @@ def _frame(kind: int, message: bytes) -> bytes:
     stretched = mask * (size // 4 + 1)
     masked = int.from_bytes(message, "big") ^ int.from_bytes(stretched[:size], "big")
     return head + mask + masked.to_bytes(size, "big")
+
+
+def output_of(wire: socket.socket, deadline: Deadline) -> tuple[str, str]:
+    """The output of a command, and why it failed or is not whole: in the node's words, or because it has not ended in time."""
+    frames, found, why = _Frames(), {_OUTPUT: bytearray(), _ENDED: bytearray()}, ""
+    with wire:
+        while not why:
+            wire.settimeout(deadline.answer_timeout)
+            with contextlib.suppress(TimeoutError):
+                data = wire.recv(_PIECE)
+                messages = list(frames.feed(data))
+                for message in (message for kind, message in messages if kind == _BINARY and message[0] in found):
+                    found[message[0]] += message[1:]
+                if not data or any(kind == _CLOSE for kind, _message in messages):
+                    ended = json.loads(found[_ENDED] or b"{}")
+                    why = "" if ended.get("status") == "Success" else str(ended.get("message") or "the connection ended")
+                    break
+            why = "it has not ended in time" if deadline.passed else "its output is too long" if len(found[_OUTPUT]) > _MOST_OUTPUT else ""
+    return found[_OUTPUT].decode(errors="replace"), why
 
 
 class _Frames:

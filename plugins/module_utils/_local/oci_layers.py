@@ -149,7 +149,7 @@ def take_members(members: t.Mapping[str, str], folder: Path, root: Path) -> None
                 if member in archive.namelist():
                     path = path_in_image(root, dest)
                     path.write_bytes(archive.read(member))
-                    path.chmod(0o644)
+                    path.chmod(0o755 if archive.getinfo(member).external_attr >> 16 & 0o100 else 0o644)
                     break
         else:
             raise InvalidInput(f"No wheel of the requirements has the file {member}.", hint="Correct the recipe's members.")

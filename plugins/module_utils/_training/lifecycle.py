@@ -205,7 +205,7 @@ def _wait_and_release(request: Request, desired: Desired, before: Observed, repo
 
     role = desired.kind.role
     of_role = f" (role {role}: {role}_verify: false)" if role else ""
-    no_steps = f"Read its logs (job_logs). If its script reports no steps, use wait_for: running{of_role}."
+    no_steps = f"Read its logs (job_logs), and where it hangs (job_stacks). If its script reports no steps, use wait_for: running{of_role}."
     hint = no_steps if goal == "step" else None
     observed = _follow(request, desired, pending_reason, f"{desired} {_NOT_YET[goal]}", request.wait_timeout, hint)
     if observed.status.state == "Succeeded":

@@ -19,6 +19,7 @@ LISTED = {
     "init": "writes a folder of the reader; the check inventories runs it",
     "images": "needs a registry of the reader; the check registry runs it",
     "prove": "needs a system that is installed; the acceptance suite and the scenarios run it",
+    "stacks": "needs a training that runs; the check faults and make prove make their own",
     "acceptance": "makes a cluster of its own; make prove runs it",
 }
 LEFT = {

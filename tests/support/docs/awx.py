@@ -36,6 +36,7 @@ SHARED: dict[str, tuple[str, tuple[str, ...]]] = {
     "site": ("Create the platform of the inventory and run its systems", ("muster_only",)),
     "status": ("Show what is installed and in what state", ()),
     "doctor": ("Report faults with their causes and next steps", ()),
+    "stacks": ("Show where trainings hang", ()),
     "prove": ("Check that the cluster is as the inventory says", ()),
     "teardown": ("Remove what Muster created", ("muster_delete_data",)),
 }

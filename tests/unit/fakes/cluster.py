@@ -220,6 +220,7 @@ class FakeCluster:
         self.earlier_log_lines: dict[tuple[str, str], str] = {}
         self.proxy: dict[tuple[str, str, int, str], tuple[int, str]] = {}
         self.forwarded: dict[tuple[str, str, int], tuple[str, int]] = {}
+        self.printed: dict[tuple[str, str], tuple[str, str]] = {}
         self.failures: dict[tuple[str, str], list[Exception]] = {}
         self.server_version = "v1.36.3"
         self.server_warnings: list[str] = []
@@ -455,6 +456,11 @@ class FakeCluster:
             theirs.close()
             return FakeTunnel(ours, f"nobody listens at port {port}")
         return FakeTunnel(socket.create_connection(where))
+
+    def execute(self, namespace: str, pod: str, container: str, command: t.Sequence[str], *, timeout: float) -> tuple[str, str]:
+        """What a test put at PRINTED, whatever the command is."""
+        self._note("execute", Ref("v1", "Pod", pod, namespace))
+        return self.printed[namespace, pod]
 
     def version(self) -> str:
         return self.server_version

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A forwarded port, against a WebSocket server that speaks as a node does."""
+"""A forwarded port and a command, against a WebSocket server that speaks as a node does."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, ServerError, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import token_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
+from ansible_collections.muster.ml.plugins.module_utils._kube.tunnel import output_of
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 PORT = 15671
@@ -166,7 +168,7 @@ def test_a_server_that_forwards_nothing_is_named(answer: bytes) -> None:
 
 
 def test_an_answer_to_another_key_is_no_answer() -> None:
-    with pytest.raises(Unreachable, match="does not forward ports by WebSocket"):
+    with pytest.raises(Unreachable, match="opens no WebSocket"):
         forward(Node(print, accept="bm8="))
 
 
@@ -187,3 +189,40 @@ def test_a_token_goes_with_the_request_and_tls_is_that_of_the_cluster(tmp_path: 
     assert len(read(tunnel, size)) == size
     assert "Authorization: Bearer canary" in node.asked
     tunnel.close()
+
+
+# Commands
+
+
+def execute(node: Node) -> tuple[str, str]:
+    return node.cluster().execute("ml", "adult-0", "main", ["sh", "-c", "a & b"], timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("ended", "why"),
+    [
+        ({"status": "Success"}, ""),
+        ({"status": "Failure", "message": "command terminated with exit code 2"}, "command terminated with exit code 2"),
+        ({}, "the connection ended"),
+    ],
+)
+def test_the_output_of_a_command_and_how_it_ended(ended: dict[str, str], why: str) -> None:
+    def act(node: Node) -> None:
+        said = [b"\x01one\n", b"\x02", b"\x02not this\n", b"\x01two\n", b"\x03" + json.dumps(ended).encode()]
+        node.wire.sendall(b"".join(map(frame, said)) + frame(b"", CLOSE))
+
+    node = Node(act)
+    # The greeting of a port is here the output of a command.
+    output, found = execute(node)
+    assert (output[2:], found) == ("one\ntwo\n", why)
+    where = "/api/v1/namespaces/ml/pods/adult-0/exec?container=main&command=sh&command=-c&command=a+%26+b&stdout=true&stderr=true"
+    assert node.asked[0] == f"GET {where} HTTP/1.1"
+
+
+def test_a_command_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ansible_collections.muster.ml.plugins.module_utils._kube.tunnel._MOST_OUTPUT", 3)
+    for seconds, why in ((0, "it has not ended in time"), (5, "its output is too long")):
+        ours, theirs = socket.socketpair()
+        with theirs:
+            theirs.sendall(frame(b"\x01more"))
+            assert output_of(ours, Deadline(seconds, FakeClock())) == ("more", why)
