@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vllm_server
-short_description: Serve a language model with vLLM on Kubernetes
+short_description: Run a language model with vLLM on Kubernetes
 version_added: 0.1.0
 description:
   - Creates, updates and deletes replicas of vLLM, as a Deployment with a Service, a PodDisruptionBudget, a ServiceAccount without a token,
@@ -124,7 +124,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Serve a model of the hub on two GPUs a replica, for clients that have the key
+- name: Run a model of the hub on two GPUs a replica, for clients that have the key
   muster.ml.vllm_server:
     namespace: ml
     replicas: 2
@@ -140,7 +140,7 @@ EXAMPLES = r"""
     wait: true
     wait_timeout: 3600
 
-- name: Serve a model that is in a claim, by as many replicas as the requests need
+- name: Run a model that is in a claim, by as many replicas as the requests need
   muster.ml.vllm_server:
     namespace: ml
     model: /workspace/shared/chat

@@ -79,7 +79,8 @@ def manifests(server: Replicas, made: Manifest, ports: servers.Ports, app_protoc
     if server.autoscaling:
         objects.append(autoscaler(server.metadata(), DEPLOYMENT, server.autoscaling))
     if server.monitor:
-        objects.append(monitoring.monitor(server.monitor, server.metadata(), server.labels, interval="15s"))
+        port = next(name for name in ports.clients if name.endswith("metrics"))
+        objects.append(monitoring.monitor(server.monitor, server.metadata(), server.labels, port=port, interval="15s"))
     return objects
 
 
@@ -92,9 +93,9 @@ def _service_account(server: Replicas) -> Manifest:
 
 
 def settings(server: Replicas, ports: Mapping[str, int], ready: str, live: str) -> PodSettings:
-    """The pod with probes of the paths READY and LIVE of the port "http", a folder for temporary files, and time to end."""
-    pod = servers.secured(server.pod)
-    probe = {"httpGet": {"path": ready, "port": "http"}, "periodSeconds": _PERIOD_S, "timeoutSeconds": 5, "failureThreshold": 3}
+    """The pod with probes of the paths READY and LIVE of the first port, a folder for temporary files, and time to end."""
+    pod, port = servers.secured(server.pod), next(iter(ports))
+    probe = {"httpGet": {"path": ready, "port": port}, "periodSeconds": _PERIOD_S, "timeoutSeconds": 5, "failureThreshold": 3}
     grace = server.drain_timeout + server.exit_timeout + server.spare
     given = pod.termination_grace_period_seconds
     return dataclasses.replace(
@@ -105,7 +106,7 @@ def settings(server: Replicas, ports: Mapping[str, int], ready: str, live: str) 
         shm_size=server.shm_size,
         startup_probe={**probe, "failureThreshold": math.ceil(server.startup_timeout / _PERIOD_S)},
         readiness_probe=probe,
-        liveness_probe={**probe, "httpGet": {"path": live, "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
+        liveness_probe={**probe, "httpGet": {"path": live, "port": port}, "periodSeconds": 10, "failureThreshold": 6},
         service_account_name=pod.service_account_name or server.name,
         termination_grace_period_seconds=grace if given is None else given,
         topology_spread_constraints=pod.topology_spread_constraints or _spread(),

@@ -85,7 +85,7 @@ class OpenAiClient(JsonClient):
         return next((row for row in found.get("data") or [] if row.get("id") == asked.model), {})
 
     def infer(self, asked: Completion, clock: Clock) -> tuple[dict[str, t.Any], float]:
-        """What the model answers, as outputs, and the seconds that it took."""
+        """The answer of the model, as outputs, and the seconds that it took."""
         body = {"model": asked.model, **asked.parameters, **({"stream": True} if asked.stream else {})}
         began = clock.monotonic()
         answer = self.ask("POST", asked.path, body)

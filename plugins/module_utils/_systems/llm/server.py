@@ -26,6 +26,8 @@ from ..._manifests.pods import PodSettings, refuse_variables, texts
 from ..._manifests.storage import Storage
 
 PORT = 8000
+_PORTS = {"http-metrics": PORT}
+"""One port of both: the name has Prometheus collect the metrics, and a mesh know that it is HTTP."""
 API_KEY = "VLLM_API_KEY"
 HUB_TOKEN = "HF_TOKEN"  # noqa: S105
 METRIC = "vllm_num_requests_waiting"
@@ -103,7 +105,7 @@ def manifests(server: VllmServer) -> list[Manifest]:
     made = replicas.deployment(server, _settings(server), _env(server))
     made["spec"]["template"]["spec"]["enableServiceLinks"] = False
     objects = storage.storage_claim(server.storage, server.namespace, server.labels)
-    return [*objects, *replicas.manifests(server, made, servers.Ports(clients={"http": PORT}))]
+    return [*objects, *replicas.manifests(server, made, servers.Ports(clients=_PORTS))]
 
 
 def _check(server: VllmServer) -> None:
@@ -143,7 +145,7 @@ def _check_gpus(server: VllmServer) -> None:
 
 
 def _settings(server: VllmServer) -> PodSettings:
-    pod, shared = replicas.settings(server, {"http": PORT}, "/health", "/health"), server.storage
+    pod, shared = replicas.settings(server, _PORTS, "/health", "/health"), server.storage
     volumes: list[t.Any] = [*pod.volumes]
     mounts: list[t.Any] = [*pod.volume_mounts]
     if shared:

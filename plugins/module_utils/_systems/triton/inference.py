@@ -33,7 +33,7 @@ class Expecting(t.Protocol):
 
     @property
     def inputs(self) -> Sequence[t.Any]:
-        """What it is given; without it, it is not asked."""
+        """The inputs; without any, no request is sent."""
 
     @property
     def expected(self) -> Sequence[Mapping[str, t.Any]]:
