@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
@@ -65,6 +66,11 @@ class OpenAiClient(JsonClient):
 
     def __init__(self, url: str, who: str, *, timeout: float, key: Sensitive | None = None, **more: t.Any) -> None:
         super().__init__(url, who, timeout=timeout, **more)
+        if key and not re.fullmatch("[!-~]+", key.reveal()):
+            # The library would print it in its refusal. A newline at the end is what echo leaves.
+            raise InvalidInput(
+                "api_key_secret: the key has characters that no header can have, such as a newline.", "Write it without them."
+            )
         if key:
             self.headers["Authorization"] = f"Bearer {key.reveal()}"
 

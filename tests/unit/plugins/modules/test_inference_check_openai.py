@@ -31,12 +31,12 @@ def vllm() -> Iterator[FakeVllm]:
     fake.stop()
 
 
-def run(vllm: FakeVllm, **params: t.Any) -> dict[str, t.Any]:
+def run(vllm: FakeVllm, key: str = KEY, **params: t.Any) -> dict[str, t.Any]:
     """Check the only replica of the server."""
     cluster = FakeCluster()
     cluster.add(pods.pod("llm-a", labels=LABELS, conditions=[{"type": "Ready", "status": "True"}]))
     cluster.forwarded["default", "llm-a", 8000] = ("127.0.0.1", vllm.port)
-    data = {"VLLM_API_KEY": base64.b64encode(KEY.encode()).decode()}
+    data = {"VLLM_API_KEY": base64.b64encode(key.encode()).decode()}
     cluster.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys", "namespace": "default"}, "data": data})
     given = {"name": "llm", "namespace": "default", "protocol": "openai", "model": "tiny", "api_key_secret": "keys"}
     result = tasks.run(inference_check, cluster, {**given, **params})
@@ -89,6 +89,12 @@ def test_without_the_key_it_is_told_which_option_has_it(vllm: FakeVllm) -> None:
     assert caught.value.hint == "Give its key by api_key_secret."
     with pytest.raises(NotFound, match="Secret default/nosuch does not exist"):
         run(vllm, api_key_secret="nosuch")
+
+
+def test_a_key_that_no_request_can_have_is_refused_and_not_shown(vllm: FakeVllm) -> None:
+    with pytest.raises(InvalidInput, match="such as a newline") as caught:
+        run(vllm, key=f"{KEY}\n")
+    assert KEY not in str(caught.value)
 
 
 def test_a_model_that_is_not_there_is_told(vllm: FakeVllm) -> None:
