@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: inference_check
-short_description: Report what a model of a Triton server answers, and how fast
+short_description: Report what a model answers, and how fast
 version_added: 0.1.0
 description:
   - Queries a model for its readiness and metadata, sends it inputs, compares the outputs with those that are expected, and measures the
@@ -22,7 +22,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube_info
 options:
   name:
-    description: Name of the server, as in M(muster.ml.triton_server).
+    description: Name of the server, as in M(muster.ml.triton_server) or, with O(protocol=openai), M(muster.ml.vllm_server).
     type: str
     default: triton
   namespace:
@@ -42,10 +42,13 @@ options:
     description: File of certificates (PEM) of the authorities that are trusted for O(url). By default those of the system.
     type: path
   protocol:
-    description: API of the server that is used.
+    description: API of the server that is used, V(http) and V(grpc) of Triton. V(openai) is that of language models.
     type: str
-    choices: [http, grpc]
+    choices: [http, grpc, openai]
     default: http
+  api_key_secret:
+    description: Secret of O(namespace) with the key C(VLLM_API_KEY) for O(protocol=openai), as in M(muster.ml.vllm_server).
+    type: str
   model:
     description: Name of the model.
     type: str
@@ -96,12 +99,14 @@ options:
   parameters:
     description:
       - Parameters of the request, by name, such as C(sequence_id), C(sequence_start) and C(sequence_end) for a model that has a state.
+      - With O(protocol=openai), the request itself, such as C(messages) (a chat) or C(prompt), C(max_tokens) and C(temperature), instead of
+        O(inputs). Its outputs are C(text), C(finish_reason) and, with C(return_token_ids), C(token_ids). An answer that was cut fails.
     type: dict
     default: {}
   stream:
     description:
       - Take any number of responses to a request, as decoupled models make them, such as language models. By gRPC with C(ModelStreamInfer),
-        by HTTP with the extension Generate, which knows no sequences.
+        by HTTP with the extension Generate, which knows no sequences; with O(protocol=openai) server-sent events.
       - O(expected) then has the values of all responses, in their order.
     type: bool
     default: false
@@ -130,6 +135,7 @@ requirements:
   - tritonclient >= 2.53.0, for O(protocol=grpc)
 seealso:
   - module: muster.ml.triton_server
+  - module: muster.ml.vllm_server
 """
 
 EXAMPLES = r"""
@@ -153,6 +159,19 @@ EXAMPLES = r"""
     stream: true
     inputs:
       - {name: text_input, datatype: BYTES, shape: [1], data: ["The weather is"]}
+
+- name: Check what a language model behind OpenAI's API answers
+  muster.ml.inference_check:
+    name: llm
+    namespace: ml
+    protocol: openai
+    model: chat
+    api_key_secret: llm-key
+    stream: true
+    parameters:
+      messages: [{role: user, content: What is the capital of France?}]
+      max_tokens: 8
+      temperature: 0
 
 - name: Wait for a model behind a gateway
   muster.ml.inference_check:
@@ -211,20 +230,25 @@ latency_ms:
   sample: {p50: 2.1, p90: 2.9, p99: 6.4, mean: 2.3, max: 6.9}
 """
 
-import contextlib
 import functools
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.trust import authorities_in
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.secret_text import needed_text
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count
+from ansible_collections.muster.ml.plugins.module_utils._systems.llm.client import Completion, OpenAiClient
+from ansible_collections.muster.ml.plugins.module_utils._systems.llm.server import API_KEY, PORT, VllmServer
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import replicas
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import Asked, Opened, checked, unready
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import Opened, checked, unready
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import GrpcClient
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES, Inference
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import PORTS, TritonServer
 
 NAME: dict[str, t.Any] = {"type": "str", "required": True}
 DATA: dict[str, t.Any] = {"type": "list", "elements": "raw", "required": True}
@@ -240,7 +264,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "url": {"type": "str"},
     "hostname": {"type": "str"},
     "url_ca_cert": {"type": "path"},
-    "protocol": {"type": "str", "choices": ["http", "grpc"], "default": "http"},
+    "protocol": {"type": "str", "choices": ["http", "grpc", "openai"], "default": "http"},
+    "api_key_secret": {"type": "str", "no_log": False},  # its name
     "model": NAME,
     "model_version": {"type": "str"},
     "inputs": {"type": "list", "elements": "dict", "default": [], "options": INPUT},
@@ -254,15 +279,27 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_by": {"hostname": ("url",), "url_ca_cert": ("url",)}}
 
-_CLIENTS: dict[str, t.Callable[..., contextlib.AbstractContextManager[Asked]]] = {"http": Client, "grpc": GrpcClient}
+# The client of each protocol, the kind of its servers, and their port.
+_SPEAKING: dict[str, tuple[t.Callable[..., t.Any], type[TritonServer] | type[VllmServer], int]] = {
+    "http": (Client, TritonServer, PORTS["http"]),
+    "grpc": (GrpcClient, TritonServer, PORTS["grpc"]),
+    "openai": (OpenAiClient, VllmServer, PORT),
+}
 _PAUSE = 1.0
 
 
-def desired(params: dict[str, t.Any]) -> Inference:
+def desired(params: dict[str, t.Any]) -> Inference | Completion:
     """The inference that the options describe."""
     for name in ("requests", "request_timeout"):
         check_count(params[name], name, minimum=1)
-    return Inference(**{key: params[key] for key in ("model", "model_version", "inputs", "expected", "parameters", "stream", "tolerance")})
+    asked = {key: params[key] for key in ("model", "expected", "parameters", "stream", "tolerance")}
+    if params["protocol"] != "openai":
+        if params["api_key_secret"]:
+            raise InvalidInput("api_key_secret: Triton has no keys.", "Use it with protocol: openai.")
+        return Inference(**asked, model_version=params["model_version"], inputs=params["inputs"])
+    if params["inputs"] or params["model_version"]:
+        raise InvalidInput("inputs, model_version: OpenAI's API has neither.", "Give messages or prompt in parameters.")
+    return Completion(**asked)
 
 
 def authorities(params: dict[str, t.Any]) -> str | None:
@@ -270,18 +307,31 @@ def authorities(params: dict[str, t.Any]) -> str | None:
     return authorities_in(params["url_ca_cert"], "url_ca_cert") if params["url_ca_cert"] else None
 
 
+def key_of(ctx: Context) -> dict[str, t.Any]:
+    """The API key in the Secret, for the client."""
+    name = ctx.params["api_key_secret"]
+    if not name:
+        return {}
+    ref = Ref("v1", "Secret", name, ctx.namespace)
+    found = ctx.cluster.get(ref)
+    if found is None:
+        raise NotFound(f"{ref} does not exist.", f"It has the key {API_KEY}.", ref=ref)
+    return {"key": needed_text(found, API_KEY, API_KEY)}
+
+
 def places(ctx: Context) -> dict[str, Opened]:
     """Return name of a replica -> function that connects to it."""
     params, url = ctx.params, ctx.params["url"]
-    speaking = functools.partial(_CLIENTS[params["protocol"]], timeout=params["request_timeout"])
+    client, kind, port = _SPEAKING[params["protocol"]]
+    speaking = functools.partial(client, timeout=params["request_timeout"], **key_of(ctx))
     if url:
         more = {"hostname": params["hostname"], "authorities": authorities(params)}
-        return {url: lambda: speaking(url, f"Triton at {url}", **more)}
-    pods = replicas.ready_pods(ctx.cluster, params["name"], ctx.namespace)
-    return {pod.name: functools.partial(replicas.reached_by, ctx.cluster, pod, params["protocol"], speaking) for pod in pods}
+        return {url: lambda: speaking(url, f"{kind.title} at {url}", **more)}
+    pods = replicas.ready_pods(ctx.cluster, params["name"], ctx.namespace, kind)
+    return {pod.name: functools.partial(replicas.reached_by, ctx.cluster, pod, port, speaking, kind) for pod in pods}
 
 
-def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:
+def reachable(ctx: Context, inference: Inference | Completion) -> dict[str, Opened]:
     """Return the places; with wait, once the model is ready in all of them."""
 
     def observe() -> tuple[dict[str, Opened], str | None]:

@@ -54,10 +54,12 @@ options:
     elements: str
     default: []
   protocols:
-    description: Protocols that clients speak. A gRPC client needs a Gateway whose controller supports GRPCRoute.
+    description:
+      - Protocols that clients speak. A gRPC client needs a Gateway whose controller supports GRPCRoute.
+      - V(openai) alone leads to servers of M(muster.ml.vllm_server), and only to what is below C(/v1). Its O(steps) cannot be judged.
     type: list
     elements: str
-    choices: [http, grpc]
+    choices: [http, grpc, openai]
     default: [http, grpc]
   backends:
     description: Servers that get the requests. Required with O(state=present).
@@ -113,6 +115,7 @@ options:
     default: present
 seealso:
   - module: muster.ml.triton_server
+  - module: muster.ml.vllm_server
   - module: muster.ml.inference_check
 """
 
@@ -162,7 +165,7 @@ objects:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
@@ -171,7 +174,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.removal import del
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Change, Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route, route_istio
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route import KINDS, InferenceRoute, Weights
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route import BOTH, KINDS, InferenceRoute, Weights
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route_steps import Limits, Steps
 
 BACKEND: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "weight": {"type": "int", "default": 1}}
@@ -184,7 +187,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "gateway": {"type": "str"},
     "gateway_namespace": {"type": "str"},
     "hostnames": {"type": "list", "elements": "str", "default": []},
-    "protocols": {"type": "list", "elements": "str", "choices": list(KINDS), "default": list(KINDS)},
+    "protocols": {"type": "list", "elements": "str", "choices": list(KINDS), "default": list(BOTH)},
     "backends": {"type": "list", "elements": "dict", "options": BACKEND},
     **with_defaults(InferenceRoute, management_api="bool"),
     "request_timeout": {"type": "int"},
@@ -260,6 +263,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         )  # fmt: skip
         return ctx.result(report)
     limits = Limits(**fields_of(Limits, params))
+    if limits.steps and "openai" in params["protocols"]:
+        raise InvalidInput("steps: they are judged by the statistics of Triton.", "Change the weights at once.")
     APIS[params["kind"]].manifests(desired(params, params["namespace"] or "default"))  # invalid input fails before any request
     wanted = desired(params, ctx.namespace)
     routes = _Routes(ctx, wanted)

@@ -27,6 +27,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
+  - muster.ml.replicas
   - muster.ml.storage
   - muster.ml.network_policy
 options:
@@ -40,10 +41,6 @@ options:
       - Its entrypoint is called with C(tritonserver) and its arguments.
     type: str
     default: nvcr.io/nvidia/tritonserver:26.07-py3
-  replicas:
-    description: Number of pods. With O(autoscaling) it is not used.
-    type: int
-    default: 1
   autoscaling:
     description:
       - Leave the number of pods to a HorizontalPodAutoscaler, which starts and ends some by the time that requests wait in the queue.
@@ -92,11 +89,6 @@ options:
         that of M(muster.ml.object_store).
       - Pods read it when they start.
     type: str
-  service_account_annotations:
-    description:
-      - Annotations of the ServiceAccount, by which a cloud knows the pods, such as C(iam.gke.io/gcp-service-account) of Workload Identity
-        or C(eks.amazonaws.com/role-arn) of IRSA.
-    type: dict
   model_control_mode:
     description:
       - V(none) loads every model at the start. V(poll) also reads the repository again and again, and follows its changes. When a bucket
@@ -133,10 +125,6 @@ options:
     description: Seconds for loading the models of the start. After that the pod is started again.
     type: int
     default: 600
-  drain_timeout:
-    description: Seconds that a pod still accepts requests after it was taken out of the Service, because clients learn of it late.
-    type: int
-    default: 10
   exit_timeout:
     description: Seconds for the requests that are in flight after that.
     type: int
@@ -150,15 +138,6 @@ options:
     description: ServiceAccount of the pods, instead of one that the module creates. They get no token either way.
   termination_grace_period_seconds:
     description: Seconds for a pod to end. Defaults to 10 more than O(drain_timeout) and O(exit_timeout) together.
-  overrides:
-    description: Fields to merge into the Deployment last, by the strategic merge rules of Kubernetes.
-    type: dict
-  monitoring:
-    description:
-      - Kind of object that has the metrics collected, every 15 seconds. V(auto) creates the one that the cluster serves, if any.
-    type: str
-    choices: [auto, PodMonitoring, ServiceMonitor, none]
-    default: auto
   alerts:
     description:
       - Thresholds of alerts, which are rules beside the object of O(monitoring), C(Rules) of Google's managed Prometheus or a
@@ -179,10 +158,6 @@ options:
         description: Time that it must last, as in Prometheus.
         type: str
         default: 5m
-  delete_data:
-    description: Delete the claim of O(storage) that the module created, too, with O(state=absent).
-    type: bool
-    default: false
 seealso:
   - module: muster.ml.inference_check
 """
@@ -255,141 +230,61 @@ endpoints:
   sample: {http: "triton.ml.svc:8000", grpc: "triton.ml.svc:8001", metrics: "triton.ml.svc:8002"}
 """
 
-import dataclasses
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
+from ansible_collections.muster.ml.plugins.module_utils._edge import replicas, servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_of, ref_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.ready import exists
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
-from ansible_collections.muster.ml.plugins.module_utils._kube.report import Change, Report
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest
-from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import failing
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import Autoscaling
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import DEPLOYMENT, TritonServer, manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import TritonServer, manifests
 
 WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "triton"},
     "model_repository": {"type": "str"},
-    **groups.STORAGE,
     "credentials_secret": {"type": "str", "no_log": False},  # its name
-    "service_account_annotations": {"type": "dict"},
     "model_control_mode": {"type": "str", "choices": list(MODES), "default": "none"},
     "load_models": WORDS,
     **with_defaults(Repository, repository_poll_interval="int"),
-    **with_defaults(TritonServer, replicas="int", strict_readiness="bool", shm_size="str"),
-    **with_defaults(TritonServer, startup_timeout="int", drain_timeout="int", exit_timeout="int"),
-    "autoscaling": {
-        "type": "dict",
-        "options": {
-            **with_defaults(Autoscaling, min_replicas="int", queue_time_us="int", metric="str"),
-            "max_replicas": {"type": "int", "required": True},
-            "behavior": {"type": "dict"},
-        },
-    },
-    "args": groups.WORDS,
-    **servers.OPTIONS,
+    **with_defaults(TritonServer, strict_readiness="bool"),
+    **replicas.options(TritonServer, Autoscaling),
     "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
-    **groups.MONITORING,
     "alerts": {"type": "dict", "options": with_defaults(Alerts, queue_time_ms="float", failure_ratio="float", after="str")},
-    "delete_data": {"type": "bool", "default": False},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_repository",))]}
 
-# A server without a model has no metric, and models may be uploaded only when the server runs.
-_WITHOUT_MODELS = {(group_of(replicas.AUTOSCALER[0]), replicas.AUTOSCALER[1]): exists}
 
-
-class Life(servers.Life[TritonServer]):
+class Life(replicas.Life[TritonServer]):
     """The life of Triton's replicas."""
 
-    kind = TritonServer
+    kind, scaling = TritonServer, Autoscaling
 
     def desired(self, namespace: str) -> TritonServer:
         params = self.params
         repository = {**fields_of(Repository, params), "storage": Storage.from_params(params["storage"])}
-        # The flags are the server's own, beside those that the module gives it.
-        of_pod = {key: value for key, value in params.items() if key not in ("args", "shm_size")}
-        return TritonServer(
-            **{
-                **self.fields(namespace),
-                "pod": PodSettings.from_params(of_pod),
-                "repository": Repository(**repository),
-                "alerts": Alerts(**params["alerts"]) if params["alerts"] else None,
-                "autoscaling": Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None,
-                "replicas": None if params["autoscaling"] else params["replicas"],
-            }
-        )
+        alerts = Alerts(**params["alerts"]) if params["alerts"] else None
+        return TritonServer(**{**self.fields(namespace), "repository": Repository(**repository), "alerts": alerts})
 
     def manifests(self) -> list[Manifest]:
         return manifests(self.server)
 
-    def waits_for_objects(self) -> bool:
-        return True
-
     def apply(self) -> Report:
-        """Apply, and leave the number of replicas to the autoscaler, if there is one."""
-        desired = self.desired(self.ctx.namespace)
-        self.server = dataclasses.replace(desired, monitor=groups.monitor_kind(self.ctx))
         for text in self.server.repository.warnings:
             self.ctx.warn(text)
-        scaled, gone, overwrite = self._scaled()
-        wait = self.params["wait"]
-        try:
-            report = groups.apply_group(self.ctx, manifests(scaled), self.owner, wait=wait, overwrite=overwrite, predicates=_WITHOUT_MODELS)
-        except WaitTimeout as exc:
-            exc.message += failing.explained(self.ctx.cluster, self.server)
-            raise
-        if scaled.autoscaling and scaled.replicas is not None:
-            report.changes = [_as_handed_over(change) for change in report.changes]
-        return report.merge(gone)
+        return super().apply()
 
-    def _scaled(self) -> tuple[TritonServer, Report, dict[Ref, t.Collection[str]] | None]:
-        """Give the number of replicas to the autoscaler, or take it back.
-
-        Returns the server to apply, what was done, and which fields may be overwritten.
-        """
-        cluster, server, check = self.ctx.cluster, self.server, self.ctx.check
-        ref = Ref(*DEPLOYMENT, server.name, server.namespace)
-        if server.autoscaling:
-            replicas.check_only_autoscaler(cluster, ref, self.owner)
-            number = replicas.hand_over(cluster, ref, self.owner, server.autoscaling.bounds, check=check)
-            # A dry run cannot transfer the field first, and would show the API server's default.
-            return dataclasses.replace(server, replicas=number if check else None), Report(), None
-        # Deleted before the number is changed, because the autoscaler would change it again.
-        autoscaler = Ref(*replicas.AUTOSCALER, server.name, server.namespace)
-        gone = delete_unwanted(cluster, [autoscaler], self.owner, check=check)
-        left = replicas.is_left_over(cluster, ref, self.owner)
-        return server, gone, {ref: [replicas.FIELD]} if left else None
-
-    def unwanted(self) -> list[Ref]:
-        """The objects for metrics, and the ServiceAccount, of earlier options; pods with the account are gone if the module has waited."""
-        server, made = self.server, {ref_of(one) for one in self.manifests()}
-        kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
-        refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
-        refs.append(Ref("v1", "ServiceAccount", server.name, server.namespace))
-        return [*super().unwanted(), *(ref for ref in refs if ref not in made)]
+    def explained(self) -> str:
+        return failing.explained(self.ctx.cluster, self.server)
 
     def result(self) -> dict[str, t.Any]:
         return {"endpoints": self.server.endpoints}
-
-
-def _as_handed_over(change: Change) -> Change:
-    """Report the Deployment as updated if a dry run could not transfer its replicas to the autoscaler: only the field manager changes."""
-    if (change.ref.api_version, change.ref.kind) != DEPLOYMENT or change.action != "unchanged":
-        return change
-    return dataclasses.replace(change, action="updated", reason="its replicas are left to the autoscaler")
 
 
 execute = servers.executor(Life)

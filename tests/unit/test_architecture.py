@@ -229,8 +229,8 @@ def test_one_file_talks_to_kubernetes() -> None:
     # Another API, with logins and errors of its own.
     rabbitmq = {"plugins/module_utils/_systems/rabbitmq/api.py"}
     # A kept connection to a server of models, whose answers are timed.
-    triton = {"plugins/module_utils/_systems/triton/client.py"}
-    assert talking - fetching - rabbitmq - triton == {"plugins/module_utils/_kube/client.py"}
+    models = {"plugins/module_utils/_core/json_http.py"}
+    assert talking - fetching - rabbitmq - models == {"plugins/module_utils/_kube/client.py"}
 
 
 def test_every_builder_of_manifests_is_under_a_contract() -> None:
@@ -310,6 +310,7 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("apply", "_edge.options", ["STATE", "APPLY"]),
         ("pod", "_edge.groups", ["POD"]),
         ("network_policy", "_edge.groups", ["NETWORK"]),
+        ("replicas", "_edge.replicas", ["COMMON"]),
         ("storage", "_edge.groups", ["STORAGE"]),
         ("storage.claim", "_edge.groups", ["CLAIM"]),
         ("training", "_edge.systems", ["WHICH"]),

@@ -34,7 +34,9 @@ COMMON = [
 WRITTEN = {
     "elastic_job_pytorchjob": "elastic",
     "differences/jobset_hosts": "tpu",
+    "differences/llm_hub": "llm",
     "jobset_tpu": "tpu",
+    "llm_claim": "llm",
     "nats_cluster_operator": "persia",
     "nats_cluster_statefulset": "persia",
     "object_store": "studioml",

@@ -13,13 +13,13 @@ from __future__ import annotations
 import typing as t
 
 from .._core.errors import Conflict
+from .._manifests.autoscaling import AUTOSCALER
 from .fields import owned_keys
 from .objects import LABEL_OWNER, Manifest, Ref, group_kind, labels_of, manager_of
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
 
-AUTOSCALER = "autoscaling/v2", "HorizontalPodAutoscaler"
 FIELD = "spec.replicas"
 BETWEEN = manager_of("replicas")
 """The field manager that has the number between us and the autoscaler."""

@@ -19,9 +19,9 @@ RULES = {"PodMonitoring": "Rules", "ServiceMonitor": "PrometheusRule"}
 """The kinds of the same API versions that raise alerts."""
 
 
-def monitor(kind: str, metadata: Manifest, selector: Mapping[str, str], *, interval: str = "30s") -> Manifest:
-    """Have the port called metrics collected. PodMonitoring selects pods, ServiceMonitor their Service; SELECTOR: labels of both."""
-    spec = {"selector": {"matchLabels": dict(selector)}, "endpoints": [{"port": "metrics", "interval": interval}]}
+def monitor(kind: str, metadata: Manifest, selector: Mapping[str, str], *, port: str = "metrics", interval: str = "30s") -> Manifest:
+    """Have the PORT of that name collected. PodMonitoring selects pods, ServiceMonitor their Service; SELECTOR: labels of both."""
+    spec = {"selector": {"matchLabels": dict(selector)}, "endpoints": [{"port": port, "interval": interval}]}
     return {"apiVersion": MONITORS[kind], "kind": kind, "metadata": metadata, "spec": spec}
 
 

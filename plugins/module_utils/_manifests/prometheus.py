@@ -93,13 +93,13 @@ def _claim(prometheus: Prometheus, labels: Mapping[str, str]) -> list[Manifest]:
 
 
 def _config(prometheus: Prometheus, namespaces: Sequence[str]) -> str:
-    """Render the configuration as JSON, which is YAML. Our pods serve metrics at a port named metrics."""
+    """Render the configuration as JSON, which is YAML. Our pods serve metrics at a port named metrics or http-metrics."""
     port = "__meta_kubernetes_pod_container_port_name"
     pods = {
         "job_name": "pods",
         "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": list(namespaces)}}],
         "relabel_configs": [
-            {"source_labels": [port], "regex": "metrics", "action": "keep"},
+            {"source_labels": [port], "regex": "(http-)?metrics", "action": "keep"},
             {"source_labels": ["__meta_kubernetes_pod_phase"], "regex": "Succeeded|Failed", "action": "drop"},
             {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
             {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},

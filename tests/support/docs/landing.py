@@ -20,6 +20,7 @@ from support.docs.rights import GOLDENS
 Object = dict[str, Any]
 SYSTEMS = {
     "elastic": (),
+    "llm": ("llm_claim",),
     "persia": ("nats_cluster_statefulset", "persia_job_native"),
     "studioml": ("rabbitmq_cluster_one", "object_store", "studioml_runner"),
     "tpu": ("jobset_tpu",),

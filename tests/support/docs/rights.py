@@ -21,6 +21,7 @@ VARIANTS = {
     "local_cluster_default": "", "nats_operator_namespace": "`scope: namespace`", "nats_operator_cluster": "`scope: cluster`",
     "persia_operator": "", "prometheus": "", "prometheus_adapter": "", "s3_artifacts_irsa": "", "studioml_runner": "", "traefik": "",
     "traefik_namespaces": "`namespaces: [ml]`", "training_operator": "", "training_operator_namespace": "`namespaces: [ml]`",
+    "llm_claim": "",
     "triton_volume": "",
 }  # fmt: skip
 ACCESS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")

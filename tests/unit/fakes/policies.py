@@ -19,6 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import 
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import manifests as etcd
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset import manifests as jobset
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset import spec as jobset_spec
+from ansible_collections.muster.ml.plugins.module_utils._systems.llm import server as llm
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import manifests as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import manifests as object_store
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator, spec
@@ -69,6 +70,7 @@ SYSTEMS: dict[str, Callable[..., list[Manifest]]] = {
     "RabbitMQ with TLS": partial(_server, rabbitmq.manifests, rabbitmq.RabbitmqCluster, "rabbitmq-tls", tls=True),
     "object store": partial(_server, object_store.manifests, object_store.ObjectStore, "store"),
     "Triton": partial(_server, triton.manifests, triton.TritonServer, "triton", repository=VOLUME),
+    "vLLM": partial(_server, llm.manifests, llm.VllmServer, "llm", model="example/chat"),
     "StudioML's runner": partial(_server, runner.manifests, runner.Runner, "runner", amqp_url=Sensitive("amqp://u:p@broker:5672/%2f")),
     "Prometheus": lambda **options: prometheus.manifests(prometheus.Prometheus(namespace=NAMESPACE, image="example/x:1", **options)),
 }

@@ -12,16 +12,32 @@ from collections.abc import Mapping
 
 from ..._core.clock import Clock
 from ..._core.errors import Failed, NotFound
-from .client import Client
-from .grpc_client import GrpcClient
-from .inference import Inference, differences, latencies
+from .inference import Expecting, differences, latencies
 
-Asked = Client | GrpcClient
+
+class Asked(t.Protocol):
+    """A client of a server, by one of its APIs."""
+
+    who: str
+
+    def is_ready(self, inference: t.Any, /) -> bool:
+        """Whether the model is ready."""
+
+    def server(self) -> dict[str, t.Any]:
+        """The metadata of the server."""
+
+    def model(self, inference: t.Any, /) -> dict[str, t.Any]:
+        """The metadata of the model."""
+
+    def infer(self, inference: t.Any, clock: Clock, /) -> tuple[dict[str, t.Any], float]:
+        """The answer of the model, and the seconds that it took."""
+
+
 Opened = t.Callable[[], contextlib.AbstractContextManager[Asked]]
 """Opens a connection to one server."""
 
 
-def unready(found: Mapping[str, Opened], inference: Inference) -> str | None:
+def unready(found: Mapping[str, Opened], inference: Expecting) -> str | None:
     """Return a clause for each server on which the model is not ready; None if there is none."""
     missing = []
     for name, opened in found.items():
@@ -32,7 +48,7 @@ def unready(found: Mapping[str, Opened], inference: Inference) -> str | None:
 
 
 def check_replica(
-    client: Asked, inference: Inference, requests: int, clock: Clock
+    client: Asked, inference: Expecting, requests: int, clock: Clock
 ) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
     """The model's metadata, the last answer, and the seconds of each request."""
     if not client.is_ready(inference):
@@ -53,7 +69,7 @@ def check_replica(
     return model, answer, seconds
 
 
-def checked(found: Mapping[str, Opened], inference: Inference, requests: int, clock: Clock) -> dict[str, t.Any]:
+def checked(found: Mapping[str, Opened], inference: Expecting, requests: int, clock: Clock) -> dict[str, t.Any]:
     """Check all servers, and return their results as one."""
     server: dict[str, t.Any] = {}
     results = []

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..._core.clock import Clock
 from ..._core.errors import Failed, InvalidInput, Unreachable
-from .client import parts_of
+from ..._core.json_http import parts_of
 from .inference import Inference, flat, refused
 from .tensors import packed, unpacked
 

@@ -24,6 +24,26 @@ _CAUSES: Causes = (("decoupled", re.compile("decoupled transaction policy")),)
 _PERCENTILES = (50, 90, 99)
 
 
+class Expecting(t.Protocol):
+    """A request to a model, and what is expected of the answer."""
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+
+    @property
+    def inputs(self) -> Sequence[t.Any]:
+        """The inputs; without any, no request is sent."""
+
+    @property
+    def expected(self) -> Sequence[Mapping[str, t.Any]]:
+        """The outputs."""
+
+    @property
+    def tolerance(self) -> float:
+        """The difference that numbers may have."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Inference:
     """A request to one model, and the outputs that are expected."""
@@ -98,7 +118,7 @@ def refused(who: str, doing: str, said: str, status: int | str) -> Failed:
     return error
 
 
-def differences(inference: Inference, answer: Mapping[str, t.Any]) -> list[str]:
+def differences(inference: Expecting, answer: Mapping[str, t.Any]) -> list[str]:
     """Return the differences of a response from the expected outputs, a sentence for each output."""
     given: dict[str, list[t.Any]] = {}
     for row in answer.get("outputs") or []:

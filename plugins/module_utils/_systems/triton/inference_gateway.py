@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to the collection.
 
-"""The objects of role inference_gateway besides the routes: a Gateway in front of Triton servers, and how it asks for their health."""
+"""The objects of role inference_gateway besides the routes: a Gateway in front of servers, and how it asks for their health."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _OUTLIERS = {
     "baseEjectionTime": "30s",
     "maxEjectionPercent": 50,
 }
-_READY = {"portSpecification": "USE_FIXED_PORT", "port": PORTS["http"], "requestPath": "/v2/health/ready"}
 _GOOGLE = "gke-"
-"""Beginning of the names of the classes whose load balancers are Google's. These ask for / by themselves, where Triton has nothing."""
+"""Beginning of the names of the classes whose load balancers are Google's. These ask for / by themselves, where the servers have nothing."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InferenceGateway:
-    """``http``: whether port 80 answers beside HTTPS; ``backends``: the servers, by the names of their Services."""
+    """``http``: whether port 80 answers beside HTTPS; ``backends``: the servers, by the names of their Services, of which ``health_path``
+    answers 200 when they are ready. Port 8000 is that of Triton and of vLLM."""
 
     name: str
     namespace: str
@@ -44,6 +44,7 @@ class InferenceGateway:
     tls_secret: str = ""
     http: bool = False
     backends: Sequence[Mapping[str, t.Any]] = ()
+    health_path: str = "/v2/health/ready"
 
     @property
     def ports(self) -> dict[str, int]:
@@ -79,7 +80,8 @@ def _gateway_api(gateway: InferenceGateway) -> Manifest:
 
 
 def _health_check(gateway: InferenceGateway, server: str) -> Manifest:
-    config = {"type": "HTTP", "httpHealthCheck": _READY}
+    ready = {"portSpecification": "USE_FIXED_PORT", "port": PORTS["http"], "requestPath": gateway.health_path}
+    config = {"type": "HTTP", "httpHealthCheck": ready}
     spec = {"default": {"config": config}, "targetRef": {"group": "", "kind": "Service", "name": server}}
     metadata = {"name": server, "namespace": gateway.namespace}
     return {"apiVersion": "networking.gke.io/v1", "kind": "HealthCheckPolicy", "metadata": metadata, "spec": spec}

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 from ..._core.errors import Failed, NotFound, Unreachable
+from ..._core.json_http import send
 from ..._kube import forward
 from ..._kube.engine import apply_objects
 from ..._kube.objects import Manifest, Ref, ref_of
@@ -28,7 +29,6 @@ from ..._manifests.pods import PodSettings
 from ..._manifests.program_pod import program_pod
 from ..._manifests.storage import Storage
 from ..._pod_programs import model_writer
-from .client import send
 from .model_config import FILE
 from .model_plan import Stored
 from .model_source import Source

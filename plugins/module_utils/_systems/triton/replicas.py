@@ -14,26 +14,30 @@ from ..._core.conditions import is_true
 from ..._core.errors import NotFound, Unreachable
 from ..._kube import forward
 from ..._kube.objects import Ref, selector_of
+from ..._manifests.replicas import DEPLOYMENT, Replicas
 from .client import Client
-from .server import DEPLOYMENT, PORTS, labels_of
+from .server import PORTS, TritonServer
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
 
-_TELLS_WHY = "Module triton_server with wait: true says why."
 
-
-def ready_pods(cluster: Cluster, name: str, namespace: str) -> list[Ref]:
-    """List the ready pods of the server; raise Unreachable if there is none."""
-    found = cluster.list("v1", "Pod", namespace, selector_of(labels_of(name)))
+def ready_pods(cluster: Cluster, name: str, namespace: str, kind: type[Replicas] = TritonServer) -> list[Ref]:
+    """List the ready pods of the server of a KIND; raise Unreachable if there is none."""
+    labels = {"app.kubernetes.io/name": kind.app, "app.kubernetes.io/instance": name}
+    found = cluster.list("v1", "Pod", namespace, selector_of(labels))
     staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
     ready = sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))
     if ready:
         return [Ref("v1", "Pod", pod, namespace) for pod in ready]
     deployment = Ref(*DEPLOYMENT, name, namespace)
     if cluster.get(deployment) is None:
-        raise NotFound(f"{deployment} does not exist.", "Module triton_server makes it.", ref=deployment)
-    raise Unreachable(f"No pod of {deployment} is ready.", _TELLS_WHY, ref=deployment)
+        raise NotFound(f"{deployment} does not exist.", f"Module {kind.module} makes it.", ref=deployment)
+    raise Unreachable(f"No pod of {deployment} is ready.", _tells_why(kind), ref=deployment)
+
+
+def _tells_why(kind: type[Replicas]) -> str:
+    return f"Module {kind.module} with wait: true says why."
 
 
 T = t.TypeVar("T")
@@ -43,14 +47,14 @@ Speaking = t.Callable[[str, str], contextlib.AbstractContextManager[T]]
 
 def reached(cluster: Cluster, pod: Ref, *, timeout: float) -> contextlib.AbstractContextManager[Client]:
     """A client of one replica, for the time of the with block."""
-    return reached_by(cluster, pod, "http", lambda url, who: Client(url, who, timeout=timeout))
+    return reached_by(cluster, pod, PORTS["http"], lambda url, who: Client(url, who, timeout=timeout))
 
 
 @contextlib.contextmanager
-def reached_by(cluster: Cluster, pod: Ref, port: str, speaking: Speaking[T]) -> Iterator[T]:
-    """Return the client that SPEAKING creates for one replica, at the PORT of that name, for the time of the with block."""
-    way = forward.forwarded(cluster, pod, PORTS[port], _TELLS_WHY)
-    with way as open_way, speaking(f"http://{open_way.address}", f"Triton in {pod}") as client:
+def reached_by(cluster: Cluster, pod: Ref, port: int, speaking: Speaking[T], kind: type[Replicas] = TritonServer) -> Iterator[T]:
+    """Return the client that SPEAKING creates for one replica of a KIND, at PORT, for the time of the with block."""
+    way = forward.forwarded(cluster, pod, port, _tells_why(kind))
+    with way as open_way, speaking(f"http://{open_way.address}", f"{kind.title} in {pod}") as client:
         try:
             yield client
         except Unreachable as exc:

@@ -22,8 +22,10 @@ from ..._manifests.meta import DNS_LABEL_MAX, check_name
 from .server import PORTS
 
 GATEWAY_API = "gateway.networking.k8s.io/v1"
-KINDS = {"http": "HTTPRoute", "grpc": "GRPCRoute"}
+KINDS = {"http": "HTTPRoute", "grpc": "GRPCRoute", "openai": "HTTPRoute"}
 """Protocol -> the kind of its route."""
+BOTH = ("http", "grpc")
+"""The protocols of Triton. The other one is of language models, at the port of the first."""
 MISSING = "Enable the Gateway API (on GKE --gateway-api=standard), or install a controller of it, such as role traefik."
 ANNOTATION_FROM = "muster.ml/weights-before"
 """The weights to which a route is rolled back, while they are being changed in steps."""
@@ -47,7 +49,7 @@ class InferenceRoute:
     weights: Weights
     gateway_namespace: str | None = None
     hostnames: Sequence[str] = ()
-    protocols: Sequence[str] = tuple(KINDS)
+    protocols: Sequence[str] = BOTH
     management_api: bool = False
     request_timeout: int | None = None
 
@@ -59,7 +61,7 @@ def refs(route: InferenceRoute) -> list[Ref]:
 
 def all_refs(name: str, namespace: str) -> list[Ref]:
     """The routes of all protocols."""
-    return [Ref(GATEWAY_API, kind, name, namespace) for kind in KINDS.values()]
+    return [Ref(GATEWAY_API, kind, name, namespace) for kind in dict.fromkeys(KINDS.values())]
 
 
 def checked_weights(rows: Sequence[Mapping[str, t.Any]]) -> dict[str, int]:
@@ -79,7 +81,7 @@ def checked_weights(rows: Sequence[Mapping[str, t.Any]]) -> dict[str, int]:
 
 def manifests(route: InferenceRoute, weights: Weights | None = None, before: Weights | None = None) -> list[Manifest]:
     """The routes, for now with other WEIGHTS; BEFORE: those to go back to."""
-    check_name(route.name, "name")
+    check_protocols(route)
     made = []
     for protocol in route.protocols:
         spec: Manifest = {"parentRefs": [_parent(route)], "rules": [_rule(route, protocol, weights or route.weights)]}
@@ -88,6 +90,18 @@ def manifests(route: InferenceRoute, weights: Weights | None = None, before: Wei
         metadata = metadata_of(route, before)
         made.append({"apiVersion": GATEWAY_API, "kind": KINDS[protocol], "metadata": metadata, "spec": spec})
     return made
+
+
+def check_protocols(route: InferenceRoute) -> None:
+    """Refuse routes of one name for both kinds of servers."""
+    check_name(route.name, "name")
+    if "openai" in route.protocols and len(route.protocols) > 1:
+        raise InvalidInput("protocols: servers of language models speak neither of the others.", "Make routes of another name for them.")
+
+
+def port_of(protocol: str) -> int:
+    """The port of the servers."""
+    return PORTS.get(protocol, PORTS["http"])
 
 
 def metadata_of(route: InferenceRoute, before: Weights | None) -> Manifest:
@@ -106,18 +120,19 @@ def _parent(route: InferenceRoute) -> Manifest:
 
 def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
     rule: Manifest = {
-        "matches": _http_matches(route) if protocol == "http" else _grpc_matches(route),
+        "matches": _grpc_matches(route) if protocol == "grpc" else _http_matches(route),
         "backendRefs": [
-            {"group": "", "kind": "Service", "name": name, "port": PORTS[protocol], "weight": weight} for name, weight in weights.items()
+            {"group": "", "kind": "Service", "name": name, "port": port_of(protocol), "weight": weight} for name, weight in weights.items()
         ],
     }
-    if route.request_timeout and protocol == "http":
+    if route.request_timeout and protocol != "grpc":
         rule["timeouts"] = {"request": f"{route.request_timeout}s"}
     return rule
 
 
 def _http_matches(route: InferenceRoute) -> list[Manifest]:
-    paths = (("PathPrefix", "/"),) if route.management_api else _PATHS
+    paths = (("PathPrefix", "/v1"),) if "openai" in route.protocols else _PATHS
+    paths = (("PathPrefix", "/"),) if route.management_api else paths
     return [{"path": {"type": kind, "value": value}} for kind, value in paths]
 
 

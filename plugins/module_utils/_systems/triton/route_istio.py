@@ -12,9 +12,7 @@ path elements.
 from __future__ import annotations
 
 from ..._kube.objects import Manifest, Ref
-from ..._manifests.meta import check_name
-from .route import METHODS, SERVICE, InferenceRoute, Weights, metadata_of
-from .server import PORTS
+from .route import METHODS, SERVICE, InferenceRoute, Weights, check_protocols, metadata_of, port_of
 
 API = "networking.istio.io/v1"
 KIND = "VirtualService"
@@ -35,7 +33,7 @@ def all_refs(name: str, namespace: str) -> list[Ref]:
 
 def manifests(route: InferenceRoute, weights: Weights | None = None, before: Weights | None = None) -> list[Manifest]:
     """The VirtualService, for now with other WEIGHTS; BEFORE: those to go back to."""
-    check_name(route.name, "name")
+    check_protocols(route)
     gateway = f"{route.gateway_namespace}/{route.gateway}" if route.gateway_namespace else route.gateway
     spec: Manifest = {
         "hosts": list(route.hostnames) or ["*"],
@@ -50,10 +48,10 @@ def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
         "name": protocol,
         "match": [{"uri": {how: text}} for how, text in _uris(route, protocol)],
         "route": [
-            {"destination": {"host": name, "port": {"number": PORTS[protocol]}}, "weight": weight} for name, weight in weights.items()
+            {"destination": {"host": name, "port": {"number": port_of(protocol)}}, "weight": weight} for name, weight in weights.items()
         ],
     }
-    if route.request_timeout and protocol == "http":
+    if route.request_timeout and protocol != "grpc":
         rule["timeout"] = f"{route.request_timeout}s"
     return rule
 
@@ -62,6 +60,8 @@ def _uris(route: InferenceRoute, protocol: str) -> list[tuple[str, str]]:
     """The paths of a protocol: a request of gRPC is one of HTTP for /SERVICE/METHOD."""
     if protocol == "grpc":
         return [("prefix", f"/{SERVICE}/")] if route.management_api else [("exact", f"/{SERVICE}/{name}") for name in METHODS]
+    if protocol == "openai":
+        return [("prefix", "/" if route.management_api else "/v1/")]
     # Requests of gRPC must not match here: their rule comes after this one.
     return [("prefix", "/v2")] if route.management_api else list(_PATHS)
 

@@ -362,3 +362,16 @@ def test_weights_between() -> None:
 def test_a_replica_that_has_restarted_counts_from_nothing() -> None:
     assert Counts(3, 30, 0).since(Counts(10, 100, 1)) == Counts(3, 30, 0)
     assert Counts(13, 130, 2).since(Counts(10, 100, 1)) == Counts(3, 30, 1)
+
+
+@pytest.mark.parametrize(("kind", "ref"), [("gateway-api", HTTP), ("istio", VIRTUAL)])
+def test_clients_of_openai_s_api_reach_nothing_but_that(monkeypatch: pytest.MonkeyPatch, kind: str, ref: Ref) -> None:
+    world = World(monkeypatch, kind)
+    world.run(("llm", 1), protocols=["openai"])
+    made = str(world.cluster.get(ref))
+    assert ("/v1" in made, "/v2" in made, "8000" in made) == (True, False, True)
+    assert world.cluster.get(GRPC) is None
+    with pytest.raises(InvalidInput, match="protocols: servers of language models speak neither"):
+        world.run(("llm", 1), protocols=["http", "openai"])
+    with pytest.raises(InvalidInput, match="statistics of Triton"):
+        world.run(("llm", 1), protocols=["openai"], steps=[50])

@@ -15,13 +15,20 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.modules import etcd_cluster, nats_cluster, object_store, rabbitmq_cluster, triton_server
+from ansible_collections.muster.ml.plugins.modules import (
+    etcd_cluster,
+    nats_cluster,
+    object_store,
+    rabbitmq_cluster,
+    triton_server,
+    vllm_server,
+)
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 Manifest = dict[str, t.Any]
 
 WITH_CLAIMS = [etcd_cluster, object_store, rabbitmq_cluster]
-SERVERS = [*WITH_CLAIMS, nats_cluster, triton_server]
+SERVERS = [*WITH_CLAIMS, nats_cluster, triton_server, vllm_server]
 DISKS = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
@@ -33,8 +40,8 @@ REMOVED = {"state": "absent", "delete_data": True}
 
 def context_of(module: types.ModuleType, cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> Context:
     given = {"name": "mine", "namespace": "default", **params}
-    if module is triton_server:
-        given = {"model_repository": "gs://example-models/live", **given}
+    needed = {triton_server: {"model_repository": "gs://example-models/live"}, vllm_server: {"model": "example/chat"}}
+    given = {**needed.get(module, {}), **given}
     validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(given))
     assert not validated.error_messages
     cluster.add(copy.deepcopy(DISKS))

@@ -15,6 +15,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._manifests import metrics_adapter, prometheus
 from ansible_collections.muster.ml.plugins.module_utils._manifests.metrics_adapter import MetricsAdapter
 from ansible_collections.muster.ml.plugins.module_utils._manifests.prometheus import Prometheus
+from ansible_collections.muster.ml.plugins.module_utils._systems.llm import server as llm
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import METRIC
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts, alert_groups
 
@@ -105,6 +106,6 @@ def test_an_adapter_that_cannot_work_is_refused(options: dict[str, t.Any], told:
 
 
 def test_the_rule_of_the_role_makes_the_metric_of_the_autoscaler() -> None:
-    assert [rule["name"]["as"] for rule in RULES] == [METRIC]
+    assert [rule["name"]["as"] for rule in RULES] == [METRIC, llm.METRIC]
     config = found(metrics_adapter.manifests(MetricsAdapter(**ADAPTER), "Q0E="), "ConfigMap")[0]["data"]["config.yaml"]
     assert json.loads(config) == {"rules": RULES}

@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Options of modules whose replicas serve models; the same as COMMON in module_utils/_edge/replicas.py."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  replicas:
+    description: Number of pods. With O(autoscaling) it is not used.
+    type: int
+    default: 1
+  service_account_annotations:
+    description:
+      - Annotations of the ServiceAccount, by which a cloud knows the pods, such as C(iam.gke.io/gcp-service-account) of Workload Identity
+        or C(eks.amazonaws.com/role-arn) of IRSA.
+    type: dict
+  drain_timeout:
+    description: Seconds that a pod still accepts requests after it was taken out of the Service, because clients learn of it late.
+    type: int
+    default: 10
+  overrides:
+    description: Fields to merge into the Deployment last, by the strategic merge rules of Kubernetes.
+    type: dict
+  monitoring:
+    description:
+      - Kind of object that has the metrics collected, every 15 seconds. V(auto) creates the one that the cluster serves, if any.
+    type: str
+    choices: [auto, PodMonitoring, ServiceMonitor, none]
+    default: auto
+  delete_data:
+    description: Delete the claim of O(storage) that the module created, too, with O(state=absent).
+    type: bool
+    default: false
+"""

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, Muster contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
+
+"""A client of an HTTP API with JSON, which keeps its connection, so that latencies do not include the opening of connections."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import re
+import ssl
+import typing as t
+from urllib.parse import SplitResult, urlsplit
+
+from .errors import InvalidInput, Unreachable
+from .trust import trusting
+
+Answer = tuple[int, dict[str, t.Any]]
+OK = 200
+EVENT = "data: "
+"""Begins each event of an answer in parts."""
+
+
+def send(address: str, who: str, method: str, path: str, body: t.Any = None, *, size: int = 0, timeout: float) -> dict[str, t.Any]:
+    """Send a body of SIZE bytes, which may be a file, and return the JSON of the response; raise Unreachable if there is none."""
+    connection = http.client.HTTPConnection(address, timeout=timeout)
+    try:
+        connection.request(method, path, body, {"Content-Length": str(size)})
+        found: dict[str, t.Any] = json.loads(connection.getresponse().read())
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise Unreachable(f"{who} gives no answer: {error or type(error).__name__}.") from error
+    finally:
+        connection.close()
+    return found
+
+
+def parts_of(url: str) -> SplitResult:
+    """The parts of the address of a server; InvalidInput if it is none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise InvalidInput(f"url: '{url}' is not the address of a server.", "Write it as http://HOST:PORT.")
+    return parts
+
+
+class _Https(http.client.HTTPSConnection):
+    """A connection to a server that has to prove that it is NAME, wherever it is reached."""
+
+    def __init__(self, host: str, port: int | None, name: str, context: ssl.SSLContext, timeout: float) -> None:
+        super().__init__(host, port, timeout=timeout, context=context)
+        self._name, self._trusted = name, context
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._trusted.wrap_socket(self.sock, server_hostname=self._name)
+
+
+class JsonClient:
+    """A client of the server at URL. WHO names it in messages; HOSTNAME replaces the host of the URL in requests.
+
+    AUTHORITIES (PEM) are those that HTTPS trusts, instead of those of the system.
+    """
+
+    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None) -> None:
+        self.who = who
+        parts = parts_of(url)
+        if not re.fullmatch("[!-~]*", hostname or ""):
+            raise InvalidInput("hostname: it has other characters than those of a DNS name.")
+        host = str(parts.hostname)
+        self._prefix = parts.path.rstrip("/")
+        self.headers = {"Host": hostname} if hostname else {}
+        self._connection = (
+            _Https(host, parts.port, hostname or host, trusting(authorities), timeout)
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(host, parts.port, timeout=timeout)
+        )
+
+    def close(self) -> None:
+        """Close the connection. The next request opens another one."""
+        self._connection.close()
+
+    def __enter__(self) -> t.Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def ask(self, method: str, path: str, body: t.Any = None) -> Answer:
+        """Return status and response; a response that is no JSON object is empty."""
+        status, found = self.exchange(method, path, body)
+        return status, found if isinstance(found, dict) else {}
+
+    def exchange(self, method: str, path: str, body: t.Any) -> tuple[int, t.Any]:
+        """Return status and JSON of the response, or nothing; its events are joined."""
+        try:
+            status, text = self._answer(method, path, None if body is None else json.dumps(body))
+        except (OSError, http.client.HTTPException) as exc:
+            self.close()
+            raise Unreachable(f"{self.who} gives no answer: {exc or type(exc).__name__}.") from exc
+        found: t.Any = {}
+        with contextlib.suppress(ValueError):
+            found = self.joined(text) if text.startswith(EVENT) else json.loads(text)
+        return status, found
+
+    def joined(self, events: str) -> t.Any:
+        """The events of an answer in parts as one answer."""
+        raise ValueError(events)
+
+    def _answer(self, method: str, path: str, body: str | None) -> tuple[int, str]:
+        headers = {**self.headers, **({"Content-Type": "application/json"} if body else {})}
+        self._connection.request(method, f"{self._prefix}{path}", body, headers)
+        answer = self._connection.getresponse()
+        return answer.status, answer.read().decode(errors="replace")

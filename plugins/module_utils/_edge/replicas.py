@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, Muster contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
+
+"""The life of replicas that serve models: as that of servers, and their number may be left to an autoscaler."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._core.errors import WaitTimeout
+from .._kube import replicas
+from .._kube.objects import Ref, group_of, ref_of
+from .._kube.ready import exists
+from .._kube.removal import delete_unwanted
+from .._kube.report import Change, Report
+from .._manifests.autoscaling import AUTOSCALER
+from .._manifests.monitoring import MONITORS, RULES
+from .._manifests.pods import PodSettings
+from .._manifests.replicas import DEPLOYMENT, Replicas
+from . import groups, servers
+from .options import with_defaults
+
+if t.TYPE_CHECKING:
+    from .._manifests.autoscaling import Autoscaling
+    from .options import Spec
+
+R = t.TypeVar("R", bound=Replicas)
+
+COMMON: Spec = {
+    "service_account_annotations": {"type": "dict"},
+    **with_defaults(Replicas, replicas="int", drain_timeout="int"),
+    "overrides": {"type": "dict"},
+    **groups.MONITORING,
+    "delete_data": {"type": "bool", "default": False},
+}
+"""Options that mean the same for every server."""
+
+
+def options(kind: type[Replicas], scaling: type[Autoscaling]) -> Spec:
+    """The options of replicas of a KIND, with those of an autoscaler by SCALING."""
+    of_scaling = {
+        **with_defaults(scaling, **{scaling.target: "int"}, min_replicas="int", metric="str"),
+        "max_replicas": {"type": "int", "required": True},
+        "behavior": {"type": "dict"},
+    }
+    return {
+        **COMMON,
+        **with_defaults(kind, shm_size="str", startup_timeout="int", exit_timeout="int"),
+        "autoscaling": {"type": "dict", "options": of_scaling},
+        "args": groups.WORDS,
+        **groups.STORAGE,
+        **servers.OPTIONS,
+    }
+
+
+# A server without a model has no metric, and models may be uploaded only when the server runs.
+_WITHOUT_MODELS = {(group_of(AUTOSCALER[0]), AUTOSCALER[1]): exists}
+
+
+class Life(servers.Life[R]):
+    """The life of the replicas of one kind."""
+
+    scaling: type[Autoscaling]
+
+    def fields(self, namespace: str) -> dict[str, t.Any]:
+        params, asked = self.params, self.params["autoscaling"]
+        # The arguments are the server's own, beside those that the module gives it.
+        of_pod = {key: value for key, value in params.items() if key not in ("args", "shm_size")}
+        return {
+            **super().fields(namespace),
+            "pod": PodSettings.from_params(of_pod),
+            "autoscaling": self.scaling(**asked) if asked else None,
+            "replicas": None if asked else params["replicas"],
+        }
+
+    def waits_for_objects(self) -> bool:
+        return True
+
+    def explained(self) -> str:
+        """Sentences to append to the error of a wait."""
+        return ""
+
+    def apply(self) -> Report:
+        """Apply, and leave the number of replicas to the autoscaler, if there is one."""
+        self.server = dataclasses.replace(self.desired(self.ctx.namespace), monitor=groups.monitor_kind(self.ctx))
+        desired = self.server
+        self.server, gone, overwrite = self._scaled()
+        scaled, wait = self.server, self.params["wait"]
+        try:
+            report = groups.apply_group(self.ctx, self.manifests(), self.owner, wait=wait, overwrite=overwrite, predicates=_WITHOUT_MODELS)
+        except WaitTimeout as exc:
+            exc.message += self.explained()
+            raise
+        self.server = desired
+        if scaled.autoscaling and scaled.replicas is not None:
+            report.changes = [_as_handed_over(change) for change in report.changes]
+        return report.merge(gone)
+
+    def _scaled(self) -> tuple[R, Report, dict[Ref, t.Collection[str]] | None]:
+        """Give the number of replicas to the autoscaler, or take it back.
+
+        Returns the server to apply, what was done, and which fields may be overwritten.
+        """
+        cluster, server, check = self.ctx.cluster, self.server, self.ctx.check
+        ref = Ref(*DEPLOYMENT, server.name, server.namespace)
+        if server.autoscaling:
+            replicas.check_only_autoscaler(cluster, ref, self.owner)
+            number = replicas.hand_over(cluster, ref, self.owner, server.autoscaling.bounds, check=check)
+            # A dry run cannot transfer the field first, and would show the API server's default.
+            return dataclasses.replace(server, replicas=number if check else None), Report(), None
+        # Deleted before the number is changed, because the autoscaler would change it again.
+        autoscaler = Ref(*AUTOSCALER, server.name, server.namespace)
+        gone = delete_unwanted(cluster, [autoscaler], self.owner, check=check)
+        left = replicas.is_left_over(cluster, ref, self.owner)
+        return server, gone, {ref: [replicas.FIELD]} if left else None
+
+    def unwanted(self) -> list[Ref]:
+        """The objects for metrics, and the ServiceAccount, of earlier options; pods with the account are gone if the module has waited."""
+        server, made = self.server, {ref_of(one) for one in self.manifests()}
+        kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
+        refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
+        refs.append(Ref("v1", "ServiceAccount", server.name, server.namespace))
+        return [*super().unwanted(), *(ref for ref in refs if ref not in made)]
+
+
+def _as_handed_over(change: Change) -> Change:
+    """Report the Deployment as updated if a dry run could not transfer its replicas to the autoscaler: only the field manager changes."""
+    if (change.ref.api_version, change.ref.kind) != DEPLOYMENT or change.action != "unchanged":
+        return change
+    return dataclasses.replace(change, action="updated", reason="its replicas are left to the autoscaler")

@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, Muster contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to the collection.
+
+"""vLLM behind OpenAI's API: replicas of one server of one language model.
+
+Seen with 0.32.0 (docs/systems/llm.md):
+
+- The port opens when the model is loaded and ready. ``/health`` needs no key, all below ``/v1`` does; the key is read from the variable.
+- After SIGTERM with ``--shutdown-timeout`` the answers in flight are finished while ``/health`` is still good; without it all
+  are cut at once. The workers then need up to 25 s to end.
+- A Service called ``vllm`` would set ``VLLM_PORT`` to an address, which the server refuses. So pods get no variables of Services.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+import re
+import typing as t
+
+from ..._core.errors import InvalidInput
+from ..._manifests import autoscaling, replicas, servers, storage
+from ..._manifests.meta import Manifest, check_count
+from ..._manifests.pods import PodSettings, refuse_variables, texts
+from ..._manifests.storage import Storage
+
+PORT = 8000
+_PORTS = {"http-metrics": PORT}
+"""One port of both: the name has Prometheus collect the metrics, and a mesh know that it is HTTP."""
+API_KEY = "VLLM_API_KEY"
+HUB_TOKEN = "HF_TOKEN"  # noqa: S105
+METRIC = "vllm_num_requests_waiting"
+"""The metric of a pod that roles/prometheus_adapter makes of ``vllm:num_requests_waiting``."""
+
+_GPU = "nvidia.com/gpu"
+_TEMPORARY = "/tmp"  # noqa: S108
+_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_OWN = {
+    "model": "model",
+    "host": "",
+    "port": "",
+    "api-key": "api_key_secret",
+    "hf-token": "hub_token_secret",
+    "revision": "revision",
+    "served-model-name": "served_model_name",
+    "tensor-parallel-size": "tensor_parallel_size",
+    "tp": "tensor_parallel_size",
+    "max-model-len": "max_model_len",
+    "dtype": "dtype",
+    "gpu-memory-utilization": "gpu_memory_utilization",
+    "shutdown-timeout": "exit_timeout",
+}
+_ENV = {
+    API_KEY: "Use api_key_secret.",
+    HUB_TOKEN: "Use hub_token_secret.",
+    "VLLM_PORT": "The Service has the usual port.",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Autoscaling(autoscaling.Autoscaling):
+    """The options of an autoscaler. ``requests_waiting``: how many wait at a replica, on average over the replicas."""
+
+    target = "requests_waiting"
+
+    requests_waiting: int = 4
+    metric: str = METRIC
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VllmServer(replicas.Replicas):
+    """Replicas of one server, with one model."""
+
+    module, title, app, spare = "vllm_server", "vLLM", "vllm", 40
+
+    model: str
+    revision: str | None = None
+    served_model_name: str | None = None
+    storage: Storage | None = None
+    tensor_parallel_size: int = 1
+    max_model_len: int | None = None
+    dtype: str = "auto"
+    gpu_memory_utilization: float | None = None
+    api_key_secret: str | None = None
+    hub_token_secret: str | None = None
+    startup_timeout: int = 1800
+    exit_timeout: int = 120
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL for clients in the cluster."""
+        return f"http://{self.name}.{self.namespace}.svc:{PORT}/v1"
+
+    @property
+    def served(self) -> str:
+        """The name of the model in requests."""
+        return self.served_model_name or self.model
+
+
+def manifests(server: VllmServer) -> list[Manifest]:
+    """The objects of SERVER."""
+    replicas.check(server, "vllm/vllm-openai:v0.32.0")
+    _check(server)
+    made = replicas.deployment(server, _settings(server), _env(server))
+    made["spec"]["template"]["spec"]["enableServiceLinks"] = False
+    objects = storage.storage_claim(server.storage, server.namespace, server.labels)
+    return [*objects, *replicas.manifests(server, made, servers.Ports(clients=_PORTS))]
+
+
+def _check(server: VllmServer) -> None:
+    model, shared = server.model, server.storage
+    if model.startswith("/"):
+        below = [posixpath.normpath(path) for path in (model, shared.mount_path if shared else "")]
+        if shared is None or posixpath.commonpath(below) != below[1]:
+            raise InvalidInput(
+                f"model: {model} is not below storage.mount_path.", "Give option storage, or the name of a model of the hub."
+            )
+        if server.revision or server.hub_token_secret:
+            raise InvalidInput("model: it is a folder, so that nothing is fetched.", "Leave out revision and hub_token_secret.")
+    elif not _HUB.fullmatch(model):
+        raise InvalidInput(f"model: '{model}' is no model.", "It is OWNER/NAME of the hub, or a folder of option storage.")
+    if not server.served.isprintable():
+        raise InvalidInput("served_model_name: it has characters that cannot be printed.")
+    check_count(server.tensor_parallel_size, "tensor_parallel_size", minimum=1)
+    if server.max_model_len is not None:
+        check_count(server.max_model_len, "max_model_len", minimum=1)
+    share = server.gpu_memory_utilization
+    if share is not None and not 0 < share <= 1:
+        raise InvalidInput(f"gpu_memory_utilization: {share} is not a share of the memory.", "0.9 is nine tenths.")
+    refuse_variables(server.pod.env, _ENV)
+    _check_gpus(server)
+
+
+def _check_gpus(server: VllmServer) -> None:
+    """Refuse parts of a model for which a pod has no GPUs. With pipelines the user knows better."""
+    given = server.pod.resources or {}
+    sides = [given.get(side) or {} for side in ("requests", "limits")]
+    gpus, parts = {str(side[_GPU]) for side in sides if _GPU in side}, server.tensor_parallel_size
+    if gpus and gpus != {str(parts)} and not any("pipeline-parallel" in str(one) for one in server.args):
+        raise InvalidInput(
+            f"tensor_parallel_size: the model is in {parts} parts, and a pod has {', '.join(sorted(gpus))} GPUs.",
+            f"Give {_GPU} the same number in resources.",
+        )
+
+
+def _settings(server: VllmServer) -> PodSettings:
+    pod, shared = replicas.settings(server, _PORTS, "/health", "/health"), server.storage
+    volumes: list[t.Any] = [*pod.volumes]
+    mounts: list[t.Any] = [*pod.volume_mounts]
+    if shared:
+        # What is fetched from the hub is kept there, for all pods.
+        volumes.append({"name": "models", "persistentVolumeClaim": {"claimName": shared.claim_name}})
+        mounts.append({"name": "models", "mountPath": shared.mount_path, **({"readOnly": True} if server.model.startswith("/") else {})})
+    return dataclasses.replace(pod, command=["vllm", "serve"], args=_arguments(server), volumes=volumes, volume_mounts=mounts)
+
+
+def _arguments(server: VllmServer) -> list[str]:
+    more = texts(server.args, "args")
+    for one in more:
+        name = one.partition("=")[0].lstrip("-").replace("_", "-")
+        if not one.startswith("--"):
+            raise InvalidInput(f"args: '{one}' is not a flag of vllm serve.", "Write each as --NAME or --NAME=VALUE.")
+        if name in _OWN:
+            instead = f"Use option {_OWN[name]}." if _OWN[name] else "The Service has the usual port."
+            raise InvalidInput(f"args: --{name} is set by the module.", instead)
+    given = {
+        "revision": server.revision,
+        "served-model-name": server.served_model_name,
+        "tensor-parallel-size": server.tensor_parallel_size,
+        "max-model-len": server.max_model_len,
+        "dtype": server.dtype,
+        "gpu-memory-utilization": server.gpu_memory_utilization,
+        "shutdown-timeout": server.exit_timeout,
+    }
+    return [server.model, f"--port={PORT}", *(f"--{name}={value}" for name, value in given.items() if value is not None), *more]
+
+
+def _env(server: VllmServer) -> list[Manifest]:
+    """The variables: keys out of their Secrets, and folders that user 1000 may write to."""
+    on_disk, shared = server.model.startswith("/"), server.storage
+    cache = f"{shared.mount_path}/.huggingface" if shared and not on_disk else f"{_TEMPORARY}/huggingface"
+    plain = {
+        "HOME": _TEMPORARY,
+        "USER": "vllm",
+        "HF_HOME": cache,
+        "VLLM_NO_USAGE_STATS": "1",
+        **({"HF_HUB_OFFLINE": "1"} if on_disk else {}),
+    }
+    secrets = {API_KEY: server.api_key_secret, HUB_TOKEN: server.hub_token_secret}
+    return [
+        *({"name": name, "value": value} for name, value in plain.items()),
+        *({"name": key, "value_from": {"secretKeyRef": {"name": name, "key": key}}} for key, name in secrets.items() if name),
+    ]
