@@ -315,6 +315,9 @@ options:
     description: Servers behind the Gateway, as the role inference_gateway takes them.
     type: list
     elements: dict
+  options:
+    description: Other options of M(muster.ml.inference_route).
+    type: dict
 seealso:
   - module: muster.ml.apply
     description: Applies the objects.

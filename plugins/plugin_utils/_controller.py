@@ -11,7 +11,6 @@ it waits. Where the task runs elsewhere (another connection, become, async, a di
 from __future__ import annotations
 
 import abc
-import datetime as dt
 import importlib
 import os
 import typing as t
@@ -23,6 +22,7 @@ from ansible.module_utils.errors import UnsupportedError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import system_utc
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.values import checked
@@ -99,7 +99,7 @@ class ControllerAction(ActionBase, abc.ABC):
             hint = "Set callbacks_enabled = muster.ml.summary in ansible.cfg, or ANSIBLE_CALLBACKS_ENABLED=muster.ml.summary."
             raise InvalidInput("muster_plan_file: the callback plugin muster.ml.summary, which writes the plan, is not enabled.", hint=hint)
         hours = float(self._given("muster_plan_hours") or review.HOURS)
-        limit, places = review.read(plan, hours, dt.datetime.now(dt.UTC)) if plan else (None, frozenset())
+        limit, places = review.read(plan, hours, system_utc()) if plan else (None, frozenset())
         found = self._rehearsed(run)
         if found.get("failed"):
             return found

@@ -37,10 +37,10 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 195_650),
-        ("lines of code in plugins", plugin_code, 36_965),
+        ("tracked lines", tracked_lines, 201_050),
+        ("lines of code in plugins", plugin_code, 38_200),
         ("lines of code behind a module", code_behind_a_module, 446),
-        ("role variables", role_variables, 480),
+        ("role variables", role_variables, 496),
     ],
 )
 def test_it_does_not_grow(what: str, count: object, most: int) -> None:

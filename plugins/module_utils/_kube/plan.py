@@ -145,7 +145,8 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1)
     raise_overtaken(failures)
     raise_all([*failures, *_lost_tokens(cluster, steps, namespaces, options)])
-    changed = [step for step in steps if _is_changed_by_admission(step)]
+    recorded = {step.ref: annotations_of(step.live or {}).get(ANNOTATION_NOT_KEPT, "") for step in steps}
+    changed = [step for step in steps if step.verdict == "unchanged" and step.ours and CHANGED in recorded[step.ref]]
     again = {
         step.ref: step for step in run_all_or_raise(lambda step: _asked_again(cluster, step, options), changed, parallel=options.parallel)
     }
@@ -195,13 +196,8 @@ def _lost_tokens(cluster: Cluster, steps: list[PlannedObject], namespaces: _Name
     ]  # fmt: skip
 
 
-def _is_changed_by_admission(step: PlannedObject) -> bool:
-    """Whether nothing is to be done about an object that admission changed when it was written."""
-    return step.verdict == "unchanged" and step.ours and CHANGED in annotations_of(step.live or {}).get(ANNOTATION_NOT_KEPT, "")
-
-
 def _asked_again(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -> PlannedObject:
-    """The step, to be done if admission would not change the object any more as it did: a dry run tells."""
+    """The step of an object that admission changed when it was written, to be done if it would not any more: a dry run tells."""
     live: Manifest = step.live or {}
     record = annotations_of(live)[ANNOTATION_NOT_KEPT]
     try:

@@ -71,7 +71,7 @@ def check(server: Replicas, image: str) -> None:
         )
 
 
-def manifests(server: Replicas, made: Manifest, ports: servers.Ports, app_protocols: Mapping[str, str] | None = None) -> list[Manifest]:
+def objects_of(server: Replicas, made: Manifest, ports: servers.Ports, app_protocols: Mapping[str, str] | None = None) -> list[Manifest]:
     """The Deployment MADE and the objects around it."""
     objects = [] if server.pod.service_account_name else [_service_account(server)]
     objects += servers.around(server, ports, app_protocols=app_protocols, budget=True)

@@ -105,7 +105,7 @@ def manifests(server: VllmServer) -> list[Manifest]:
     made = replicas.deployment(server, _settings(server), _env(server))
     made["spec"]["template"]["spec"]["enableServiceLinks"] = False
     objects = storage.storage_claim(server.storage, server.namespace, server.labels)
-    return [*objects, *replicas.manifests(server, made, servers.Ports(clients=_PORTS))]
+    return [*objects, *replicas.objects_of(server, made, servers.Ports(clients=_PORTS))]
 
 
 def _check(server: VllmServer) -> None:

@@ -25,13 +25,13 @@ _OUTLIERS = {
     "maxEjectionPercent": 50,
 }
 _GOOGLE = "gke-"
-"""Beginning of the names of the classes whose load balancers are Google's. These ask for / by themselves, where the servers have nothing."""
+"""Beginning of the names of classes with load balancers of Google. These ask for / by themselves, where the servers have nothing."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InferenceGateway:
-    """``http``: whether port 80 answers beside HTTPS; ``backends``: the servers, by the names of their Services, of which ``health_path``
-    answers 200 when they are ready. Port 8000 is that of Triton and of vLLM."""
+    """``http``: whether port 80 answers beside HTTPS; ``backends``: the servers, by the names of their Services; ``options``: those of the
+    routes, of which the protocols say what the servers are. Port 8000 is that of Triton and of vLLM."""
 
     name: str
     namespace: str
@@ -44,7 +44,7 @@ class InferenceGateway:
     tls_secret: str = ""
     http: bool = False
     backends: Sequence[Mapping[str, t.Any]] = ()
-    health_path: str = "/v2/health/ready"
+    options: Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
 
     @property
     def ports(self) -> dict[str, int]:
@@ -80,7 +80,8 @@ def _gateway_api(gateway: InferenceGateway) -> Manifest:
 
 
 def _health_check(gateway: InferenceGateway, server: str) -> Manifest:
-    ready = {"portSpecification": "USE_FIXED_PORT", "port": PORTS["http"], "requestPath": gateway.health_path}
+    path = "/health" if "openai" in gateway.options.get("protocols", ()) else "/v2/health/ready"
+    ready = {"portSpecification": "USE_FIXED_PORT", "port": PORTS["http"], "requestPath": path}
     config = {"type": "HTTP", "httpHealthCheck": ready}
     spec = {"default": {"config": config}, "targetRef": {"group": "", "kind": "Service", "name": server}}
     metadata = {"name": server, "namespace": gateway.namespace}

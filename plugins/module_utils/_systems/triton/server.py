@@ -61,7 +61,7 @@ def manifests(server: TritonServer) -> list[Manifest]:
     checked_repository(server.repository)
     objects = storage.storage_claim(server.repository.storage, server.namespace, server.labels)
     made = replicas.deployment(server, _settings(server), credentials(server.repository))
-    objects += replicas.manifests(server, made, servers.Ports(clients=PORTS), APP_PROTOCOLS)
+    objects += replicas.objects_of(server, made, servers.Ports(clients=PORTS), APP_PROTOCOLS)
     if server.monitor and server.alerts:
         groups = metrics.alert_groups(server.name, server.namespace, server.alerts)
         objects.append(monitoring.rules(server.monitor, server.metadata(), groups))

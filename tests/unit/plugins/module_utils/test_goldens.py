@@ -110,6 +110,12 @@ def test_without_a_certificate_port_80_answers() -> None:
     assert [[(row["name"], row["port"]) for row in one["spec"]["listeners"]] for one in plain] == [[("http", 80)]]
 
 
+def test_google_asks_for_the_health_of_the_servers_that_the_routes_have() -> None:
+    asked = [_gateway("gateway-api", class_name="gke-l7-rilb", options={"protocols": protocols})[1] for protocols in (["openai"], ["http"])]
+    paths = [one["spec"]["default"]["config"]["httpHealthCheck"]["requestPath"] for one in asked]
+    assert paths == ["/health", "/v2/health/ready"]
+
+
 def test_every_builder_has_a_golden_file() -> None:
     """Some test that compares with a golden file takes the builder from its module."""
     tests = [path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "unit").rglob("test_*.py")]
