@@ -169,7 +169,7 @@ EXAMPLES = r"""
     api_key_secret: llm-key
     stream: true
     parameters:
-      messages: [{role: user, content: What is the capital of France?}]
+      messages: [{role: user, content: "What is the capital of France?"}]
       max_tokens: 8
       temperature: 0
 

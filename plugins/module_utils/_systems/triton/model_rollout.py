@@ -20,9 +20,10 @@ from ..._core.errors import Failed, MusterError
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
 from ..._kube.objects import Manifest, Ref, selector_of
+from ..._manifests.replicas import DEPLOYMENT
 from .client import READY, Client, Version
 from .replicas import reached
-from .server import DEPLOYMENT, labels_of
+from .server import labels_of
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster

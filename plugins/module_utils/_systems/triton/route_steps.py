@@ -18,9 +18,9 @@ from ..._core.clock import Clock, Deadline
 from ..._core.errors import Failed, InvalidInput, MusterError, Unreachable, WaitTimeout
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
+from ..._manifests.replicas import DEPLOYMENT
 from .replicas import reached, ready_pods
 from .route import Weights, between, shares
-from .server import DEPLOYMENT
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster

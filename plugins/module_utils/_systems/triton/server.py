@@ -22,7 +22,6 @@ import posixpath
 from ..._manifests import monitoring, replicas, servers, storage
 from ..._manifests.meta import Manifest
 from ..._manifests.pods import PodSettings, init_container, texts
-from ..._manifests.replicas import DEPLOYMENT as DEPLOYMENT
 from . import metrics
 from .metrics import Alerts
 from .repository import Repository, arguments, checked_repository, credentials
