@@ -18,6 +18,7 @@ from inventories.conftest import Theirs
 TEMPLATES = {template["playbook"]: template for template in yaml.safe_load((ROOT / awx.FILE).read_text("utf-8"))["awx_job_templates"]}
 # What has no default that can be used as it is.
 GIVEN = {
+    "llm": {"llm_model": "example/chat"},
     "persia": {"persia_image": "registry.example.com/persia-cpu:0.1.dev251"},
     # The manifest of JobSet is downloaded otherwise.
     "tpu": {"tpu_image": "registry.example.com/jax-cpu:0.10.2", "jobset_manage": "false"},
