@@ -25,6 +25,7 @@ class Hasty:
     """The system's clock, with pauses of a fiftieth: nothing here takes minutes."""
 
     monotonic = staticmethod(time.monotonic)
+    time = staticmethod(time.time)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds / 50)

@@ -107,7 +107,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory, cluster: HttpCluster) -
 
 def test_a_name_that_no_system_has_is_refused_with_those_there_are(collection: Collection) -> None:
     told = collection.refused("site", muster_systems=["sampel"])
-    assert "sampel unknown; there is persia, elastic, studioml, triton, tpu, sample" in told
+    assert "sampel unknown; there is persia, elastic, studioml, triton, tpu, llm, sample" in told
 
 
 def test_its_images_are_those_of_the_local_cluster(collection: Collection) -> None:
