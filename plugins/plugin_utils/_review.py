@@ -150,6 +150,8 @@ def read(file: str, hours: float, now: dt.datetime) -> tuple[Limit, frozenset[st
         plan = json.loads(path.read_text(encoding="utf-8"))
         age = (now - dt.datetime.fromisoformat(plan["made"])).total_seconds() / 3600
         rows, where, of = [*plan["changes"], *plan["kept"]], frozenset(plan["where"]), [plan[key] for key in ("collection", "inputs")]
+    except OSError as exc:
+        raise InvalidInput(f"muster_plan: {path} cannot be read: {exc.strerror}.", hint=_NEW) from None
     except (ValueError, KeyError, TypeError) as exc:
         raise InvalidInput(f"muster_plan: {path} is no plan of this collection: {exc!r}", hint=_NEW) from None
     for wrong, says in (

@@ -211,7 +211,7 @@ def test_the_run_does_what_the_plan_has_and_nothing_else(
         (lambda runs: setattr(runs, "cluster", FakeCluster()), "works in cluster"),
         (lambda runs: runs.plan.write_text("{}"), "is no plan of this collection"),
         (lambda runs: runs.plan.write_text("["), "is no plan of this collection"),
-        (lambda runs: runs.plan.unlink(), "No such file"),
+        (lambda runs: runs.plan.unlink(), "plan.json cannot be read: No such file or directory. Make a new plan"),
     ],
 )  # fmt: skip
 def test_a_plan_holds_for_what_it_was_made_of(runs: Runs, change: t.Callable[[Runs], object], refused: str) -> None:
