@@ -85,16 +85,14 @@ class Life(servers.Life[R]):
     def apply(self) -> Report:
         """Apply, and leave the number of replicas to the autoscaler, if there is one."""
         self.server = dataclasses.replace(self.desired(self.ctx.namespace), monitor=groups.monitor_kind(self.ctx))
-        desired = self.server
         self.server, gone, overwrite = self._scaled()
-        scaled, wait = self.server, self.params["wait"]
+        wait = self.params["wait"]
         try:
             report = groups.apply_group(self.ctx, self.manifests(), self.owner, wait=wait, overwrite=overwrite, predicates=_WITHOUT_MODELS)
         except WaitTimeout as exc:
             exc.message += self.explained()
             raise
-        self.server = desired
-        if scaled.autoscaling and scaled.replicas is not None:
+        if self.server.autoscaling and self.server.replicas is not None:
             report.changes = [_as_handed_over(change) for change in report.changes]
         return report.merge(gone)
 

@@ -19,7 +19,7 @@ import types
 import typing as t
 
 from .._core.sensitive import Sensitive
-from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, Manifest
+from .objects import COLLECTIONS, FIELD_MANAGER, LABEL_MANAGED_BY, Manifest
 from .quantities import with_canonical_quantities
 
 Trie = dict[str, t.Any]
@@ -31,7 +31,6 @@ _TOOLS = ("kubectl", "helm", "Helm", "OpenAPI-Generator", "ansible", "argocd", "
           "terraform", "Terraform", "HashiCorp", "before-first-apply")  # fmt: skip
 _OF_KUBERNETES = ("kube-", "kubelet", "cloud-controller-manager", "clusterrole-aggregation-controller")
 
-_COLLECTIONS = (dict, list)
 _NEVER_OWNED = ("apiVersion", "kind")
 _METADATA_OWNED = ("labels", "annotations", "finalizers", "ownerReferences")
 
@@ -165,7 +164,7 @@ def _missing(desired: dict[str, t.Any], node: Trie, path: str, live: t.Any) -> t
         child = node.get(f"f:{key}")
         if child is None:
             yield f"{path}.{key}" if path else key
-        elif isinstance(value, _COLLECTIONS):
+        elif isinstance(value, COLLECTIONS):
             yield from _below(value, child, f"{path}.{key}" if path else key, live.get(key) if isinstance(live, dict) else None)
 
 
@@ -205,7 +204,7 @@ def _entries_of(value: list[t.Any], node: Trie) -> list[str | None]:
             found[index] = keyed.pop(frozenset(keys), None)
             if found[index] is None:
                 several[index] = keys
-        elif isinstance(item, _COLLECTIONS) or item not in values:
+        elif isinstance(item, COLLECTIONS) or item not in values:
             found[index] = f"i:{index}" if f"i:{index}" in node else None
         else:
             found[index] = values[item]

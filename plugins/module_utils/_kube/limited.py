@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from .._core.errors import Forbidden
-from .objects import CONFIG_MAP, POD, Manifest, Ref, ref_of
+from .objects import CONFIG_MAP, POD, PRUNE_RECORD, Manifest, Ref, ref_of
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
@@ -22,8 +22,6 @@ Permit = t.Callable[[Ref, bool], None]
 
 _FREE = frozenset({("coordination.k8s.io", "Lease"), ("authorization.k8s.io", "SelfSubjectAccessReview"), POD})
 """Kinds that no plan names: Leases of a run, questions, and pods that a training or a server has made by then."""
-_RECORD = "muster-settled"
-"""The beginning of the name of prune's record (prune_record.py)."""
 
 
 def place_of(cluster: Cluster) -> str:
@@ -47,7 +45,7 @@ class LimitedCluster:
         return getattr(self._cluster, name)
 
     def _asked(self, ref: Ref, *, dry_run: bool, deletes: bool = False) -> None:
-        if not (dry_run or ref.group_kind in _FREE or (ref.group_kind == CONFIG_MAP and ref.name.startswith(_RECORD))):
+        if not (dry_run or ref.group_kind in _FREE or (ref.group_kind == CONFIG_MAP and ref.name.startswith(PRUNE_RECORD))):
             self._permit(ref, deletes)
 
     def apply(self, manifest: Manifest, *, dry_run: bool, **more: t.Any) -> Manifest:

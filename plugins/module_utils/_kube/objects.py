@@ -23,6 +23,8 @@ class FromFile(dict[str, t.Any]):
     file = ""
 
 
+COLLECTIONS = (dict, list)
+"""The types of JSON that contain values."""
 GroupKind = tuple[str, str]
 """The API group and the kind of an object. Its version says nothing about which kind it is, and the kind alone nothing at all: any
 definition may bring another Event, Secret or Job."""
@@ -42,6 +44,9 @@ STATEFUL_SET: GroupKind = ("apps", "StatefulSet")
 
 FIELD_MANAGER = "muster"
 """Field manager of patches of single fields, and of objects from the time before each owner had its own."""
+
+PRUNE_RECORD = "muster-settled"
+"""The beginning of the names of prune's records (prune_record.py)."""
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_OWNER = "muster.ml/owner"

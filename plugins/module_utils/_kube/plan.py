@@ -145,8 +145,8 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1)
     raise_overtaken(failures)
     raise_all([*failures, *_lost_tokens(cluster, steps, namespaces, options)])
-    recorded = {step.ref: annotations_of(step.live or {}).get(ANNOTATION_NOT_KEPT, "") for step in steps}
-    changed = [step for step in steps if step.verdict == "unchanged" and step.ours and CHANGED in recorded[step.ref]]
+    kept = [step for step in steps if step.verdict == "unchanged" and step.ours]
+    changed = [step for step in kept if CHANGED in annotations_of(step.live or {}).get(ANNOTATION_NOT_KEPT, "")]
     again = {
         step.ref: step for step in run_all_or_raise(lambda step: _asked_again(cluster, step, options), changed, parallel=options.parallel)
     }

@@ -21,6 +21,7 @@ from .lease import name_of
 from .objects import (
     FIELD_MANAGER,
     LABEL_MANAGED_BY,
+    PRUNE_RECORD,
     Manifest,
     Ref,
     former_owner,
@@ -42,7 +43,7 @@ _VERSION = 2
 def record_ref(owner: str, refs: t.Iterable[Ref], namespace: str) -> Ref:
     """The ConfigMap that holds the record: beside the owner's objects, or in NAMESPACE if none of them has one."""
     home = min((ref.namespace for ref in refs if ref.namespace), default=namespace)
-    return Ref("v1", "ConfigMap", name_of("muster-settled", owner), home)
+    return Ref("v1", "ConfigMap", name_of(PRUNE_RECORD, owner), home)
 
 
 def has_prune_record(cluster: Cluster, owner: str, desired: t.Collection[Ref], namespace: str) -> bool:

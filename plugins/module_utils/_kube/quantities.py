@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .._core.quantity import canonical
-from .objects import DEFINITION, Manifest, group_kind
+from .objects import COLLECTIONS, DEFINITION, Manifest, group_kind
 from .order import BUILT_IN_GROUPS
 
 _MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "podFixed", "emptyDir", "default", "defaultRequest", "max",
@@ -19,8 +19,6 @@ _SINGLE = ("averageValue", "divisor", "maximumVolumeSize")
 """Fields that are a quantity themselves."""
 _FREE = frozenset({"metadata", "data", "parameters", "matchLabels", "nodeSelector", "selector", "opaque"})
 """Fields with keys of the user's own, which say nothing about the values."""
-
-_COLLECTIONS = (dict, list)
 
 
 def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
@@ -35,7 +33,7 @@ def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
             below = f"{path}.{key}" if path else str(key)
             if key in _MAPS and isinstance(item, dict):
                 yield from ((f"{below}.{name}", amount) for name, amount in item.items())
-            elif key not in _FREE and isinstance(item, _COLLECTIONS):
+            elif key not in _FREE and isinstance(item, COLLECTIONS):
                 yield from _below(item, below)
     elif isinstance(value, list):
         for index, item in enumerate(value):

@@ -21,7 +21,7 @@ import re
 import typing as t
 
 from .._core.sensitive import Sensitive, revealed
-from .objects import DEFINITION, Manifest, annotations_of, group_kind
+from .objects import COLLECTIONS, DEFINITION, Manifest, annotations_of, group_kind
 
 ANNOTATION_SENSITIVE = "muster.ml/sensitive"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -36,7 +36,6 @@ _TYPE = re.compile(r"\s*(opaque|([a-z0-9.-]+\.)?(kubernetes\.io|helm\.sh)/[a-z0-
 _WORD = re.compile(r"[a-z]+")
 _TELLING = frozenset(("kind", "data", "stringData"))
 """A map without any of these keys is no Secret and does not look like one."""
-_COLLECTIONS = (dict, list)
 _ALIKE = 0.75
 """Least likeness, as difflib counts it, of a word to "secret": Sercet and secrets have more, SealedSecret and SecretStore less."""
 _SHORTEST = 3
@@ -122,7 +121,7 @@ def _secret_keys(value: dict[str, t.Any]) -> list[str]:
 
 def _is_flat(value: t.Any) -> bool:
     """Whether it is a map whose values are all scalars, as in the data of a Secret."""
-    return isinstance(value, dict) and bool(value) and not any(isinstance(item, _COLLECTIONS) for item in value.values())
+    return isinstance(value, dict) and bool(value) and not any(isinstance(item, COLLECTIONS) for item in value.values())
 
 
 def _secrets_below(manifest: Manifest) -> list[tuple[t.Any, t.Any]]:
@@ -140,7 +139,7 @@ def _secrets_below(manifest: Manifest) -> list[tuple[t.Any, t.Any]]:
             found += [(one, key) for key in keys]
             items = [item for key, item in one.items() if key not in keys] if keys else one.values()
         for item in items:
-            if isinstance(item, _COLLECTIONS) and item is not fields:
+            if isinstance(item, COLLECTIONS) and item is not fields:
                 rest.append(item)
     return found
 

@@ -15,7 +15,7 @@ from .._core import labels, quantity, shapes
 from .._core.errors import InvalidInput
 from .._core.sensitive import revealed
 from . import redact
-from .objects import CONFIG_MAP, NAMESPACE, SECRET, SERVICE, FromFile, GroupKind, Manifest, group_kind, ref_of
+from .objects import COLLECTIONS, CONFIG_MAP, NAMESPACE, SECRET, SERVICE, FromFile, GroupKind, Manifest, group_kind, ref_of
 from .order import BUILT_IN_GROUPS
 from .quantities import quantities
 
@@ -27,7 +27,7 @@ _LABEL_NAMED = (NAMESPACE, SERVICE)
 # system:node:a is a role, example.com:signer:a a trust bundle, 2001:db8::1 an IPAddress; an aggregated API has its own rules.
 _FREELY_NAMED = ("rbac.authorization.k8s.io", "certificates.k8s.io")
 _IP_ADDRESS: GroupKind = ("networking.k8s.io", "IPAddress")
-_JUDGED = (dict, list, float)
+_JUDGED = (*COLLECTIONS, float)
 _NUMBER_FIRST = re.compile(r"\s*[+-]?[0-9.]")
 
 
