@@ -26,9 +26,10 @@ from ansible_collections.muster.ml.plugins.module_utils._core.clock import syste
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.values import checked
-from ansible_collections.muster.ml.plugins.plugin_utils import _review as review
 from ansible_collections.muster.ml.plugins.plugin_utils._early import import_for
-from ansible_collections.muster.ml.plugins.plugin_utils._planned import Limit, rows_of, with_generated
+
+if t.TYPE_CHECKING:
+    from ansible_collections.muster.ml.plugins.plugin_utils._planned import Limit
 
 _UNKNOWN: t.Final = "Unsupported parameters: "
 PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
@@ -95,6 +96,9 @@ class ControllerAction(ActionBase, abc.ABC):
         return str(self._templar.template(value)) if value else ""
 
     def _within(self, run: t.Callable[[], dict[str, t.Any]], file: str, plan: str) -> dict[str, t.Any]:
+        from ansible_collections.muster.ml.plugins.plugin_utils import _review as review
+        from ansible_collections.muster.ml.plugins.plugin_utils._planned import rows_of, with_generated
+
         if file and "MUSTER_RUN" not in os.environ:
             hint = "Set callbacks_enabled = muster.ml.summary in ansible.cfg, or ANSIBLE_CALLBACKS_ENABLED=muster.ml.summary."
             raise InvalidInput("muster_plan_file: the callback plugin muster.ml.summary, which writes the plan, is not enabled.", hint=hint)

@@ -103,6 +103,18 @@ class _Wire(http.client.HTTPConnection):
         self._connection = connection
         self._tls_context = context
         self.pair = pair
+        self._body = b""
+
+    def ask(self, method: str, target: str, given: _Headers, body: bytes | None) -> None:
+        """Send a request, head and body in one write and so in one record of TLS: http.client takes two."""
+        self._body = body or b""
+        if body:
+            given.append(("Content-Length", b"%d" % len(body)))
+        self.request(method, target, headers=t.cast("t.Any", given))
+
+    def send(self, data: t.Any) -> None:
+        body, self._body = self._body, b""
+        super().send(data + body)
 
     def connect(self) -> None:
         proxy = self._connection.proxy
@@ -220,7 +232,7 @@ class Transport:
         connection = self._new(auth)
         try:
             connection.timeout = timeout
-            connection.request("GET", target, headers=self._headers(_JSON, None, auth))
+            connection.ask("GET", target, self._headers(_JSON, None, auth), None)
             response = connection.getresponse()
             if response.status >= 300:
                 raise StreamRefused(_answer(response, response.read(), self.clock))
@@ -248,9 +260,9 @@ class Transport:
         try:
             connection.timeout = timeout
             asked = tunnel.request_headers()
-            given: t.Any = self._headers(_ANYTHING, None, auth)
+            given = self._headers(_ANYTHING, None, auth)
             given.extend((name, value.encode()) for name, value in asked.items())
-            connection.request("GET", target, headers=given)
+            connection.ask("GET", target, given, None)
             wire = connection.sock
             status, found = _head(wire)
             if status == 101 and tunnel.is_accepted(asked["Sec-WebSocket-Key"], found):
@@ -271,7 +283,7 @@ class Transport:
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
-            connection.request(method, target, body=data, headers=given)
+            connection.ask(method, target, given, data)
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
             response = connection.getresponse()
@@ -314,7 +326,7 @@ class Transport:
     def _target(self, path: str, query: t.Mapping[str, str | t.Sequence[str]]) -> str:
         return f"{self._base}{path}?{urllib.parse.urlencode(query, doseq=True)}" if query else f"{self._base}{path}"
 
-    def _headers(self, accept: str, content_type: str | None, auth: RequestAuth) -> t.Any:
+    def _headers(self, accept: str, content_type: str | None, auth: RequestAuth) -> _Headers:
         """The headers as they are sent; only here are secrets revealed. Invalid values are refused before http.client prints them."""
         given: list[tuple[str, t.Any]] = [*self.connection.headers, ("Accept", accept), ("User-Agent", self._agent)]
         if content_type:
@@ -703,12 +715,14 @@ def _revealed(value: t.Any) -> t.Any:
 
 
 def _answer(response: http.client.HTTPResponse, body: bytes, clock: Clock) -> Answer:
-    # The server's own time, if it sends it, because clocks may differ.
-    try:
-        now = email.utils.parsedate_to_datetime(response.getheader("Date") or "")
-    except (ValueError, TypeError):
-        now = utc(clock)
-    wait = headers.retry_after(response.getheader("Retry-After"), now)
+    wait = None
+    if asked := response.getheader("Retry-After"):
+        # The server's own time, if it sends it, because clocks may differ.
+        try:
+            now = email.utils.parsedate_to_datetime(response.getheader("Date") or "")
+        except (ValueError, TypeError):
+            now = utc(clock)
+        wait = headers.retry_after(asked, now)
     return Answer(response.status, body, wait, response.getheader("Location"))
 
 
