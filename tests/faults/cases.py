@@ -206,8 +206,8 @@ CASES = (
         "reads and watches while waiting",
         lambda: [Rule(proxy.silent, "GET", "/services/s", after=1, times=10_000)],
         "fails at wait_timeout",
-        "1 of 6 objects not ready after 4 s. Service ml/s: has no load balancer address yet. The API server https://127.0.0.1:6443 "
-        "(~/.kube/config) does not answer: The read operation timed out.",
+        "1 of 6 objects not ready after 4 s. Service ml/s: has no load balancer address yet, which a cloud or a controller like "
+        "MetalLB gives. The API server https://127.0.0.1:6443 (~/.kube/config) does not answer: The read operation timed out.",
         left=6,
         wait=True,
         at_least_s=4,

@@ -237,7 +237,7 @@ def service(manifest: Manifest) -> State:
     if manifest.get("spec", {}).get("type") != "LoadBalancer":
         return READY
     ingress = (_status(manifest).get("loadBalancer") or {}).get("ingress")
-    return READY if ingress else State(False, "has no load balancer address yet")
+    return READY if ingress else State(False, "has no load balancer address yet, which a cloud or a controller like MetalLB gives")
 
 
 @_of_existing
