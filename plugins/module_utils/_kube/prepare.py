@@ -38,6 +38,8 @@ _SERVER_METADATA = ("creationTimestamp", "deletionGracePeriodSeconds", "deletion
 _DIGEST_VERSION = "2"
 _BYTES = {SECRET: ("data",), CONFIG_MAP: ("binaryData",)}
 _CLUSTER_ROLE = ("rbac.authorization.k8s.io", "ClusterRole")
+_LABELLED_AS_PODS = (("batch", "Job"), ("", "ReplicationController"))
+"""Kinds that get the labels of their pods where they have none (SetDefaults_Job and SetDefaults_ReplicationController of pkg/apis)."""
 
 
 def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
@@ -74,7 +76,8 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
     else:
         metadata.pop("namespace", None)
     # LABEL_MANAGED_BY is the user's to change; we find our objects by LABEL_OWNER.
-    labels = {LABEL_MANAGED_BY: FIELD_MANAGER, **(metadata.get("labels") or {})}
+    given = metadata.get("labels") or (_labels_of_pods(desired) if group_kind(desired) in _LABELLED_AS_PODS else {})
+    labels = {LABEL_MANAGED_BY: FIELD_MANAGER, **given}
     labels.pop(LABEL_HOME, None)
     metadata["labels"] = labels | owner_labels(owner)
     if group_kind(desired) == SECRET:
@@ -85,6 +88,14 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
     if group_kind(desired) == _CLUSTER_ROLE and desired.get("aggregationRule"):
         desired.pop("rules", None)  # pkg/controller/clusterroleaggregation writes them
     return with_apply_record(redact.seal_everything(desired))
+
+
+def _labels_of_pods(desired: Manifest) -> dict[str, str]:
+    """The labels in the template, which the server would give the object itself, had it not ours."""
+    found: t.Any = desired
+    for key in ("spec", "template", "metadata", "labels"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def with_apply_record(desired: Manifest) -> Manifest:

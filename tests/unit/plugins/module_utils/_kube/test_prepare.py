@@ -40,6 +40,26 @@ def test_who_manages_an_object_is_what_the_user_wrote() -> None:
     assert sent["metadata"]["labels"] == {**labels, "muster.ml/owner": "o.x"}
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind", "gets"), [("batch/v1", "Job", True), ("v1", "ReplicationController", True), ("apps/v1", "Deployment", False)]
+)
+def test_our_label_does_not_keep_the_server_from_giving_those_of_the_pods(api_version: str, kind: str, gets: bool) -> None:
+    """kubernetes/examples, _archived/https-nginx/nginx-app.yaml: kubectl get rc -l app=nginx finds what has no label of its own."""
+    sent = ready(
+        {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": {"template": {"metadata": {"labels": {"app": "x"}}}}}
+    )
+    assert ("app" in sent["metadata"]["labels"]) is gets
+    own = ready(
+        {
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": {"name": "a", "labels": {"b": "c"}},
+            "spec": {"template": {"metadata": {"labels": {"app": "x"}}}},
+        }
+    )
+    assert "app" not in own["metadata"]["labels"]
+
+
 def test_the_record_says_for_whom_and_where_the_object_was_made() -> None:
     sent = ready({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     elsewhere = {**sent, "metadata": {**sent["metadata"], "namespace": "copy"}}
