@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Seal the secret values of objects: the ``data`` of a Secret, and the values that the annotation ``muster.ml/sensitive`` names.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The needs of pods before they can start: the objects that they name, storage for their claims, and images with valid names.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Find the objects that an object names: references in its spec, addresses in its variables and arguments, resources, queues. No I/O."""
 
