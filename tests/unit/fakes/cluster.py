@@ -15,7 +15,7 @@ import socket
 import time
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, Forbidden, InvalidInput, MusterError, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube import redact
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
@@ -89,6 +89,12 @@ DEFINITION: Manifest = {
     },
 }
 """Of kind Foo, which the cluster serves once this is there."""
+
+
+def only_in_namespaces(ref: Ref) -> None:
+    """Refuse a list of all namespaces, as the API server does to who has a Role and no ClusterRole."""
+    if ref.namespace is None:
+        raise Forbidden("only in namespaces")
 
 
 class FakeClock:
@@ -177,6 +183,15 @@ def _clashes(live: t.Any, desired: t.Any, owned: t.Any, path: str = "") -> list[
 Controller = t.Callable[[Manifest], Manifest | None]
 
 
+class _Due(t.NamedTuple):
+    """What happens before calls of a verb on objects of a kind (empty: of any) are answered."""
+
+    verb: str
+    kind: str
+    act: t.Callable[[Ref], object]
+    once: bool
+
+
 @dataclasses.dataclass
 class FakeTunnel:
     """A forwarded port."""
@@ -222,6 +237,7 @@ class FakeCluster:
         self.forwarded: dict[tuple[str, str, int], tuple[str, int]] = {}
         self.printed: dict[tuple[str, str], tuple[str, str]] = {}
         self.failures: dict[tuple[str, str], list[Exception]] = {}
+        self.due: list[_Due] = []
         self.server_version = "v1.36.3"
         self.server_warnings: list[str] = []
         self.certificates: dict[str, str | None] = {}
@@ -261,6 +277,18 @@ class FakeCluster:
     def fail(self, verb: str, name: str, *errors: Exception) -> None:
         """Let the next calls of a verb on objects of this name fail, one error each."""
         self.failures.setdefault((verb, name), []).extend(errors)
+
+    def before(self, verb: str, act: t.Callable[[Ref], object], kind: str = "", *, once: bool = True) -> None:
+        """Do something before the next call of a verb on an object (of a kind) is answered, or before all of them. It may raise."""
+        self.due.append(_Due(verb, kind, act, once))
+
+    def refuse(self, verb: str, error: Exception, kind: str = "") -> None:
+        """Let all calls of a verb on objects (of a kind) fail."""
+
+        def fail(_ref: Ref) -> None:
+            raise error
+
+        self.before(verb, fail, kind, once=False)
 
     @property
     def writes(self) -> list[Request]:
@@ -485,6 +513,10 @@ class FakeCluster:
     # How it works
 
     def _note(self, verb: str, ref: Ref, dry_run: bool = False) -> None:
+        for due in [one for one in self.due if one.verb == verb and one.kind in ("", ref.kind)]:
+            if due.once:
+                self.due.remove(due)
+            due.act(ref)
         self.requests.append(Request(verb, ref, dry_run))
         queue = self.failures.get((verb, ref.name))
         if queue:

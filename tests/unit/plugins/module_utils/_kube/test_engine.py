@@ -37,7 +37,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.removal import del
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
 from ansible_collections.muster.ml.tests.unit.fakes.applied import config, space, stateful
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster, answered
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster, answered, only_in_namespaces
 
 OWNER = "apply.test"
 ANYBODYS = Ownership(OWNER, unowned=True)
@@ -825,22 +825,12 @@ def test_it_goes_with_the_owners_objects(cluster: FakeCluster) -> None:
     assert claims(cluster) == []
 
 
-def test_who_may_list_in_some_namespaces_only_prunes_there(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_list_in_some_namespaces_only_prunes_there(cluster: FakeCluster) -> None:
     apply(cluster, config(), config("b"))
-    for name in ("list", "list_metadata"):
-        monkeypatch.setattr(cluster, name, _within(getattr(cluster, name)))
+    cluster.before("list", only_in_namespaces, once=False)
     report = apply(cluster, config(), prune=True)
     assert {name: action for name, action in actions(report).items() if action == "deleted"} == {"ConfigMap default/b": "deleted"}
     assert any("Only namespaces default were searched" in text for text in report.warnings)
     assert claims(cluster) == []  # what is in other namespaces is not known
     removed = delete_objects(cluster, None, OWNER, check=False)
     assert any("Only namespaces default were searched" in text for text in removed.warnings)
-
-
-def _within(look: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
-    def restricted(api_version: str, kind: str, namespace: str | None = None, *rest: t.Any, **options: t.Any) -> t.Any:
-        if namespace is None:
-            raise Forbidden("only in namespaces")
-        return look(api_version, kind, namespace, *rest, **options)
-
-    return restricted
