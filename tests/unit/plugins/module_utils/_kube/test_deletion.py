@@ -19,7 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube import responses
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
-from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered_kinds, unavailable_groups
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, ServedKind, manager_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
@@ -119,13 +119,6 @@ def test_prune_does_not_wait_for_the_server_of_an_api_that_the_run_has_just_regi
     # An API that was there before this run may have objects.
     (warning,) = apply(cluster, config(), config("b"), service, prune=True).warnings
     assert "visibility.kueue.x-k8s.io/v1beta2 are left out" in warning
-
-
-def test_discovery_tells_which_groups_are_stale() -> None:
-    versions = [{"version": "v1", "freshness": "Stale", "resources": []}, {"version": "v2", "freshness": "Current"}]
-    document = {"items": [{"metadata": {"name": "a.example.com"}, "versions": versions}]}
-    assert unavailable_groups(document) == ["a.example.com/v1"]
-    assert list(discovered_kinds(document)) == []
 
 
 def test_a_kind_whose_server_does_not_answer_fails_no_prune_and_is_told(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:

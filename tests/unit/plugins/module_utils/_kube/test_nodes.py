@@ -127,7 +127,6 @@ def test_wait_in_endless_trouble_ends_at_its_deadline(cluster: t.Any, error: Exc
 def test_a_server_that_comes_back_may_forbid_for_a_moment_what_it_allowed(cluster: t.Any) -> None:
     cluster.add(node("a", gke="x"))
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
-    nodes.read(cluster, query)
     cluster.before("watch", lambda _ref: cluster.fail("list", "", Unreachable("refused"), Forbidden("not yet"), Forbidden("not yet")))
     reports_during(cluster, "list", after=1004)
     assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None).pending_reason is None
