@@ -18,7 +18,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, Forbidden, InvalidInput, MusterError, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube import redact
-from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import BUILT_IN, Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     FIELD_MANAGER,
     Event,
@@ -40,36 +40,22 @@ def answered(status: int, message: str, ref: Ref | None = None) -> MusterError:
 ALWAYS_THERE = ("default", "kube-system")
 WRITES = ("apply", "create", "delete", "patch")
 
-KINDS: dict[tuple[str, str], ServedKind] = {
-    ("v1", "ConfigMap"): ServedKind("configmaps", True),
-    ("v1", "LimitRange"): ServedKind("limitranges", True),
-    ("v1", "Namespace"): ServedKind("namespaces", False),
-    ("v1", "Node"): ServedKind("nodes", False),
-    ("v1", "Event"): ServedKind("events", True),
-    ("v1", "PersistentVolume"): ServedKind("persistentvolumes", False),
-    ("v1", "PersistentVolumeClaim"): ServedKind("persistentvolumeclaims", True),
-    ("v1", "Pod"): ServedKind("pods", True),
-    ("v1", "ResourceQuota"): ServedKind("resourcequotas", True),
-    ("v1", "Secret"): ServedKind("secrets", True),
-    ("v1", "Service"): ServedKind("services", True),
-    ("v1", "ServiceAccount"): ServedKind("serviceaccounts", True),
-    ("apps/v1", "DaemonSet"): ServedKind("daemonsets", True),
-    ("apps/v1", "Deployment"): ServedKind("deployments", True),
-    ("apps/v1", "StatefulSet"): ServedKind("statefulsets", True),
-    ("apiregistration.k8s.io/v1", "APIService"): ServedKind("apiservices", False),
-    ("autoscaling/v2", "HorizontalPodAutoscaler"): ServedKind("horizontalpodautoscalers", True),
-    ("batch/v1", "Job"): ServedKind("jobs", True),
-    ("coordination.k8s.io/v1", "Lease"): ServedKind("leases", True),
-    ("networking.k8s.io/v1", "NetworkPolicy"): ServedKind("networkpolicies", True),
-    ("node.k8s.io/v1", "RuntimeClass"): ServedKind("runtimeclasses", False),
-    ("policy/v1", "PodDisruptionBudget"): ServedKind("poddisruptionbudgets", True),
-    ("storage.k8s.io/v1", "StorageClass"): ServedKind("storageclasses", False),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"): ServedKind("clusterroles", False),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): ServedKind("clusterrolebindings", False),
-    ("rbac.authorization.k8s.io/v1", "Role"): ServedKind("roles", True),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"): ServedKind("rolebindings", True),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): ServedKind("customresourcedefinitions", False),
+_KINDS = {
+    "v1": "ConfigMap LimitRange Namespace Node Event PersistentVolume PersistentVolumeClaim Pod ResourceQuota Secret Service "
+    "ServiceAccount",
+    "apps/v1": "DaemonSet Deployment StatefulSet",
+    "apiregistration.k8s.io/v1": "APIService",
+    "autoscaling/v2": "HorizontalPodAutoscaler",
+    "batch/v1": "Job",
+    "coordination.k8s.io/v1": "Lease",
+    "networking.k8s.io/v1": "NetworkPolicy",
+    "node.k8s.io/v1": "RuntimeClass",
+    "policy/v1": "PodDisruptionBudget",
+    "storage.k8s.io/v1": "StorageClass",
+    "rbac.authorization.k8s.io/v1": "ClusterRole ClusterRoleBinding Role RoleBinding",
+    "apiextensions.k8s.io/v1": "CustomResourceDefinition",
 }
+KINDS = {(api_version, kind): BUILT_IN[api_version, kind] for api_version, kinds in _KINDS.items() for kind in kinds.split()}
 
 DEFAULT_CLASS: Manifest = {
     "apiVersion": "storage.k8s.io/v1",
