@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, Muster contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Options for claims, and for the volume that all pods of a training share; the same as CLAIM and STORAGE in module_utils/_edge/groups.py.

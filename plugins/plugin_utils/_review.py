@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The files of a plan: rows that the tasks of a run in check mode note, the plan that is made of them, and the plan that limits a run."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 """Variables such as ``elastic_options``, whose keys are options of a module, or of lookup ``manifests``, without a variable of the role.
 
 The description of such a variable in the role's argument spec names the module or the lookup.

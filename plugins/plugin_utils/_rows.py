@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 """Readers for callback plugins of the result of a task, whose keys belong to the module that returned it."""
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 """The argument specs of the roles and of the playbooks, and names that are nearly those of something."""
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 """Values of variables that their argument specs take, and that the roles or a cloud would refuse or misread later."""
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 """Judges variables of an inventory or of ``-e`` by the argument specs of the roles: names that no role has, and values that none takes."""
 
 from __future__ import annotations

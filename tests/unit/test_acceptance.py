@@ -13,7 +13,6 @@ from acceptance.filter_plugins import objects as listed
 from acceptance.filter_plugins.persia_log import persia_endings, persia_event, persia_lost, persia_ranks
 from acceptance.filter_plugins.reports import claim_problems, claims_to_check, failure_text
 from support.docs.collection import tasks_in
-from support.objects import objects
 from support.reading import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -342,40 +341,3 @@ def test_what_an_event_did_to_a_persia_training() -> None:
     assert persia_event(log_text, 30.5) == {"seconds": 0.5, "attempts": 0, "epochs": 1}
     assert persia_event(log_text, 0)["attempts"] == 2
     assert persia_event([], 5) == {"seconds": 0, "attempts": 0, "epochs": 0}
-
-
-def test_a_listing_leaves_out_what_expires_and_what_is_made_for_another_object() -> None:
-    def meta(name: str, **more: Any) -> dict[str, Any]:
-        return {"metadata": {"name": name, "namespace": "ml", "uid": name, **more}}
-
-    verbs = {"verbs": ["list"]}
-    answers: dict[str, dict[str, Any]] = {
-        "/apis": {"groups": [{"versions": [{"groupVersion": "coordination.k8s.io/v1"}], "preferredVersion": {}}]},
-        "/api/v1": {
-            "resources": [
-                {"name": "secrets", "kind": "Secret", **verbs},
-                {"name": "events", "kind": "Event", **verbs},
-                {"name": "pods/log", "kind": "Pod", **verbs},
-            ]
-        },
-        "/apis/coordination.k8s.io/v1": {"resources": [{"name": "leases", "kind": "Lease", **verbs}]},
-        "/api/v1/secrets?limit=500": {
-            "items": [
-                {**meta("token"), "type": "bootstrap.kubernetes.io/token"},
-                {**meta("ours"), "type": "Opaque"},
-                meta("made", ownerReferences=[{"uid": "ours"}]),
-            ],
-            "metadata": {"continue": "page-2"},
-        },
-        "/api/v1/secrets?limit=500&continue=page-2": {
-            "items": [meta("orphan", ownerReferences=[{"uid": "gone"}], deletionTimestamp="2026-11-24T08:34:18Z")],
-            "metadata": {},
-        },
-        "/apis/coordination.k8s.io/v1/leases?limit=500": {
-            "items": [meta("apiserver-x", labels={"apiserver.kubernetes.io/identity": "kube-apiserver"}), meta("leader")],
-            "metadata": {},
-        },
-    }
-    found = objects(answers.__getitem__)
-    assert sorted(found) == ["Lease.coordination.k8s.io ml/leader", "Secret ml/orphan", "Secret ml/ours"]
-    assert [name for name, row in found.items() if row.get("deleting")] == ["Secret ml/orphan"]

@@ -31,9 +31,9 @@ FUNCTION_LINES = 40
 MAIN_LINES = 25
 HTTP_LIBRARIES = re.compile(r"(aiohttp|http\.client|httpx|kr8s|kubernetes|lightkube|requests|urllib\.request|urllib3)(\.|$)")
 SPDX = "GPL-3.0-or-later"
-# What Ansible's sanity tests want in plugins; for all other files REUSE.toml names the holder.
+# What Ansible's sanity tests want in plugins with documentation; for all other files REUSE.toml names the holder.
 NOTICE = ("Copyright: (c) 2026, Muster contributors", "GNU General Public License v3.0+")
-PRIVATE = ("Copyright: (c) 2026, Muster contributors", "# Private to the collection.")
+DOCUMENTED = {"callback", "filter", "lookup", "modules"}
 HEADED = {".cfg", ".go", ".j2", ".ps1", ".py", ".sh", ".toml", ".yaml", ".yml"}
 # Kept by tools which would drop the header at their next run.
 GENERATED = {"changelogs/changelog.yaml"}
@@ -350,11 +350,9 @@ def test_every_action_plugin_has_its_module() -> None:
 
 
 def header_of(path: Path) -> tuple[str, ...]:
-    """Utilities say that they are private; the programs among them run in pods, with the header of a plugin."""
-    if PLUGINS not in path.parents:
-        return (SPDX,)
-    utility = path.relative_to(PLUGINS).parts[0] in ("module_utils", "plugin_utils") and path.parent.name != "_pod_programs"
-    return (SPDX, *(PRIVATE if utility else NOTICE))
+    """The programs that run in pods have the header of a plugin."""
+    in_full = path.parent in [*(PLUGINS / kind for kind in DOCUMENTED), PLUGINS / "module_utils" / "_pod_programs"]
+    return (SPDX, *(NOTICE if in_full else ()))
 
 
 def test_every_source_file_has_the_licence_header() -> None:

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import ast
-import importlib
 import re
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.docs import collection
 from support.reading import COLLECTION as OURS
-from support.reading import imported, load, parse, syntax
+from support.reading import imported, load
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import failure
 
@@ -73,26 +71,11 @@ def lower_bounds() -> dict[str, str]:
     return {re.split(r"[>\[]", line)[0]: line.rpartition(">=")[2] for line in lines}
 
 
-def documentation(path: Path) -> dict[str, Any]:
-    """The documentation that a module has itself."""
-    (text,) = [
-        node.value.value
-        for node in syntax(path).body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and "DOCUMENTATION" in ast.dump(node)
-    ]
-    found: dict[str, Any] = parse(str(text))
-    return found
-
-
 def documented(path: Path) -> set[str]:
     """The requirements, with their lower bounds and those of the fragments."""
-    own = documentation(path)
-    parts = [own]
-    for name in own["extends_documentation_fragment"]:
-        namespace, collection, fragment, *section = name.split(".")
-        module = importlib.import_module(f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}")
-        parts.append(parse(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
-    return {str(line).partition(",")[0].replace(" ", "") for part in parts for line in part.get("requirements") or []}
+    own = collection.documented(path)
+    parts = [own.get("requirements", []), *(collection.fragment_part(one, "requirements") for one in own["extends_documentation_fragment"])]
+    return {str(line).partition(",")[0].replace(" ", "") for part in parts for line in part}
 
 
 def collections_in_tasks() -> set[str]:

@@ -237,7 +237,7 @@ def test_a_program_past_its_limit_is_ended(tmp_path: Path) -> None:
 def metadata(name: str, uid: str, *managers: str, owner: str = "", **more: Any) -> dict[str, Any]:
     fields = [{"manager": manager, "operation": "Apply", "time": "10:00"} for manager in managers]
     owners = [{"uid": owner}] if owner else []
-    return {"metadata": {"name": name, "uid": uid, "managedFields": fields, "ownerReferences": owners}, **more}
+    return {"metadata": {"name": name, "uid": uid, "managedFields": fields, "ownerReferences": owners, **more}}
 
 
 API = {
@@ -247,15 +247,22 @@ API = {
         {"name": "events", "kind": "Event", "verbs": ["list"]},
     ]},
     "/apis": {"groups": [{"name": "x.io", "preferredVersion": {"groupVersion": "x.io/v1"},
-                          "versions": [{"groupVersion": "x.io/v2beta1"}, {"groupVersion": "x.io/v1"}]}]},
+                          "versions": [{"groupVersion": "x.io/v2beta1"}, {"groupVersion": "x.io/v1"}]},
+                         {"versions": [{"groupVersion": "coordination.k8s.io/v1"}], "preferredVersion": {}}]},
+    "/apis/coordination.k8s.io/v1": {"resources": [{"name": "leases", "kind": "Lease", "verbs": ["list"]}]},
+    "/apis/coordination.k8s.io/v1/leases?limit=500": {"metadata": {}, "items": [
+        metadata("apiserver-x", "6", labels={"apiserver.kubernetes.io/identity": "kube-apiserver"}), metadata("leader", "7"),
+    ]},
     "/apis/x.io/v1": {"resources": [{"name": "jobs", "kind": "Job", "verbs": ["list"]}]},
     "/apis/x.io/v2beta1": {"resources": [
         {"name": "jobs", "kind": "Job", "verbs": ["list"]}, {"name": "news", "kind": "New", "verbs": ["list"]},
     ]},
     "/api/v1/pods?limit=500": {"metadata": {"continue": "2"}, "items": [metadata("of-job", "1", owner="5")]},
-    "/api/v1/pods?limit=500&continue=2": {"metadata": {}, "items": [metadata("orphan", "2", owner="gone")]},
+    "/api/v1/pods?limit=500&continue=2": {"metadata": {}, "items": [
+        metadata("orphan", "2", owner="gone", deletionTimestamp="2026-11-24T08:34:18Z"),
+    ]},
     "/api/v1/secrets?limit=500": {"metadata": {}, "items": [
-        metadata("token", "3", type="bootstrap.kubernetes.io/token"), metadata("s", "4", "muster-run-1", "kubelet", owner="5"),
+        {**metadata("token", "3"), "type": "bootstrap.kubernetes.io/token"}, metadata("s", "4", "muster-run-1", "kubelet", owner="5"),
     ]},
     "/apis/x.io/v1/jobs?limit=500": {"metadata": {}, "items": [metadata("fair", "5", "kubectl")]},
     "/apis/x.io/v2beta1/news?limit=500": {"metadata": {}, "items": [{"metadata": {"name": "in-answers-only"}}]},
@@ -264,9 +271,10 @@ API = {
 
 def test_every_object_is_listed_once_but_not_what_kubernetes_makes_for_another_or_lets_expire() -> None:
     assert objects.objects(API.__getitem__) == {
-        "Pod orphan": {"uid": "2", "writes": []},
+        "Pod orphan": {"uid": "2", "writes": [], "deleting": True},
         "Secret s": {"uid": "4", "writes": ["muster-run-1 Apply  10:00"]},
         "Job.x.io fair": {"uid": "5", "writes": []},
+        "Lease.coordination.k8s.io leader": {"uid": "7", "writes": []},
     }
 
 

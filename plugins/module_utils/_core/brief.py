@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Messages about missing things: in full for the error that ends a wait, and in one short line for its progress. Counts with their noun."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The decision whether something may be deleted, in one place for Kubernetes, for AWS and for this machine.
 

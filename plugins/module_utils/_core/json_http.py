@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A client of an HTTP API with JSON, which keeps its connection, so that latencies do not include the opening of connections."""
 

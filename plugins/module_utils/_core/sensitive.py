@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The type of values that must not be printed. They are wrapped where they come in, and unwrapped when a request is sent.
 

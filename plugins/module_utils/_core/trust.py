@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The trust in certificates of servers, and the cause of a refusal. The same for Kubernetes and RabbitMQ."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Find certificates that have expired or will soon: of Secrets, of webhooks and APIs, and of the connection itself. No key is decoded."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A finding of the doctor: a fault of one object, or the same fault of several, with its cause, the evidence and the next step."""
 

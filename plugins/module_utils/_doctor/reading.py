@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Snapshot of a cluster, read once. Nothing is written; what may not be read is noted, and is not judged."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Find faults of storage, quotas, nodes, webhooks, APIs, DNS and clocks."""
 

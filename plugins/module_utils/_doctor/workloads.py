@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Find workloads without pods, failed ones, those that wait in a queue, and Services and autoscalers that do not work."""
 

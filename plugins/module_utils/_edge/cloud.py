@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Functions that the edges of AWS and of Google Cloud share, for the options of a wait and the result that each module returns."""
 

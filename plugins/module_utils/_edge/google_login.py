@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Credentials for Google Cloud of modules that are mainly about something else, and do not have google.cloud's options."""
 

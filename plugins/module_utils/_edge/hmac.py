@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """HMAC keys of Google that are kept in Secrets of Kubernetes: the one place that knows both sides.
 

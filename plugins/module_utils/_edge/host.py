@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The edge of the modules that work on the host itself (local cluster, local images) instead of a Kubernetes API.
 

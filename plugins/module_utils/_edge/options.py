@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Options that modules share. Twins of the doc fragments auth, wait, apply and removal; a test compares them.
 

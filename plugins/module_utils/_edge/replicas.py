@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The life of replicas that serve models: as that of servers, and their number may be left to an autoscaler."""
 

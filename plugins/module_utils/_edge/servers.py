@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The life of servers, the same for every kind: refuse bad options, check, generate, apply, delete what is unwanted, wait, remove."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The values of options, checked for all modules at once, after Ansible's own validation and before anything else reads them."""
 

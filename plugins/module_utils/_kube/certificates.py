@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Certificates in Secrets or, for servers outside of Kubernetes, in files: created once, kept by later runs, renewed before they expire.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A local port whose connections lead to a port of a pod, for clients that open connections themselves: ``kubectl port-forward``.
 

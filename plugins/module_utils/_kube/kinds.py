@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The stable built-in kinds and how they are served, so that the common case needs no discovery; and the reader of discovery documents."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The address of a cluster and the credentials for it: kubeconfig files, exec plugins, tokens, the service account of a pod.
 

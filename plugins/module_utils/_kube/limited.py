@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Reviewed plans: the name of a cluster in them, and a cluster on which only their objects are written.
 

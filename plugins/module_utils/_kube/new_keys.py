@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """New keys, beside made_once.py because they need the library cryptography. Each takes what only that file gives out."""
 

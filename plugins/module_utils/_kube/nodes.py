@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 """Nodes: which ones a query selects, and whether they offer the resource."""
 
 from __future__ import annotations

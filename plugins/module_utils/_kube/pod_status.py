@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Reasons why a pod does not run, as the scheduler, the kubelet or the container report them. Pure functions."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Whether an object is ready, and if not, why: one pure predicate per kind. Each accepts None for a missing object."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Seal the secret values of objects: the ``data`` of a Secret, and the values that the annotation ``muster.ml/sensitive`` names.
 
@@ -82,13 +80,13 @@ def is_like_secret(kind: str) -> bool:
     return any(difflib.SequenceMatcher(None, word, "secret").ratio() >= _ALIKE for word in (*words, "".join(words)) if word)
 
 
-def seal_secrets(manifest: Manifest, like: Manifest | None = None) -> Manifest:
-    """Put the secret values into Sensitive, in place, including those that an object LIKE this one marks. The keys stay readable."""
-    return _sealed_at(manifest, like, ((manifest, key) for key in _secret_keys(manifest)))
+def seal_secrets(manifest: Manifest) -> Manifest:
+    """Put the secret values into Sensitive, in place. The keys stay readable."""
+    return _sealed_at(manifest, None, ((manifest, key) for key in _secret_keys(manifest)))
 
 
 def seal_everything(manifest: Manifest, like: Manifest | None = None) -> Manifest:
-    """Seal the secrets of an object and the values of every Secret below it: in its template, among its manifests."""
+    """Seal the secrets of an object, those that an object LIKE this one marks, and the values of every Secret below it."""
     return _sealed_at(manifest, like, () if group_kind(manifest) == DEFINITION else _secrets_below(manifest))
 
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The needs of pods before they can start: the objects that they name, storage for their claims, and images with valid names.
 
@@ -19,7 +17,7 @@ from .._core.pool import PARALLEL, raise_all, run_all
 from . import storage
 from .objects import CLAIM, DEPLOYMENT, JOB, POD, STATEFUL_SET, Manifest, Ref, group_kind, ref_of
 from .served import Promised, objects_among
-from .uses import TRAININGS
+from .uses import FIELDS, TRAININGS
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
@@ -30,20 +28,12 @@ _WITH_PODS = {
 }  # fmt: skip
 _VERSIONS = {"PriorityClass": "scheduling.k8s.io/v1", "RuntimeClass": "node.k8s.io/v1"}
 """API versions of kinds without a namespace; the other kinds are in v1."""
-_NAMES = {"priorityClassName": "PriorityClass", "runtimeClassName": "RuntimeClass", "serviceAccountName": "ServiceAccount"}
+_NAMES = {field: FIELDS[field] for field in ("priorityClassName", "runtimeClassName", "serviceAccountName")}
 """Fields of a pod with the name of an object."""
 _PULLS = "imagePullSecrets"
 """The field whose objects may be missing: the kubelet warns, and pulls without them (getPullSecretsForPod, kubelet_pods.go, 1.36)."""
-_SOURCES = {
-    "configMap": "ConfigMap",
-    "configMapKeyRef": "ConfigMap",
-    "configMapRef": "ConfigMap",
-    _PULLS: "Secret",
-    "persistentVolumeClaim": "PersistentVolumeClaim",
-    "secret": "Secret",
-    "secretKeyRef": "Secret",
-    "secretRef": "Secret",
-}
+_FROM = ("configMap", "configMapKeyRef", "configMapRef", _PULLS, "secret", "secretKeyRef", "secretRef")
+_SOURCES = {"persistentVolumeClaim": CLAIM[1], **{field: FIELDS[field] for field in _FROM}}
 """Fields of a pod with an object that names another one, and may name keys of it."""
 _BY_ITSELF = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}
 """Objects that controllers of Kubernetes create in every namespace."""

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Delete objects: named ones, all of an owner, or those that an owner no longer desires. Every deletion goes through here."""
 

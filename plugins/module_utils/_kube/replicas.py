@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The number of replicas of a Deployment, handed over to a HorizontalPodAutoscaler and taken back, without a pod that starts or ends.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A survey of a cluster for trainings: its capabilities, and the user's permissions. Only reads; what may not be read is noted."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A connection to a port of a pod, or to a command in it, inside of a WebSocket to the API server: what ``kubectl port-forward`` and
 ``kubectl exec`` do.

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Find the users of objects that are to be deleted: workloads that run, wait or are suspended and name one of them.
 

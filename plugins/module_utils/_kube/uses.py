@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Find the objects that an object names: references in its spec, addresses in its variables and arguments, resources, queues. No I/O."""
 
@@ -59,8 +57,7 @@ TRAININGS: dict[GroupKind, set[str]] = {
 }
 """Kinds of other projects that make the pods of a training, with the types of the conditions that say that it has ended."""
 
-# The field that holds a name, or an object (or a list of them) with a name -> the kind that it names where it says none.
-_FIELDS = {
+FIELDS = {
     "backendRefs": "Service",
     "claimName": "PersistentVolumeClaim",
     "clusterQueue": "ClusterQueue",
@@ -84,6 +81,7 @@ _FIELDS = {
     "serviceAccountName": "ServiceAccount",
     "storageClassName": "StorageClass",
 }
+"""The field that holds a name, or an object (or a list of them) with a name -> the kind that it names where it says none."""
 _LABELS = {LABEL_QUEUE: "LocalQueue", LABEL_QUEUE_PRIORITY: "WorkloadPriorityClass"}
 # Fields whose text is no address although it may look like one.
 _NO_ADDRESS = frozenset({"annotations", "image", "kind", "labels", "matchLabels", "mountPath", "name", "namespace", "path"})
@@ -169,9 +167,9 @@ def _walk(value: t.Any, key: str, space: str, found: dict[Name, str]) -> None:
     elif isinstance(value, dict):
         _walk_map(value, key, space, found)
     elif isinstance(value, str):
-        if key in _FIELDS:
+        if key in FIELDS:
             namespace, _slash, name = value.rpartition("/")  # Istio writes both as one
-            found.setdefault(_name(_FIELDS[key], namespace or space, name), key)
+            found.setdefault(_name(FIELDS[key], namespace or space, name), key)
         elif key not in _NO_ADDRESS:
             _addresses(value, space, key, found, alone=key in ("externalName", "host"))
 
@@ -181,7 +179,7 @@ def _walk_map(value: dict[str, t.Any], key: str, space: str, found: dict[Name, s
         return  # a backend that gets no request
     name = value.get("name")
     if isinstance(name, str):
-        kind = value.get("kind") or _FIELDS.get(key)
+        kind = value.get("kind") or FIELDS.get(key)
         if isinstance(kind, str):
             found.setdefault(_name(kind, str(value.get("namespace") or space), name, _group(value)), key)
         if isinstance(value.get("value"), str):  # a variable

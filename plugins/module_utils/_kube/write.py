@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Carry out one step of a plan: apply (or ask what an apply would do), recreate if allowed, and report what changed."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Text to values, as kubectl reads it: JSON if it begins with a brace, else YAML by the rules of go.yaml.in/yaml/v2 (its decode.go).
 

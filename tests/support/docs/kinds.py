@@ -77,7 +77,7 @@ def texts(root: Path = ROOT) -> dict[str, str]:
         kinds="\n".join(f'    "{name}": {system}.KIND,' for system, name in names.items()),
     )
     fragment = FRAGMENT.format(names=", ".join(sorted(names.values())))
-    return {name: "".join((root / name).read_text(encoding="utf-8").splitlines(keepends=True)[:3]) + text
+    return {name: "".join((root / name).read_text(encoding="utf-8").splitlines(keepends=True)[:1]) + text
             for name, text in {INDEX_FILE: index, FRAGMENT_FILE: fragment}.items()}  # fmt: skip
 
 

@@ -15,10 +15,10 @@ import socket
 import time
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, Forbidden, InvalidInput, MusterError, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube import redact
-from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import BUILT_IN, Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     FIELD_MANAGER,
     Event,
@@ -40,36 +40,22 @@ def answered(status: int, message: str, ref: Ref | None = None) -> MusterError:
 ALWAYS_THERE = ("default", "kube-system")
 WRITES = ("apply", "create", "delete", "patch")
 
-KINDS: dict[tuple[str, str], ServedKind] = {
-    ("v1", "ConfigMap"): ServedKind("configmaps", True),
-    ("v1", "LimitRange"): ServedKind("limitranges", True),
-    ("v1", "Namespace"): ServedKind("namespaces", False),
-    ("v1", "Node"): ServedKind("nodes", False),
-    ("v1", "Event"): ServedKind("events", True),
-    ("v1", "PersistentVolume"): ServedKind("persistentvolumes", False),
-    ("v1", "PersistentVolumeClaim"): ServedKind("persistentvolumeclaims", True),
-    ("v1", "Pod"): ServedKind("pods", True),
-    ("v1", "ResourceQuota"): ServedKind("resourcequotas", True),
-    ("v1", "Secret"): ServedKind("secrets", True),
-    ("v1", "Service"): ServedKind("services", True),
-    ("v1", "ServiceAccount"): ServedKind("serviceaccounts", True),
-    ("apps/v1", "DaemonSet"): ServedKind("daemonsets", True),
-    ("apps/v1", "Deployment"): ServedKind("deployments", True),
-    ("apps/v1", "StatefulSet"): ServedKind("statefulsets", True),
-    ("apiregistration.k8s.io/v1", "APIService"): ServedKind("apiservices", False),
-    ("autoscaling/v2", "HorizontalPodAutoscaler"): ServedKind("horizontalpodautoscalers", True),
-    ("batch/v1", "Job"): ServedKind("jobs", True),
-    ("coordination.k8s.io/v1", "Lease"): ServedKind("leases", True),
-    ("networking.k8s.io/v1", "NetworkPolicy"): ServedKind("networkpolicies", True),
-    ("node.k8s.io/v1", "RuntimeClass"): ServedKind("runtimeclasses", False),
-    ("policy/v1", "PodDisruptionBudget"): ServedKind("poddisruptionbudgets", True),
-    ("storage.k8s.io/v1", "StorageClass"): ServedKind("storageclasses", False),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"): ServedKind("clusterroles", False),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): ServedKind("clusterrolebindings", False),
-    ("rbac.authorization.k8s.io/v1", "Role"): ServedKind("roles", True),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"): ServedKind("rolebindings", True),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): ServedKind("customresourcedefinitions", False),
+_KINDS = {
+    "v1": "ConfigMap LimitRange Namespace Node Event PersistentVolume PersistentVolumeClaim Pod ResourceQuota Secret Service "
+    "ServiceAccount",
+    "apps/v1": "DaemonSet Deployment StatefulSet",
+    "apiregistration.k8s.io/v1": "APIService",
+    "autoscaling/v2": "HorizontalPodAutoscaler",
+    "batch/v1": "Job",
+    "coordination.k8s.io/v1": "Lease",
+    "networking.k8s.io/v1": "NetworkPolicy",
+    "node.k8s.io/v1": "RuntimeClass",
+    "policy/v1": "PodDisruptionBudget",
+    "storage.k8s.io/v1": "StorageClass",
+    "rbac.authorization.k8s.io/v1": "ClusterRole ClusterRoleBinding Role RoleBinding",
+    "apiextensions.k8s.io/v1": "CustomResourceDefinition",
 }
+KINDS = {(api_version, kind): BUILT_IN[api_version, kind] for api_version, kinds in _KINDS.items() for kind in kinds.split()}
 
 DEFAULT_CLASS: Manifest = {
     "apiVersion": "storage.k8s.io/v1",
@@ -89,6 +75,12 @@ DEFINITION: Manifest = {
     },
 }
 """Of kind Foo, which the cluster serves once this is there."""
+
+
+def only_in_namespaces(ref: Ref) -> None:
+    """Refuse a list of all namespaces, as the API server does to who has a Role and no ClusterRole."""
+    if ref.namespace is None:
+        raise Forbidden("only in namespaces")
 
 
 class FakeClock:
@@ -177,6 +169,15 @@ def _clashes(live: t.Any, desired: t.Any, owned: t.Any, path: str = "") -> list[
 Controller = t.Callable[[Manifest], Manifest | None]
 
 
+class _Due(t.NamedTuple):
+    """What happens before calls of a verb on objects of a kind (empty: of any) are answered."""
+
+    verb: str
+    kind: str
+    act: t.Callable[[Ref], object]
+    once: bool
+
+
 @dataclasses.dataclass
 class FakeTunnel:
     """A forwarded port."""
@@ -222,6 +223,7 @@ class FakeCluster:
         self.forwarded: dict[tuple[str, str, int], tuple[str, int]] = {}
         self.printed: dict[tuple[str, str], tuple[str, str]] = {}
         self.failures: dict[tuple[str, str], list[Exception]] = {}
+        self.due: list[_Due] = []
         self.server_version = "v1.36.3"
         self.server_warnings: list[str] = []
         self.certificates: dict[str, str | None] = {}
@@ -261,6 +263,18 @@ class FakeCluster:
     def fail(self, verb: str, name: str, *errors: Exception) -> None:
         """Let the next calls of a verb on objects of this name fail, one error each."""
         self.failures.setdefault((verb, name), []).extend(errors)
+
+    def before(self, verb: str, act: t.Callable[[Ref], object], kind: str = "", *, once: bool = True) -> None:
+        """Do something before the next call of a verb on an object (of a kind) is answered, or before all of them. It may raise."""
+        self.due.append(_Due(verb, kind, act, once))
+
+    def refuse(self, verb: str, error: Exception, kind: str = "") -> None:
+        """Let all calls of a verb on objects (of a kind) fail."""
+
+        def fail(_ref: Ref) -> None:
+            raise error
+
+        self.before(verb, fail, kind, once=False)
 
     @property
     def writes(self) -> list[Request]:
@@ -485,6 +499,10 @@ class FakeCluster:
     # How it works
 
     def _note(self, verb: str, ref: Ref, dry_run: bool = False) -> None:
+        for due in [one for one in self.due if one.verb == verb and one.kind in ("", ref.kind)]:
+            if due.once:
+                self.due.remove(due)
+            due.act(ref)
         self.requests.append(Request(verb, ref, dry_run))
         queue = self.failures.get((verb, ref.name))
         if queue:

@@ -75,14 +75,14 @@ def test_a_log_that_is_rotated_meanwhile_counts_whole(tmp_path: pathlib.Path) ->
 
 def test_a_log_that_only_the_playbook_knows_is_read_from_its_beginning(tmp_path: pathlib.Path) -> None:
     log = tmp_path / "other.log"
-    module, _shown = callback({"path": None, "playbooks": ["site.yml"], "audit_log": None}, "site.yml")
+    module, _shown = callback("site.yml", audit_log=None)
     log.write_text(event() * 2)
     assert module._audit_log(str(log)).writes(RUN) == (2, 0)
 
 
 def test_a_cluster_without_a_log_is_not_judged_by_that_of_another(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "DEFAULT_AUDIT_LOG", str(tmp_path / "of-another.log"))
-    module, shown = callback({"path": str(tmp_path / "s.json"), "playbooks": ["site.yml"], "audit_log": None}, "site.yml")
+    module, shown = callback("site.yml", path=str(tmp_path / "s.json"), audit_log=None)
     (tmp_path / "of-another.log").write_text(event(agent="muster/ba9876543210"))
     stats = Stats()
     stats.custom = {"_run": {"muster_audit_log": ""}}
@@ -115,7 +115,8 @@ def host(name: str) -> types.SimpleNamespace:
     return types.SimpleNamespace(get_name=lambda: name)
 
 
-def callback(options: dict[str, t.Any], playbook: str) -> tuple[summary.CallbackModule, list[str]]:
+def callback(playbook: str, **options: t.Any) -> tuple[summary.CallbackModule, list[str]]:
+    options = {"path": None, "playbooks": ["site.yml"], "audit_log": "/nonexistent/audit.log", **options}
     shown: list[str] = []
     module = summary.CallbackModule(display=types.SimpleNamespace(display=shown.append, verbosity=0))
     module.get_option = options.__getitem__
@@ -124,10 +125,15 @@ def callback(options: dict[str, t.Any], playbook: str) -> tuple[summary.Callback
     return module, shown
 
 
+def ended(module: summary.CallbackModule, where: str, action: str, result: dict[str, t.Any], **of_task: t.Any) -> types.SimpleNamespace:
+    task = types.SimpleNamespace(**{"action": action, "check_mode": False, **of_task})
+    module.v2_runner_on_ok(types.SimpleNamespace(_host=host(where), _task=task, _result=result))
+    return task
+
+
 def test_the_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "build" / "summary.json"
-    options = {"path": str(path), "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
-    module, shown = callback(options, "/x/playbooks/site.yml")
+    module, shown = callback("/x/playbooks/site.yml", path=str(path))
     role = types.SimpleNamespace(get_name=lambda: "muster.ml.persia")
     for its_role in (role, None):
         module.v2_runner_on_start(host("localhost"), types.SimpleNamespace(_role=its_role))
@@ -139,8 +145,7 @@ def test_the_file(tmp_path: pathlib.Path) -> None:
         ("muster.ml.s3_bucket", {"changed": True, "actions": ["s3:create_bucket (create)"]}),
         ("amazon.aws.ec2_vpc_subnet", made),
     ):
-        task = types.SimpleNamespace(action=action, check_mode=False)
-        module.v2_runner_on_ok(types.SimpleNamespace(_host=host("localhost"), _task=task, _result=result))
+        ended(module, "localhost", action, result)
     module.v2_playbook_on_stats(Stats())
     written = json.loads(path.read_text())
     assert written["systems"] == {"persia": {"ok": True, "auc": 0.7}}
@@ -157,8 +162,7 @@ def test_the_file(tmp_path: pathlib.Path) -> None:
 def test_each_cluster_has_a_file(tmp_path: pathlib.Path) -> None:
     log = tmp_path / "a.log"
     log.write_text(event() * 2)
-    options = {"path": str(tmp_path / "s.json"), "playbooks": [], "audit_log": str(tmp_path / "of-none.log")}
-    module, shown = callback(options, "site.yml")
+    module, shown = callback("site.yml", path=str(tmp_path / "s.json"), playbooks=[])
     module._started -= 60
     inventory = types.SimpleNamespace(get_groups_dict=lambda: {"muster_clusters": ["a", "b", "c"], "web": ["w"]})
     play = types.SimpleNamespace(get_variable_manager=lambda: types.SimpleNamespace(_inventory=inventory))
@@ -183,8 +187,7 @@ def test_each_cluster_has_a_file(tmp_path: pathlib.Path) -> None:
 
 def test_other_playbooks_leave_no_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "summary.json"
-    options = {"path": str(path), "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
-    module, shown = callback(options, "/x/playbooks/status.yml")
+    module, shown = callback("/x/playbooks/status.yml", path=str(path))
     module.v2_playbook_on_stats(NoSystems())
     assert (path.exists(), shown) == (False, [])
 
@@ -192,8 +195,7 @@ def test_other_playbooks_leave_no_file(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(("playbook", "stats"), [("mine.yml", Stats()), ("site.yml", NoSystems())])
 def test_a_run_that_brings_up_systems_or_is_named_leaves_one(tmp_path: pathlib.Path, playbook: str, stats: Stats) -> None:
     path = tmp_path / "summary.json"
-    options = {"path": str(path), "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
-    module, _shown = callback(options, playbook)
+    module, _shown = callback(playbook, path=str(path))
     module.v2_playbook_on_stats(stats)
     assert path.exists()
 
@@ -201,11 +203,10 @@ def test_a_run_that_brings_up_systems_or_is_named_leaves_one(tmp_path: pathlib.P
 def test_a_plan_writes_only_a_file_that_was_asked_for(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(summary.context, "CLIARGS", {"check": True})
-    options = {"path": None, "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
-    module, _shown = callback(options, "site.yml")
+    module, _shown = callback("site.yml")
     module.v2_playbook_on_stats(Stats())
     assert list(tmp_path.iterdir()) == []
-    module, _shown = callback({**options, "path": "plan.json"}, "site.yml")
+    module, _shown = callback("site.yml", path="plan.json")
     module.v2_playbook_on_stats(Stats())
     assert json.loads((tmp_path / "plan.json").read_text())["check"] is True
 
@@ -214,7 +215,7 @@ def test_the_plan_of_a_run_names_what_it_does_not_have(tmp_path: pathlib.Path, m
     """Tasks of other modules that would change something, what could not be looked at, and a run that failed."""
     monkeypatch.setattr(summary.context, "CLIARGS", {"check": True})
     monkeypatch.setattr(review, "NOTED", tmp_path / "noted")
-    module, shown = callback({"path": None, "playbooks": [], "audit_log": str(tmp_path / "audit.log")}, "/x/playbooks/teardown.yml")
+    module, shown = callback("/x/playbooks/teardown.yml", playbooks=[])
     review.note(str(tmp_path / "p.json"), "localhost", "host localhost", [])
     for action, result, name in (
         ("ansible.builtin.copy", {"changed": True}, "Write a file"),
@@ -225,8 +226,7 @@ def test_the_plan_of_a_run_names_what_it_does_not_have(tmp_path: pathlib.Path, m
         ("amazon.aws.ec2_vpc_net", {"results": [{"changed": False}, {"changed": True}]}, "Create networks"),
         ("muster.ml.apply", {"changed": True}, "Apply"),
     ):
-        task = types.SimpleNamespace(action=action, check_mode=True, get_name=lambda name=name: name)
-        module.v2_runner_on_ok(types.SimpleNamespace(_host=host("localhost"), _task=task, _result=result))
+        task = ended(module, "localhost", action, result, check_mode=True, get_name=lambda name=name: name)
     failed = types.SimpleNamespace(_host=host("h"), _task=task, _result={"msg": "no"})
     module.v2_runner_on_failed(failed, ignore_errors=True)
     stats = Stats()

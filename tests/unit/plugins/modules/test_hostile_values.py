@@ -159,6 +159,11 @@ def literals() -> dict[str, t.Any]:
     }  # fmt: skip
 
 
+OF_HERE = {
+    "project", "auth_kind", "subnet_id", "subnet_ids", "security_groups", "login_host", "ca_cert", "src", "workspace", "filename",
+    "pythonenv", "url_ca_cert",
+}  # fmt: skip
+"""Options that never have the example's value."""
 KEPT = {("inference_check", "url"), ("gcp_router_nat", "path")}
 MORE: dict[str, dict[str, t.Any]] = {
     "apply": {"src": "manifests"}, "dataset": {"url": "https://example.com/x.zip"}, "rabbitmq_definitions": {"src": "definitions.json"},
@@ -171,25 +176,7 @@ def filled(name: str, value: t.Any, key: str = "") -> t.Any:
     """An example with values instead of variables, and with what is in the folder of the test."""
     known = {**literals(), **MORE.get(name, {})}
     from_here = isinstance(value, str) and ("{{" in value or value.startswith(("/etc/", "/srv/", "/home/", "/var/", "~")))
-    if key in known and (
-        from_here
-        or key in MORE.get(name, {})
-        or key
-        in (
-            "project",
-            "auth_kind",
-            "subnet_id",
-            "subnet_ids",
-            "security_groups",
-            "login_host",
-            "ca_cert",
-            "src",
-            "workspace",
-            "filename",
-            "pythonenv",
-            "url_ca_cert",
-        )
-    ):
+    if key in known and (from_here or key in MORE.get(name, {}) or key in OF_HERE):
         return known[key]
     if isinstance(value, dict):
         return {inner: filled(name, item, inner) for inner, item in value.items()}
@@ -257,14 +244,8 @@ def cluster() -> FakeCluster:
     for name in ("ml", "studioml", "prometheus-adapter", "web", "monitoring"):
         found.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
-    found.add(
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": "standard", "annotations": annotations},
-            "provisioner": "x",
-        }
-    )
+    meta = {"name": "standard", "annotations": annotations}
+    found.add({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": meta, "provisioner": "x"})
     found.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "efs-claim", "namespace": "ml"}, "spec": {}})
     for name, space in (("store-login", "ml"), ("studioml-signing", "studioml")):
         found.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": space}, "data": {}})

@@ -666,10 +666,11 @@ def test_an_apply_names_its_field_manager_and_forces_nothing_unasked(server: Ser
 
 
 def test_groups_whose_server_did_not_answer_are_known_to_be_unknown(server: Server, kube: HttpCluster) -> None:
-    versions = [{"version": "v1beta1", "freshness": "Stale", "resources": []}]
+    versions = [{"version": "v1beta1", "freshness": "Stale", "resources": []}, {"version": "v1", "freshness": "Current"}]
     groups = {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "metrics.k8s.io"}, "versions": versions}]}
     server.replies = [(200, {"kind": "APIGroupDiscoveryList", "items": []}, {}), (200, groups, {})]
-    assert kube.kinds().unknown == ["metrics.k8s.io/v1beta1"]
+    found = kube.kinds()
+    assert (found, found.unknown) == ([], ["metrics.k8s.io/v1beta1"])
 
 
 def test_a_list_that_is_cut_off_says_so(server: Server, kube: HttpCluster) -> None:

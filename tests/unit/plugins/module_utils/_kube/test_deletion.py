@@ -19,13 +19,14 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube import responses
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
-from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered_kinds, unavailable_groups
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, manager_of, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, ServedKind, manager_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.source import from_definition
 from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, OWNER, actions, apply, config
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.mirrored import MIRRORS, Mirrored
 
 SPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
 BINDING: Manifest = {
@@ -41,43 +42,9 @@ def delete(cluster: FakeCluster, what: list[Manifest] | None = None, mark: Owner
     return delete_objects(cluster, what, mark, check=False, parallel=1, **options)
 
 
-@pytest.fixture
-def cluster() -> FakeCluster:
-    return FakeCluster()
-
-
-class Mirrored(FakeCluster):
-    """As OpenShift: Projects are the Namespaces, and authorization.openshift.io shows the RoleBindings of Kubernetes."""
-
-    MIRRORS: t.ClassVar = {
-        ("project.openshift.io/v1", "Project"): ("v1", "Namespace"),
-        ("authorization.openshift.io/v1", "RoleBinding"): ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-    }
-    only_mirrors = False
-
-    def kinds(self) -> Kinds:
-        mirrors = [(*shown, ServedKind(f"{shown[1].lower()}s", shown[1] == "RoleBinding")) for shown in self.MIRRORS]
-        return Kinds([*([] if self.only_mirrors else super().kinds()), *mirrors])
-
-    def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
-        real = self.MIRRORS.get((api_version, kind), (api_version, kind))
-        found = super().list(*real, *rest, **options)
-        return Listing([{**item, "apiVersion": api_version, "kind": kind} for item in found], found.resource_version)
-
-    def get(self, ref: Ref, **options: t.Any) -> Manifest | None:
-        return super().get(self._real(ref), **options)
-
-    def delete(self, ref: Ref, **options: t.Any) -> bool:
-        return super().delete(self._real(ref), **options)
-
-    def _real(self, ref: Ref) -> Ref:
-        return Ref(*self.MIRRORS.get((ref.api_version, ref.kind), (ref.api_version, ref.kind)), ref.name, ref.namespace)
-
-
-@pytest.mark.parametrize("only_mirrors", [False, True], ids=["both-are-listed", "only-the-mirror-may-be-listed"])
-def test_an_object_that_another_api_shows_under_its_own_name_is_no_leftover(only_mirrors: bool) -> None:
-    cluster = Mirrored()
-    cluster.only_mirrors = only_mirrors
+@pytest.mark.parametrize("listed", [[..., *MIRRORS], MIRRORS], ids=["both-are-listed", "only-the-mirror-may-be-listed"])
+def test_an_object_that_another_api_shows_under_its_own_name_is_no_leftover(listed: list[t.Any]) -> None:
+    cluster = Mirrored(listed)
     report = apply(cluster, SPACE, BINDING, config(namespace="ml"), prune=True)
     assert "deleted" not in actions(report).values()
     assert cluster.stored("Namespace", "ml")
@@ -154,28 +121,11 @@ def test_prune_does_not_wait_for_the_server_of_an_api_that_the_run_has_just_regi
     assert "visibility.kueue.x-k8s.io/v1beta2 are left out" in warning
 
 
-def test_discovery_tells_which_groups_are_stale() -> None:
-    versions = [{"version": "v1", "freshness": "Stale", "resources": []}, {"version": "v2", "freshness": "Current"}]
-    document = {"items": [{"metadata": {"name": "a.example.com"}, "versions": versions}]}
-    assert unavailable_groups(document) == ["a.example.com/v1"]
-    assert list(discovered_kinds(document)) == []
-
-
 def test_a_kind_whose_server_does_not_answer_fails_no_prune_and_is_told(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.kinds_served["slow.example.com/v1", "Slow"] = ServedKind("slows", True)
-    plain, asked = cluster.list_metadata, []
-
-    def down(api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
-        if kind == "Slow":
-            raise ServerError("The API server failed to list objects of kind Slow (status 503): no endpoints.")
-        return plain(api_version, kind, *rest, **options)
-
-    def bounded(seconds: float) -> FakeCluster:
-        asked.append(seconds)
-        return cluster
-
-    monkeypatch.setattr(cluster, "list_metadata", down)
-    monkeypatch.setattr(cluster, "within", bounded)
+    asked: list[float] = []
+    cluster.refuse("list", ServerError("The API server failed to list objects of kind Slow (status 503): no endpoints."), "Slow")
+    monkeypatch.setattr(cluster, "within", lambda seconds: asked.append(seconds) or cluster)
     apply(cluster, config(), config("b"))
     report = apply(cluster, config(), prune=True)
     assert actions(report)["ConfigMap b"] == "deleted"
@@ -345,51 +295,26 @@ def test_what_a_controller_made_for_an_object_of_ours_goes_by_its_label_alone(cl
     assert actions(report) == {"PersistentVolumeClaim claim": "deleted", "PersistentVolumeClaim other": "kept"}
 
 
-def test_a_definition_is_kept_where_objects_of_its_kind_cannot_be_listed(blind: Blind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_definition_is_kept_where_objects_of_its_kind_cannot_be_listed(blind: Blind) -> None:
     apply(blind, DEFINITION)
     apply(blind, FOO, owner=OTHER)
-    plain = blind.list_metadata
-
-    def listed(api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
-        if kind == "Foo":
-            raise Forbidden("User u may not list foos.")
-        return plain(api_version, kind, *rest, **options)
-
-    monkeypatch.setattr(blind, "list_metadata", listed)
+    blind.refuse("list", Forbidden("User u may not list foos."), "Foo")
     report = delete(blind, [DEFINITION], delete_data=True)
     assert actions(report) == {"CustomResourceDefinition foos.x.io": "kept"}
     assert "cannot be judged: whether objects of its kind exist: User u may not list foos" in report.warnings[0]
 
 
-def test_an_object_that_changes_hands_between_reading_and_deleting_is_judged_anew(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_object_that_changes_hands_between_reading_and_deleting_is_judged_anew(cluster: FakeCluster) -> None:
     apply(cluster, config())
-    plain = cluster.delete
-
-    def late(ref: Ref, **options: t.Any) -> bool:
-        monkeypatch.setattr(cluster, "delete", plain)
-        apply(cluster, config(), owner=OTHER, force_conflicts=True)
-        return plain(ref, **options)
-
-    monkeypatch.setattr(cluster, "delete", late)
+    cluster.before("delete", lambda _ref: apply(cluster, config(), owner=OTHER, force_conflicts=True))
     assert actions(delete(cluster, [config()])) == {"ConfigMap a": "kept"}
     assert cluster.stored("ConfigMap", "a", "default")
 
 
-def test_an_object_that_was_made_again_meanwhile_is_not_deleted_and_not_called_deleted(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_object_that_was_made_again_meanwhile_is_not_deleted_and_not_called_deleted(cluster: FakeCluster) -> None:
     apply(cluster, config())
-    plain = cluster.delete
-
-    def late(ref: Ref, **options: t.Any) -> bool:
-        monkeypatch.setattr(cluster, "delete", plain)
-        cluster.remove(ref)
-        cluster.add(config(), manager="kubectl")
-        return plain(ref, **options)
-
-    monkeypatch.setattr(cluster, "delete", late)
+    cluster.before("delete", cluster.remove)
+    cluster.before("delete", lambda _ref: cluster.add(config(), manager="kubectl"))
     report = delete(cluster, [config()])
     assert actions(report) == {"ConfigMap a": "kept"}
     assert "was created again by another client" in report.warnings[0]
@@ -478,15 +403,8 @@ def test_a_conflict_with_somebody_else_stays_one_when_an_object_is_adopted(clust
 
 
 @pytest.mark.parametrize("word", ["", "adopt"])
-def test_what_somebody_made_since_we_looked_is_given_back(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
-    plain = cluster.apply
-
-    def late(manifest: Manifest, **options: t.Any) -> Manifest:
-        monkeypatch.setattr(cluster, "apply", plain)
-        cluster.add(config(y="theirs"), manager="kubectl")
-        return plain(manifest, **options)
-
-    monkeypatch.setattr(cluster, "apply", late)
+def test_what_somebody_made_since_we_looked_is_given_back(cluster: FakeCluster, word: str) -> None:
+    cluster.before("apply", lambda _ref: cluster.add(config(y="theirs"), manager="kubectl"))
     if word:
         assert apply(cluster, config(x="ours"), adopt=True).changed
         return
@@ -504,17 +422,10 @@ def test_a_single_field_that_was_patched_is_nothing_to_take_over(cluster: FakeCl
     assert not apply(cluster, config()).changed
 
 
-def test_a_shared_namespace_that_went_meanwhile_does_not_come_back(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shared_namespace_that_went_meanwhile_does_not_come_back(cluster: FakeCluster) -> None:
     apply(cluster, SPACE, owner=OTHER)
     apply(cluster, {**SPACE, "metadata": {"name": "ml", "labels": {"a": "1"}}}, config())
-    plain = cluster.apply
-
-    def late(manifest: Manifest, **options: t.Any) -> Manifest:
-        if manifest["kind"] == "Namespace":
-            cluster.remove(Ref("v1", "Namespace", "ml"))
-        return plain(manifest, **options)
-
-    monkeypatch.setattr(cluster, "apply", late)
+    cluster.before("apply", cluster.remove, "Namespace")
     with pytest.raises(Conflict):
         delete(cluster)
     assert cluster.stored("Namespace", "ml") is None

@@ -37,7 +37,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.removal import del
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
 from ansible_collections.muster.ml.tests.unit.fakes.applied import config, space, stateful
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster, answered
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster, answered, only_in_namespaces
 
 OWNER = "apply.test"
 ANYBODYS = Ownership(OWNER, unowned=True)
@@ -103,6 +103,9 @@ def test_check_mode_from_nothing_shows_all_and_writes_nothing(cluster: FakeClust
 def test_check_mode_expects_the_kinds_and_namespaces_of_our_own_objects(cluster: FakeCluster) -> None:
     """The dry run of a training comes before the roles that install its operator and create its namespace."""
     assert set(actions(apply(cluster, widget(), config("a", "ml"), check=True)).values()) == {"created"}
+    with pytest.raises(MissingKind, match=r"does not serve Foo \(x.io/v1\)"):
+        apply(cluster, config(), widget())
+    assert cluster.writes == []
 
 
 @pytest.mark.parametrize(
@@ -346,12 +349,6 @@ def test_a_namespace_that_is_being_deleted(cluster: FakeCluster) -> None:
     assert cluster.writes == []
 
 
-def test_a_missing_kind(cluster: FakeCluster) -> None:
-    with pytest.raises(MissingKind, match=r"does not serve Foo \(x.io/v1\)"):
-        apply(cluster, config(), widget())
-    assert cluster.writes == []
-
-
 def test_an_object_on_its_way_out_names_its_finalizers(cluster: FakeCluster) -> None:
     going = config()
     going["metadata"] |= {"deletionTimestamp": "2026-11-21T00:00:00Z", "finalizers": ["x.io/hold"]}
@@ -457,14 +454,6 @@ def test_the_immutable_fields_of_a_stateful_set_are_named(cluster: FakeCluster) 
     assert caught.value.details["fields"] == ["spec.volumeClaimTemplates"]
 
 
-def test_a_claim_is_never_recreated(cluster: FakeCluster) -> None:
-    claim = {**config(), "kind": "PersistentVolumeClaim", "data": {"size": "1"}}
-    apply(cluster, claim)
-    cluster.fail("apply", "a", Rejected("claim: field is immutable"))
-    with pytest.raises(InvalidInput, match=r"is never recreated \(holds data\)"):
-        apply(cluster, {**claim, "data": {"size": "2"}}, recreate=True)
-
-
 # Prune and delete
 
 
@@ -558,14 +547,12 @@ def test_all_waves_of_a_deletion_have_one_deadline(cluster: FakeCluster) -> None
     for item in held:
         item["metadata"]["finalizers"] = ["x.io/hold"]
     cluster.add(*held)
-    watch = cluster.watch
 
-    def watched(api_version: str, kind: str, *args: t.Any, **options: t.Any) -> t.Iterator[t.Any]:
-        yield from watch(api_version, kind, *args, **options)
-        if kind == "Pod" and cluster.clock.now >= 1020:
+    def gone_late(_ref: Ref) -> None:
+        if cluster.clock.now >= 1020 and cluster.stored("Pod", "p", "default"):
             cluster.remove(ref_of(held[1]))
 
-    cluster.watch = watched  # type: ignore[method-assign]
+    cluster.before("watch", gone_late, "Pod", once=False)
     with pytest.raises(WaitTimeout, match="ConfigMap default/c"):
         delete_objects(cluster, held, ANYBODYS, check=False, wait=True, wait_timeout=30)
     assert cluster.stored("Pod", "p", "default") is None
@@ -611,7 +598,7 @@ def test_wait_sees_the_controller(cluster: FakeCluster) -> None:
     assert "watch" not in [request.verb for request in cluster.requests]
 
 
-def test_a_wait_that_ends_tells_what_was_last_seen(cluster: FakeCluster) -> None:
+def test_a_wait_that_ends_tells_what_was_last_seen_and_what_was_applied(cluster: FakeCluster) -> None:
     unscheduled = {"type": "PodScheduled", "status": "False", "message": "insufficient nvidia.com/gpu"}
     metadata = {"name": "w-0", "namespace": "default", "labels": {"a": "b"}}
     cluster.add({**config(), "kind": "Pod", "metadata": metadata, "status": {"phase": "Pending", "conditions": [unscheduled]}})
@@ -619,11 +606,6 @@ def test_a_wait_that_ends_tells_what_was_last_seen(cluster: FakeCluster) -> None
         apply(cluster, stateful(selector={"matchLabels": {"a": "b"}}), wait=True, wait_timeout=60)
     assert "StatefulSet default/w: its controller has not seen the change yet" in str(caught.value)
     assert "pod w-0 Pending: insufficient nvidia.com/gpu" in caught.value.last_seen[0]
-
-
-def test_what_was_applied_is_in_the_error_of_a_wait(cluster: FakeCluster) -> None:
-    with pytest.raises(WaitTimeout) as caught:
-        apply(cluster, stateful(), wait=True, wait_timeout=10)
     assert caught.value.details["changed"] is True
     assert caught.value.details["objects"][0]["action"] == "created"
 
@@ -825,22 +807,12 @@ def test_it_goes_with_the_owners_objects(cluster: FakeCluster) -> None:
     assert claims(cluster) == []
 
 
-def test_who_may_list_in_some_namespaces_only_prunes_there(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_list_in_some_namespaces_only_prunes_there(cluster: FakeCluster) -> None:
     apply(cluster, config(), config("b"))
-    for name in ("list", "list_metadata"):
-        monkeypatch.setattr(cluster, name, _within(getattr(cluster, name)))
+    cluster.before("list", only_in_namespaces, once=False)
     report = apply(cluster, config(), prune=True)
     assert {name: action for name, action in actions(report).items() if action == "deleted"} == {"ConfigMap default/b": "deleted"}
     assert any("Only namespaces default were searched" in text for text in report.warnings)
     assert claims(cluster) == []  # what is in other namespaces is not known
     removed = delete_objects(cluster, None, OWNER, check=False)
     assert any("Only namespaces default were searched" in text for text in removed.warnings)
-
-
-def _within(look: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
-    def restricted(api_version: str, kind: str, namespace: str | None = None, *rest: t.Any, **options: t.Any) -> t.Any:
-        if namespace is None:
-            raise Forbidden("only in namespaces")
-        return look(api_version, kind, namespace, *rest, **options)
-
-    return restricted

@@ -40,19 +40,6 @@ def test_what_may_not_be_sent_is_told_but_not_shown(value: str, told: str) -> No
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
-def test_impersonation_with_everything() -> None:
-    extra = {"scopes": ["view", "edit"], "example.org/50% Größe": ["x"]}
-    assert headers.impersonation("bob", ["a", "b"], "42", extra) == (
-        ("Impersonate-User", "bob"),
-        ("Impersonate-Group", "a"),
-        ("Impersonate-Group", "b"),
-        ("Impersonate-Uid", "42"),
-        ("Impersonate-Extra-scopes", "view"),
-        ("Impersonate-Extra-scopes", "edit"),
-        ("Impersonate-Extra-example.org%2F50%25%20Gr%C3%B6%C3%9Fe", "x"),
-    )
-
-
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [

@@ -82,7 +82,7 @@ def test_data_is_decoded_and_insecure_is_kept(tmp_path: pathlib.Path) -> None:
 
 def test_options_win(tmp_path: pathlib.Path) -> None:
     path = write(tmp_path / "kc", config(token="t"))
-    found = load(kubeconfig=path, host="https://other", api_key="k", validate_certs=False, proxy="http://p:1",
+    found = load({"HTTPS_PROXY": "q:2"}, kubeconfig=path, host="https://other", api_key="k", validate_certs=False, proxy="http://p:1",
                  impersonate_user="u", impersonate_groups=["g", "h"], ca_cert=write(tmp_path / "ca", PEM))  # fmt: skip
     assert (found.server, found.verify, found.ca) == ("https://other", False, PEM)
     assert str(found.proxy) == "http://p:1 (option proxy)"
@@ -224,14 +224,14 @@ def test_what_changes_nothing_is_ignored() -> None:
 
 
 def test_impersonation_of_a_kubeconfig_is_whole() -> None:
-    user = {"as": "bob", "as-uid": "7", "as-groups": ["g"], "as-user-extra": {"b/c": ["x", "y"], "a": ["z"]}}
+    user = {"as": "bob", "as-uid": "7", "as-groups": ["g"], "as-user-extra": {"b/50% Größe": ["x", "y"], "a": ["z"]}}
     assert load(kubeconfig=config(**user)).headers == (
         ("Impersonate-User", "bob"),
         ("Impersonate-Group", "g"),
         ("Impersonate-Uid", "7"),
         ("Impersonate-Extra-a", "z"),
-        ("Impersonate-Extra-b%2Fc", "x"),
-        ("Impersonate-Extra-b%2Fc", "y"),
+        ("Impersonate-Extra-b%2F50%25%20Gr%C3%B6%C3%9Fe", "x"),
+        ("Impersonate-Extra-b%2F50%25%20Gr%C3%B6%C3%9Fe", "y"),
     )
 
 

@@ -17,11 +17,6 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LAB
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 
-@pytest.fixture
-def cluster() -> FakeCluster:
-    return FakeCluster()
-
-
 def lease(cluster: FakeCluster, owner: str = "o.x", timeout: float = 60, **options: object) -> Lease:
     return Lease(cluster, owner, "ml", timeout=timeout, **options)  # type: ignore[arg-type]
 
@@ -82,11 +77,8 @@ def test_a_run_gives_signs_of_life_and_goes_on_after_a_server_that_failed(cluste
 
 
 def test_a_lease_that_cannot_be_given_back_ends_by_itself(cluster: FakeCluster) -> None:
-    def failing(*_args: object, **_options: object) -> bool:
-        raise ServerError("boom")
-
     with lease(cluster):
-        cluster.delete = failing  # type: ignore[method-assign]
+        cluster.refuse("delete", ServerError("boom"))
     assert held(cluster)
 
 
@@ -112,13 +104,7 @@ def test_a_run_that_is_alive_is_waited_for_and_then_named_with_its_age(cluster: 
     with lease(cluster):
         ref = holder(cluster, "o.x", "ml")
         assert ref
-        plain = cluster.watch
-
-        def alive(*args: object, **options: object) -> object:
-            renewed(cluster, ref)
-            return plain(*args, **options)  # type: ignore[arg-type]
-
-        cluster.watch = alive  # type: ignore[assignment, method-assign]
+        cluster.before("watch", lambda _ref: renewed(cluster, ref), once=False)
         with pytest.raises(Conflict, match=r"Another run works on the objects of o\.x: .*@.*\(process \d+, .*\) since 2\d+-\S+Z") as caught:
             lease(cluster, on_progress=told.append).__enter__()
         assert "Nothing was changed" in str(caught.value)
@@ -130,13 +116,7 @@ def test_a_run_that_is_alive_is_waited_for_and_then_named_with_its_age(cluster: 
 def test_a_run_that_ends_is_followed_at_once(cluster: FakeCluster) -> None:
     first = lease(cluster)
     first.__enter__()
-    plain = cluster.watch
-
-    def ends(*args: object, **options: object) -> object:
-        first.__exit__()
-        return plain(*args, **options)  # type: ignore[arg-type]
-
-    cluster.watch = ends  # type: ignore[assignment, method-assign]
+    cluster.before("watch", lambda _ref: first.__exit__())
     with lease(cluster) as second:
         assert second.guarded
     assert cluster.objects == {}
@@ -244,14 +224,8 @@ def test_a_server_that_does_not_answer_is_named_and_the_lease_is_not_given_up(cl
 
 
 def test_a_lease_whose_renewals_take_too_long_is_lost(cluster: FakeCluster) -> None:
-    plain = cluster.apply
-
-    def slow(manifest: Manifest, **options: object) -> Manifest:
-        cluster.clock.now += RENEW_DEADLINE
-        return plain(manifest, **options)  # type: ignore[arg-type]
-
     with lease(cluster) as mine:
-        cluster.apply = slow  # type: ignore[assignment, method-assign]
+        cluster.before("apply", lambda _ref: cluster.clock.sleep(RENEW_DEADLINE), once=False)
         cluster.clock.now += RENEW_DEADLINE
         with pytest.raises(LeaseLost, match="took over 10 s to renew it"):
             mine.check()
@@ -259,14 +233,12 @@ def test_a_lease_whose_renewals_take_too_long_is_lost(cluster: FakeCluster) -> N
 
 def test_who_has_no_right_in_the_one_place_takes_it_at_home(cluster: FakeCluster) -> None:
     cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
-    plain = cluster.apply
 
-    def only_at_home(manifest: Manifest, **options: object) -> Manifest:
-        if manifest["metadata"]["namespace"] == HOME:
+    def only_at_home(ref: Ref) -> None:
+        if ref.namespace == HOME:
             raise Forbidden("no")
-        return plain(manifest, **options)  # type: ignore[arg-type]
 
-    cluster.apply = only_at_home  # type: ignore[assignment, method-assign]
+    cluster.before("apply", only_at_home, once=False)
     with lease(cluster) as mine:
         assert mine.guarded
         assert (held(cluster) or {})["metadata"]["namespace"] == "ml"
@@ -274,9 +246,6 @@ def test_who_has_no_right_in_the_one_place_takes_it_at_home(cluster: FakeCluster
 
 @pytest.mark.parametrize("refusal", [Forbidden("no"), NotFound("no such namespace"), Rejected("exceeded quota")])
 def test_who_may_have_none_anywhere_goes_on_and_is_not_guarded(cluster: FakeCluster, refusal: Exception) -> None:
-    def forbidden(*_args: object, **_options: object) -> Manifest:
-        raise refusal
-
-    cluster.apply = forbidden  # type: ignore[assignment, method-assign]
+    cluster.refuse("apply", refusal)
     with lease(cluster) as mine:
         assert not mine.guarded

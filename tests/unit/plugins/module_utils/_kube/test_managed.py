@@ -11,7 +11,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forb
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import managed
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, ServedKind
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ServedKind
 from ansible_collections.muster.ml.plugins.modules import managed_info
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION
 
@@ -165,17 +165,8 @@ def test_an_object_with_half_of_our_labels_is_not_passed_over(cluster: t.Any) ->
 
 
 def test_what_cannot_be_seen_counts_as_something(cluster: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds = cluster.kinds()
-    kinds.unknown.append("metrics.example/v1")
-    monkeypatch.setattr(cluster, "kinds", lambda: kinds)
-    listed = cluster.list_metadata
-
-    def refuse(api_version: str, kind: str, *args: t.Any, **options: t.Any) -> t.Any:
-        if kind == "Secret":
-            raise Forbidden("secrets is forbidden.")
-        return listed(api_version, kind, *args, **options)
-
-    monkeypatch.setattr(cluster, "list_metadata", refuse)
+    cluster.unknown = ["metrics.example/v1"]
+    cluster.refuse("list", Forbidden("secrets is forbidden."), "Secret")
     monkeypatch.setattr(managed, "_SERVED_WITHIN", 0)
     assert managed.unmanaged_objects(cluster, "ml") == [
         "objects of kind Secret: secrets is forbidden",
@@ -196,16 +187,13 @@ def test_a_definition_that_somebody_makes_at_this_moment_is_waited_for(cluster: 
     assert managed.namespace_contents(cluster, "ml") == ([], [])
 
 
-def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(cluster: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(cluster: t.Any) -> None:
     cluster.add(DEFINITION)
-    listed, going = cluster.list_metadata, iter([True])
 
-    def list_metadata(api_version: str, kind: str, *args: t.Any, **options: t.Any) -> t.Any:
-        if kind == "Foo" and next(going, False):
-            raise NotFound("404 page not found")
-        return listed(api_version, kind, *args, **options)
+    def going(_ref: Ref) -> None:
+        raise NotFound("404 page not found")
 
-    monkeypatch.setattr(cluster, "list_metadata", list_metadata)
+    cluster.before("list", going, "Foo")
     assert managed.namespace_contents(cluster, "ml") == ([], [])
 
 

@@ -17,7 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.modules import node_info
 
 GPU = "nvidia.com/gpu"
@@ -73,22 +73,24 @@ def test_too_few_nodes(cluster: t.Any) -> None:
     assert found.pending_reason == "1 nodes fit (gke), 2 are needed."
 
 
+def reports_during(cluster: t.Any, verb: str, *, after: float = 0) -> None:
+    """Node a has the resource from a request on, or from the first one after this time."""
+
+    def report(_ref: Ref) -> None:
+        if cluster.clock.now > after:
+            cluster.set_status(Ref("v1", "Node", "a"), {"allocatable": {GPU: "8"}})
+
+    cluster.before(verb, report, once=False)
+
+
 def test_wait_ends_as_soon_as_the_node_reports(cluster: t.Any) -> None:
     cluster.add(node("a", gke="x"))
-    watches: list[float] = []
-    watch = cluster.watch
-
-    def report_during_watch(*args: t.Any, timeout: float, **kwargs: t.Any) -> t.Iterator[Event]:
-        watches.append(timeout)
-        cluster.set_status(Ref("v1", "Node", "a"), {"allocatable": {GPU: "8"}})
-        return t.cast("t.Iterator[Event]", watch(*args, timeout=timeout, **kwargs))
-
-    cluster.watch = report_during_watch
+    reports_during(cluster, "watch")
     said: list[str] = []
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
     found = nodes.wait(cluster, query, timeout=60, progress=said.append)
     assert found.pending_reason is None
-    assert watches == [10]
+    assert [request.verb for request in cluster.requests].count("watch") == 1
     assert cluster.clock.now < 1001
     assert said == []  # it was there before anybody would have read it
 
@@ -106,14 +108,7 @@ def test_wait_gives_up_and_names_the_node(cluster: t.Any) -> None:
 def test_wait_goes_on_after_trouble(cluster: t.Any, error: Exception, verb: str) -> None:
     cluster.add(node("a", gke="x"))
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
-    watch = cluster.watch
-
-    def watched(*args: t.Any, **options: t.Any) -> t.Iterator[Event]:
-        if cluster.clock.now > 1003:
-            cluster.set_status(Ref("v1", "Node", "a"), {"allocatable": {GPU: "8"}})
-        yield from watch(*args, **options)
-
-    cluster.watch = watched
+    reports_during(cluster, "watch", after=1003)
     cluster.fail(verb, "", error, error)
     cluster.fail("watch", "", *[error] * 2)
     assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None).pending_reason is None
@@ -131,16 +126,9 @@ def test_wait_in_endless_trouble_ends_at_its_deadline(cluster: t.Any, error: Exc
 
 def test_a_server_that_comes_back_may_forbid_for_a_moment_what_it_allowed(cluster: t.Any) -> None:
     cluster.add(node("a", gke="x"))
-    query, listed = nodes.NodeQuery(selectors=["gke"], resource=GPU), cluster.list
-    answers: list[Exception | None] = [None, Unreachable("refused"), Forbidden("not yet"), Forbidden("not yet")]
-
-    def restarting(*args: t.Any) -> t.Any:
-        answer = answers.pop(0) if answers else cluster.set_status(Ref("v1", "Node", "a"), {"allocatable": {GPU: "8"}})
-        if answer:
-            raise answer
-        return listed(*args)
-
-    cluster.list = restarting
+    query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
+    cluster.before("watch", lambda _ref: cluster.fail("list", "", Unreachable("refused"), Forbidden("not yet"), Forbidden("not yet")))
+    reports_during(cluster, "list", after=1004)
     assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None).pending_reason is None
 
 
@@ -236,15 +224,8 @@ def test_of_an_installer_the_container_that_has_not_succeeded_is_asked(cluster: 
 def test_what_the_plugin_says_may_be_forbidden(cluster: t.Any, verb: str) -> None:
     cluster.add(node("a", gke="x"), plugin_pod("plugin-1", "a", {"running": {}}))
     cluster.log_lines["kube-system", "plugin-1"] = NO_DRIVER
-    query, listed = nodes.NodeQuery(selectors=["gke"], resource=GPU, plugin=PLUGIN), cluster.list
-
-    def forbid(*args: t.Any, **_options: t.Any) -> t.Any:
-        if verb == "logs" or args[1] == "Pod":
-            raise Forbidden("not you")
-        return listed(*args)
-
-    setattr(cluster, verb, forbid)
-    found, _version = nodes.read(cluster, query)
+    cluster.refuse(verb, Forbidden("not you"), "Pod")
+    found, _version = nodes.read(cluster, nodes.NodeQuery(selectors=["gke"], resource=GPU, plugin=PLUGIN))
     assert (found.pending_reason or "").startswith("1 of 1 nodes report no allocatable nvidia.com/gpu: a.")
 
 

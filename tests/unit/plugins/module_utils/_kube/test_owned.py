@@ -9,22 +9,11 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, ServerError, Unreachable
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Listing, Manifest, ServedKind
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.owned import owned_objects
+from ansible_collections.muster.ml.tests.unit.fakes.applied import OWNER, apply, config, space
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-
-OWNER = "o.ours"
-SPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
-
-
-def config(name: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {}}
-
-
-def apply(cluster: FakeCluster, *objects: Manifest) -> None:
-    apply_objects(cluster, objects, owner=OWNER, check=False, parallel=1)
+from ansible_collections.muster.ml.tests.unit.fakes.mirrored import MIRRORS, Mirrored
 
 
 def found(cluster: FakeCluster) -> tuple[list[str], list[str]]:
@@ -32,39 +21,10 @@ def found(cluster: FakeCluster) -> tuple[list[str], list[str]]:
     return [f"{item['kind']} {item['metadata']['name']}" for item in objects], warnings
 
 
-def refusing(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, kind: str, error: Exception) -> None:
-    """Objects of the kind cannot be listed."""
-    plain = cluster.list_metadata
-
-    def listed(api_version: str, asked: str, *rest: t.Any, **options: t.Any) -> Listing:
-        if asked == kind:
-            raise error
-        return plain(api_version, asked, *rest, **options)
-
-    monkeypatch.setattr(cluster, "list_metadata", listed)
-
-
-class Mirrored(FakeCluster):
-    """Shows the Namespaces as Projects, too, as OpenShift does."""
-
-    mirror_first = False
-
-    def kinds(self) -> Kinds:
-        mirror, real = ("project.openshift.io/v1", "Project", ServedKind("projects", False)), super().kinds()
-        return Kinds([mirror, *real] if self.mirror_first else [*real, mirror])
-
-    def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
-        if kind != "Project":
-            return super().list(api_version, kind, *rest, **options)
-        real = super().list("v1", "Namespace", *rest, **options)
-        return Listing([{**item, "apiVersion": api_version, "kind": kind} for item in real], real.resource_version)
-
-
-@pytest.mark.parametrize("mirror_first", [True, False])
-def test_an_object_that_two_apis_show_is_found_once_and_as_what_it_was_made(mirror_first: bool) -> None:
-    cluster = Mirrored()
-    cluster.mirror_first = mirror_first
-    apply(cluster, SPACE)
+@pytest.mark.parametrize("order", [[*MIRRORS, ...], [..., *MIRRORS]], ids=["mirrors-first", "mirrors-last"])
+def test_an_object_that_two_apis_show_is_found_once_and_as_what_it_was_made(order: list[t.Any]) -> None:
+    cluster = Mirrored(order)
+    apply(cluster, space())
     assert found(cluster) == (["Namespace ml"], [])
 
 
@@ -87,8 +47,8 @@ def test_only_apis_outside_kubernetes_own_are_cut_short(cluster: FakeCluster, mo
     assert {request.ref.kind for request in late.requests} == {"Slow"}
 
 
-def test_a_kind_of_kubernetes_itself_that_cannot_be_listed_is_an_error(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    refusing(cluster, monkeypatch, "Secret", ServerError("boom"))
+def test_a_kind_of_kubernetes_itself_that_cannot_be_listed_is_an_error(cluster: FakeCluster) -> None:
+    cluster.refuse("list", ServerError("boom"), "Secret")
     with pytest.raises(ServerError, match="boom"):
         found(cluster)
 
@@ -106,9 +66,7 @@ def test_a_kind_of_kubernetes_itself_that_cannot_be_listed_is_an_error(cluster: 
         ),
     ],
 )
-def test_each_kind_that_may_not_be_listed_is_told(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, kind: str, told: list[str]
-) -> None:
+def test_each_kind_that_may_not_be_listed_is_told(cluster: FakeCluster, kind: str, told: list[str]) -> None:
     apply(cluster, config("a"))
-    refusing(cluster, monkeypatch, kind, Forbidden("nobody may."))
+    cluster.refuse("list", Forbidden("nobody may."), kind)
     assert found(cluster) == (["ConfigMap a"], told)

@@ -16,7 +16,6 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import fields
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS, wave_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.plan import ApplyOptions, make_plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepare
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
@@ -58,14 +57,6 @@ LISTS = st.dictionaries(NAMES, SPECS, max_size=6).map(lambda found: [made(*pair)
 def apply(cluster: FakeCluster, objects: list[Manifest], **options: t.Any) -> Report:
     settings: dict[str, t.Any] = {"owner": OWNER, "check": False, **options}
     return apply_objects(cluster, copy.deepcopy(objects), **settings)
-
-
-@given(LISTS)
-def test_after_an_apply_the_plan_is_empty(objects: list[Manifest]) -> None:
-    cluster = FakeCluster()
-    apply(cluster, objects)
-    steps = make_plan(cluster, copy.deepcopy(objects), ApplyOptions(OWNER, "default", check=False))
-    assert [step.verdict for step in steps] == ["unchanged"] * len(objects)
 
 
 @given(LISTS)

@@ -4,20 +4,18 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube import prune_record
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import (
     delete_prune_record,
     has_prune_record,
     record_ref,
     write_prune_record,
 )
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, only_in_namespaces
 
 OWNER, OTHER = "o.ours", "o.theirs"
 HERE, ELSEWHERE = Ref("v1", "ConfigMap", "a", "default"), Ref("v1", "ConfigMap", "a", "kube-system")
@@ -54,16 +52,9 @@ def test_only_records_are_deleted(cluster: FakeCluster) -> None:
     assert claims(cluster) == [("default", "notes")]
 
 
-def test_who_may_list_in_one_namespace_only_forgets_there(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_list_in_one_namespace_only_forgets_there(cluster: FakeCluster) -> None:
     write_prune_record(cluster, OWNER, [HERE], "default")
-    plain = cluster.list_metadata
-
-    def within(api_version: str, kind: str, namespace: str | None = None, *rest: t.Any, **options: t.Any) -> Listing:
-        if namespace is None:
-            raise Forbidden("only in namespaces")
-        return plain(api_version, kind, namespace, *rest, **options)
-
-    monkeypatch.setattr(cluster, "list_metadata", within)
+    cluster.before("list", only_in_namespaces, once=False)
     delete_prune_record(cluster, OWNER, [HERE], "default")
     assert claims(cluster) == []
 

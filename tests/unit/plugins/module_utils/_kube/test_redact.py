@@ -207,7 +207,7 @@ def test_a_value_is_found_in_what_a_server_says_however_it_is_spelt(values: dict
 
 
 def test_an_object_with_a_mark_of_its_own_is_sealed_by_both() -> None:
-    sealed = redact.seal_secrets(marked("data.theirs", data={"theirs": HIDDEN, "ours": HIDDEN}), like=marked("data.ours"))
+    sealed = redact.seal_everything(marked("data.theirs", data={"theirs": HIDDEN, "ours": HIDDEN}), like=marked("data.ours"))
     assert HIDDEN not in str(sealed)
 
 

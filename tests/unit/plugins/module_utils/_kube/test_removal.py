@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import holder
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, manager_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import Deletion, delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, OWNER, actions, apply, config, space
@@ -34,15 +34,9 @@ def test_what_is_deleted_is_the_very_object_and_version_that_was_judged(cluster:
     assert [(options["uid"], options["resource_version"]) for options in asked] == [(known["uid"], known["resourceVersion"])]
 
 
-def test_what_somebody_else_deleted_first_is_deleted(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_somebody_else_deleted_first_is_deleted(cluster: FakeCluster) -> None:
     apply(cluster, config())
-    plain = cluster.delete
-
-    def late(ref: Ref, **options: t.Any) -> bool:
-        cluster.remove(ref)
-        return plain(ref, **options)
-
-    monkeypatch.setattr(cluster, "delete", late)
+    cluster.before("delete", cluster.remove)
     assert actions(delete(cluster, [config()])) == {"ConfigMap a": "deleted"}
 
 
@@ -83,32 +77,18 @@ def test_what_stays_is_not_waited_for(cluster: FakeCluster) -> None:
 # One run at a time
 
 
-def test_an_owner_is_removed_under_its_lease(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_is_removed_under_its_lease(cluster: FakeCluster) -> None:
     apply(cluster, config())
-    plain, held = cluster.delete, []
-
-    def seen(ref: Ref, **options: t.Any) -> bool:
-        held.append((ref.kind, holder(cluster, OWNER, "default") is not None))
-        return plain(ref, **options)
-
-    monkeypatch.setattr(cluster, "delete", seen)
+    held: list[bool] = []
+    cluster.before("delete", lambda _ref: held.append(holder(cluster, OWNER, "default") is not None), "ConfigMap", once=False)
     delete(cluster)
-    assert ("ConfigMap", True) in held
-    assert ("ConfigMap", False) not in held
+    assert held == [True]
     assert cluster.objects == {}
 
 
-def test_what_another_run_made_before_the_lease_was_ours_goes_with_the_owner(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_run_made_before_the_lease_was_ours_goes_with_the_owner(cluster: FakeCluster) -> None:
     apply(cluster, config())
-    plain = cluster.apply
-
-    def late(manifest: Manifest, **options: t.Any) -> Manifest:
-        if manifest["kind"] == "Lease":
-            monkeypatch.setattr(cluster, "apply", plain)
-            apply(cluster, config("late"))
-        return plain(manifest, **options)
-
-    monkeypatch.setattr(cluster, "apply", late)
+    cluster.before("apply", lambda _ref: apply(cluster, config("late")), "Lease")
     assert actions(delete(cluster)) == {"ConfigMap a": "deleted", "ConfigMap late": "deleted"}
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, LeaseLost, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube import deletion
-from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import Lease, holder
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, ServedKind, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, OWNER, actions, apply, config, space, stateful
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, answered
+from ansible_collections.muster.ml.tests.unit.fakes.mirrored import MIRRORS, Mirrored
 
 
 def claims(cluster: FakeCluster) -> list[str]:
@@ -27,73 +27,41 @@ def labels(cluster: FakeCluster) -> dict[str, str]:
     return {key: value for key, value in found.items() if "/" not in key}
 
 
-def before_the_lease(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, another_run: t.Callable[[], object]) -> None:
-    """Another run is at work between the look of the next one and its Lease."""
-    plain = cluster.apply
-
-    def late(manifest: Manifest, **options: t.Any) -> Manifest:
-        if manifest["kind"] == "Lease":
-            monkeypatch.setattr(cluster, "apply", plain)
-            another_run()
-        return plain(manifest, **options)
-
-    monkeypatch.setattr(cluster, "apply", late)
-
-
-def test_a_run_that_had_to_wait_plans_again(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_had_to_wait_plans_again(cluster: FakeCluster) -> None:
     apply(cluster, config())
 
-    def made_again() -> None:
+    def made_again(_lease: Ref) -> None:
         cluster.remove(ref_of(config()))
         apply(cluster, config(x="3"))
 
-    before_the_lease(cluster, monkeypatch, made_again)
+    cluster.before("apply", made_again, "Lease")
     assert actions(apply(cluster, config(x="2"), prune=True)) == {"ConfigMap a": "updated"}
     assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "2"}
 
 
-def test_a_run_is_alone_while_it_recreates(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_alone_while_it_recreates(cluster: FakeCluster) -> None:
     apply(cluster, stateful("w"))
-    plain, held = cluster.delete, []
-
-    def seen(ref: Ref, **options: t.Any) -> bool:
-        held.append(holder(cluster, OWNER, "default") is not None)
-        return plain(ref, **options)
-
-    monkeypatch.setattr(cluster, "delete", seen)
+    held: list[bool] = []
+    cluster.before("delete", lambda _ref: held.append(holder(cluster, OWNER, "default") is not None))
     cluster.fail("apply", "w", Rejected("spec.x: field is immutable"))
     changed = {**stateful("w"), "spec": {"replicas": 2}}
     assert actions(apply(cluster, changed, recreate=True)) == {"StatefulSet w": "recreated"}
     assert held[0]
 
 
-def test_a_prune_that_lives_on_and_may_overlook_what_was_made_is_told(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = cluster.watch
+def test_a_prune_that_lives_on_and_may_overlook_what_was_made_is_told(cluster: FakeCluster) -> None:
     with Lease(cluster, OWNER, "default", timeout=60):
         ref = holder(cluster, OWNER, "default")
         assert ref
-
-        def alive(*args: t.Any, **options: t.Any) -> t.Any:
-            found = cluster.objects[ref.identity]
-            found["spec"]["renewTime"] += "1"
-            cluster._store(found, "MODIFIED")
-            return plain(*args, **options)
-
-        monkeypatch.setattr(cluster, "watch", alive)
+        renewed = {"spec": {"renewTime": "2026-11-21T12:00:00.000000Z"}}
+        cluster.before("watch", lambda _ref: cluster.patch(ref, renewed, dry_run=False), once=False)
         report = apply(cluster, config())
     assert actions(report) == {"ConfigMap a": "created"}
     assert any("It may overlook what this run made" in text for text in report.warnings)
 
 
-def test_who_may_have_no_lease_does_not_remember_that_nothing_is_left(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = cluster.apply
-
-    def no_leases(manifest: Manifest, **options: t.Any) -> Manifest:
-        if manifest["kind"] == "Lease":
-            raise Forbidden("User u may not create leases.")
-        return plain(manifest, **options)
-
-    monkeypatch.setattr(cluster, "apply", no_leases)
+def test_who_may_have_no_lease_does_not_remember_that_nothing_is_left(cluster: FakeCluster) -> None:
+    cluster.refuse("apply", Forbidden("User u may not create leases."), "Lease")
     warned = apply(cluster, config(), config("b"), prune=True).warnings
     assert [text.partition(",")[0] for text in warned] == ["This run of o.ours held no Lease (coordination.k8s.io)"]
     assert claims(cluster) == []
@@ -109,25 +77,11 @@ def test_what_is_taken_over_from_another_owner_is_forgotten_by_no_prune(cluster:
     assert actions(apply(cluster, config(), prune=True))["ConfigMap b"] == "deleted"
 
 
-class Mirror(FakeCluster):
-    """Shows the Namespaces as Projects only, as to a user of OpenShift who may not list Namespaces."""
-
-    def kinds(self) -> Kinds:
-        real = [one for one in super().kinds() if one[1] != "Namespace"]
-        return Kinds([*real, ("project.openshift.io/v1", "Project", ServedKind("projects", False))])
-
-    def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
-        if kind != "Project":
-            return super().list(api_version, kind, *rest, **options)
-        real = super().list("v1", "Namespace", *rest, **options)
-        return Listing([{**item, "apiVersion": api_version, "kind": kind} for item in real], real.resource_version)
-
-
 @pytest.mark.parametrize("when", ["just-made", "there-and-could-not-be-tried"])
 def test_a_desired_object_under_another_name_is_told_by_its_uid_alone(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     """Even where the record of what was made fits the other name, too."""
     monkeypatch.setattr(deletion, "is_made_for", lambda _item, _owner: True)
-    cluster, options = Mirror(), {"prune": True, "delete_data": True}
+    cluster, options = Mirrored(MIRRORS), {"prune": True, "delete_data": True}
     if when == "just-made":
         report = apply(cluster, space(), config(), **options)
     else:
@@ -138,18 +92,12 @@ def test_a_desired_object_under_another_name_is_told_by_its_uid_alone(monkeypatc
     assert "is desired under another name" in report.warnings[0]
 
 
-def test_what_is_not_ours_is_waited_for_although_it_has_no_label_of_ours(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_ours_is_waited_for_although_it_has_no_label_of_ours(cluster: FakeCluster) -> None:
     ready = {"readyReplicas": 1, "observedGeneration": 1}
-    cluster.add(stateful("theirs"), stateful("theirs-too"))
-    plain = cluster.watch
-
-    def watched(*args: t.Any, **options: t.Any) -> t.Any:
-        for name in ("theirs", "theirs-too"):
-            cluster.set_status(ref_of(stateful(name)), ready)
-        return plain(*args, **options)
-
-    monkeypatch.setattr(cluster, "watch", watched)
-    report = apply(cluster, stateful("theirs"), stateful("theirs-too"), wait=True, wait_timeout=30)
+    both = [stateful("theirs"), stateful("theirs-too")]
+    cluster.add(*both)
+    cluster.before("watch", lambda _ref: [cluster.set_status(ref_of(item), ready) for item in both])
+    report = apply(cluster, *both, wait=True, wait_timeout=30)
     assert not report.changed
     assert {ref.name: found["status"] for ref, found in report.objects.items()} == {"theirs": ready, "theirs-too": ready}
 
@@ -221,19 +169,11 @@ def test_a_run_that_slept_alone_goes_on(cluster: FakeCluster) -> None:
 # Namespaces that several owners share
 
 
-def test_prune_releases_a_shared_namespace_that_is_not_desired_any_more_under_a_lease(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prune_releases_a_shared_namespace_that_is_not_desired_any_more_under_a_lease(cluster: FakeCluster) -> None:
     apply(cluster, space(theirs="1"), owner=OTHER)
     apply(cluster, space(ours="2"), config())
-    plain, held = cluster.apply, []
-
-    def seen(manifest: Manifest, **options: t.Any) -> Manifest:
-        if manifest["kind"] == "Namespace":
-            held.append(holder(cluster, OWNER, "default") is not None)
-        return plain(manifest, **options)
-
-    monkeypatch.setattr(cluster, "apply", seen)
+    held: list[bool] = []
+    cluster.before("apply", lambda _ref: held.append(holder(cluster, OWNER, "default") is not None), "Namespace", once=False)
     foreseen = apply(cluster, config(), prune=True, check=True)
     assert actions(foreseen) == {"ConfigMap a": "unchanged", "Namespace ml": "updated"}
     assert (labels(cluster), held) == ({"theirs": "1", "ours": "2"}, [])

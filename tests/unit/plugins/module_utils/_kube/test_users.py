@@ -23,7 +23,7 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import A
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import manifests as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import desired
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster, only_in_namespaces
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA
 
 NATS, LIVE = "nats_cluster.default.persia-nats-service", "persia_job.default.live"
@@ -229,32 +229,16 @@ def test_in_check_mode_what_goes_in_the_same_play_is_no_user(shared: FakeCluster
 
 @pytest.mark.parametrize("kind", ["Pod", "StatefulSet", "Job", "PersiaJob"])
 @pytest.mark.parametrize("error", [Forbidden, Unreachable])
-def test_what_cannot_be_judged_is_kept(
-    shared: FakeCluster, monkeypatch: pytest.MonkeyPatch, kind: str, error: type[Forbidden | Unreachable]
-) -> None:
-    plain = shared.list
-
-    def lists(api_version: str, name: str, namespace: str | None = None, selector: str | None = None) -> t.Any:
-        if name == kind and not selector:
-            raise error(f"may not list {kind}")
-        return plain(api_version, name, namespace, selector)
-
-    monkeypatch.setattr(shared, "list", lists)
-    report = remove(shared, NATS)
+def test_what_cannot_be_judged_is_kept(shared: FakeCluster, kind: str, error: type[Forbidden | Unreachable]) -> None:
+    refs = [Ref("v1", "Service", "persia-nats-service", "default")]
+    shared.refuse("list", error(f"may not list {kind}"), kind)
+    report = delete_objects(shared, refs, NATS, check=False, parallel=1)
     assert {change.action for change in report.changes} == {"kept"}
     assert f"cannot be judged: whether it is used, because objects of kind {kind} cannot be listed" in report.warnings[0]
 
 
-def test_who_may_not_look_everywhere_looks_in_the_namespace_and_says_so(shared: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = shared.list
-
-    def lists(api_version: str, name: str, namespace: str | None = None, *rest: t.Any) -> t.Any:
-        if namespace is None:
-            raise Forbidden("may not list in all namespaces")
-        return plain(api_version, name, namespace, *rest)
-
-    monkeypatch.setattr(shared, "list", lists)
-    monkeypatch.setattr(shared, "list_metadata", FakeCluster(clock=shared.clock).list_metadata)
+def test_who_may_not_look_everywhere_looks_in_the_namespace_and_says_so(shared: FakeCluster) -> None:
+    shared.before("list", only_in_namespaces, once=False)
     refs = [Ref("v1", "Service", "persia-nats-service", "default")]
     report = delete_objects(shared, refs, NATS, check=True, parallel=1)
     assert {change.action for change in report.changes} == {"deleted"}

@@ -29,16 +29,10 @@ def actions(report: Report) -> list[str]:
     return [change.action for change in report.changes]
 
 
-def test_an_update_is_of_the_object_that_was_looked_at(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_is_of_the_object_that_was_looked_at(cluster: FakeCluster) -> None:
     apply(cluster, config())
-    plain = cluster.apply
-
-    def late(manifest: Manifest, **options: t.Any) -> Manifest:
-        cluster.remove(ref_of(config()))
-        cluster.add(config(x="a stranger's"), manager="kubectl")
-        return plain(manifest, **options)
-
-    monkeypatch.setattr(cluster, "apply", late)
+    cluster.before("apply", cluster.remove, once=False)
+    cluster.before("apply", lambda _ref: cluster.add(config(x="a stranger's"), manager="kubectl"), once=False)
     with pytest.raises(Conflict, match="Precondition failed: UID"):
         apply(cluster, config(x="2"), force_conflicts=True)
     assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "a stranger's"}
@@ -186,17 +180,13 @@ def test_what_cannot_be_recreated_is_told_before_the_first_write(cluster: FakeCl
 
 
 @pytest.mark.parametrize("changed", ["status", "annotation", "label of ours", "spec"])
-def test_fields_are_taken_over_beside_a_controller_that_writes_its_own(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, changed: str
-) -> None:
+def test_fields_are_taken_over_beside_a_controller_that_writes_its_own(cluster: FakeCluster, changed: str) -> None:
     cluster.add(config(x="1"), manager="helm")
-    plain, ref = cluster.patch, ref_of(config())
     notes = {"annotation": {"annotations": {"deployment.kubernetes.io/revision": "1"}}, "label of ours": {"labels": {"app": "theirs"}}}
     desired = config(x="2")
     desired["metadata"]["labels"] = {"app": "ours"}
 
-    def late(*args: t.Any, **options: t.Any) -> Manifest:
-        monkeypatch.setattr(cluster, "patch", plain)
+    def late(ref: Ref) -> None:
         if changed == "status":
             cluster.set_status(ref, {"phase": "Seen"})
         elif changed in notes:
@@ -206,9 +196,8 @@ def test_fields_are_taken_over_beside_a_controller_that_writes_its_own(
             cluster.apply(seen, dry_run=False, manager="controller")
         else:
             cluster.apply(config(y="theirs"), dry_run=False, manager="somebody")
-        return plain(*args, **options)
 
-    monkeypatch.setattr(cluster, "patch", late)
+    cluster.before("patch", late)
     if changed in ("status", "annotation"):
         assert actions(apply(cluster, desired, adopt=True)) == ["updated"]
     else:
@@ -219,20 +208,17 @@ def test_fields_are_taken_over_beside_a_controller_that_writes_its_own(
 @pytest.mark.parametrize("changed", ["status", "spec", "gone"])
 def test_what_is_recreated_may_get_a_new_status_meanwhile(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
     apply(cluster, config(x="1"))
-    ref, asked = ref_of(config()), refusing(cluster, monkeypatch)
-    plain = cluster.delete
+    refusing(cluster, monkeypatch)
 
-    def late(ref_: Ref, **options: t.Any) -> bool:
-        if ref_ == ref and not asked:
-            if changed == "status":
-                cluster.set_status(ref, {"phase": "Seen"})
-            elif changed == "spec":
-                cluster.patch(ref, {"data": {"y": "theirs"}}, dry_run=False)
-            else:
-                del cluster.objects[ref.identity]
-        return plain(ref_, **options)
+    def late(ref: Ref) -> None:
+        if changed == "status":
+            cluster.set_status(ref, {"phase": "Seen"})
+        elif changed == "spec":
+            cluster.patch(ref, {"data": {"y": "theirs"}}, dry_run=False)
+        else:
+            del cluster.objects[ref.identity]
 
-    monkeypatch.setattr(cluster, "delete", late)
+    cluster.before("delete", late, "ConfigMap")
     if changed == "spec":
         with pytest.raises(Conflict, match="was changed by another client before it could be recreated"):
             apply(cluster, config(x="2"), recreate=True)
@@ -241,20 +227,16 @@ def test_what_is_recreated_may_get_a_new_status_meanwhile(cluster: FakeCluster, 
         assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "2"}
 
 
-def test_what_another_owner_made_since_the_plan_keeps_its_owner(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_owner_made_since_the_plan_keeps_its_owner(cluster: FakeCluster) -> None:
     """Of two owners of one name in two namespaces only the bookkeeping conflicts, which Muster otherwise takes."""
-    plain, ref = cluster.apply, ref_of(config())
     made: list[Manifest] = []
 
-    def late(manifest: Manifest, **options: t.Any) -> Manifest:
-        if ref_of(manifest) == ref and not options["dry_run"] and not made:
-            monkeypatch.setattr(cluster, "apply", plain)
-            apply(cluster, config(x="1"), owner="o.a@ml")
-            made.append(copied(cluster.objects[ref.identity]))
-        return plain(manifest, **options)
+    def late(ref: Ref) -> None:
+        apply(cluster, config(x="1"), owner="o.a@ml")
+        made.append(copied(cluster.objects[ref.identity]))
 
-    monkeypatch.setattr(cluster, "apply", late)
+    cluster.before("apply", late, "ConfigMap")
     with pytest.raises(Conflict):
         apply(cluster, config(x="1"), owner="o.a@default")
-    assert made
-    assert cluster.objects[ref.identity]["metadata"]["annotations"] == made[0]["metadata"]["annotations"]
+    stored = cluster.stored("ConfigMap", "a", "default") or {}
+    assert [stored["metadata"]["annotations"]] == [item["metadata"]["annotations"] for item in made]

@@ -121,6 +121,22 @@ def address(server: Server, name: str = "data.tar.gz") -> str:
     return f"http://127.0.0.1:{server.server_port}/{name}"
 
 
+BLOB = bytes(range(256)) * 400
+
+
+def fetch_blob(server: Server, root: Path, name: str = "blob.bin") -> None:
+    server.content = BLOB
+    program.fetch(root, address(server, name), sha(BLOB), "blob")
+
+
+def draft_of_blob(root: Path, run: str = "", content: bytes = BLOB[:5000]) -> Path:
+    """What an earlier run left of it."""
+    part = root / ".muster/blob" / f"{sha(BLOB)[:16]}{run}.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(content)
+    return part
+
+
 def test_fetched_unpacked_marked_and_only_once(server: Server, tmp_path: Path) -> None:
     server.content = archive("train/a", "train/b")
     for _turn in range(2):
@@ -133,19 +149,15 @@ def test_fetched_unpacked_marked_and_only_once(server: Server, tmp_path: Path) -
 
 
 def test_a_cut_connection_goes_on_where_it_ended(server: Server, tmp_path: Path) -> None:
-    server.content, server.cut_at = bytes(range(256)) * 400, 1000
-    program.fetch(tmp_path, address(server, "blob.bin"), sha(server.content), "blob")
-    assert (tmp_path / "blob/blob.bin").read_bytes() == server.content
+    server.cut_at = 1000
+    fetch_blob(server, tmp_path)
+    assert (tmp_path / "blob/blob.bin").read_bytes() == BLOB
     assert server.asked == ["", "bytes=1000-"]
 
 
 def test_another_pod_goes_on_where_the_first_was(server: Server, tmp_path: Path) -> None:
-    server.content = bytes(range(256)) * 400
-    url, digest = address(server, "blob.bin"), sha(server.content)
-    work = tmp_path / ".muster/blob"
-    work.mkdir(parents=True)
-    (work / f"{digest[:16]}.part").write_bytes(server.content[:5000])
-    program.fetch(tmp_path, url, digest, "blob")
+    draft_of_blob(tmp_path)
+    fetch_blob(server, tmp_path)
     assert server.asked == ["bytes=5000-"]
 
 
@@ -452,46 +464,35 @@ def test_two_runs_at_once_never_share_a_draft(server: Server, tmp_path: Path, mo
 def test_a_pod_that_was_killed_leaves_its_draft_to_the_next_of_its_job(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.content = bytes(range(256)) * 400
-    digest, work = sha(server.content), tmp_path / ".muster/blob"
-    work.mkdir(parents=True)
-    (work / f"{digest[:16]}.job-1.part").write_bytes(server.content[:5000])
+    left = draft_of_blob(tmp_path, ".job-1")
     monkeypatch.setenv("DATASET_RUN", "job-2")
-    program.fetch(tmp_path, address(server, "blob.bin"), digest, "blob")
+    fetch_blob(server, tmp_path)
     assert server.asked == [""]
-    assert (work / f"{digest[:16]}.job-1.part").exists()
+    assert left.exists()
     monkeypatch.setenv("DATASET_RUN", "job-1")
-    program.fetch(tmp_path, address(server, "other.bin"), digest, "blob")
+    fetch_blob(server, tmp_path, "other.bin")
     assert server.asked == ["", "bytes=5000-"]
 
 
 def test_a_draft_that_nobody_writes_to_any_more_is_gone_on_with(server: Server, tmp_path: Path) -> None:
-    server.content = bytes(range(256)) * 400
-    digest, work = sha(server.content), tmp_path / ".muster/blob"
-    work.mkdir(parents=True)
-    left = work / f"{digest[:16]}.of-another.part"
-    left.write_bytes(server.content[:5000])
+    left = draft_of_blob(tmp_path, ".of-another")
     os.utime(left, (0, left.stat().st_mtime - program._QUIET - 10))
-    program.fetch(tmp_path, address(server, "blob.bin"), digest, "blob")
+    fetch_blob(server, tmp_path)
     assert server.asked == ["bytes=5000-"]
 
 
 def test_what_was_left_and_does_not_fit_is_no_reason_to_refuse_the_file(server: Server, tmp_path: Path) -> None:
-    server.content = bytes(range(256)) * 400
-    digest, work = sha(server.content), tmp_path / ".muster/blob"
-    work.mkdir(parents=True)
-    (work / f"{digest[:16]}.part").write_bytes(b"\xff" * 5000)
-    program.fetch(tmp_path, address(server, "blob.bin"), digest, "blob")
+    draft_of_blob(tmp_path, content=b"\xff" * 5000)
+    fetch_blob(server, tmp_path)
     assert server.asked == ["bytes=5000-", ""]
 
 
 def test_an_interrupted_run_leaves_its_draft_to_whoever_comes(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.content = bytes(range(256)) * 400
     monkeypatch.setattr(program, "_ATTEMPTS", 1)
     server.cut_at = 5000
     with pytest.raises(program.Temporary):
-        program.fetch(tmp_path, address(server, "blob.bin"), sha(server.content), "blob")
-    program.fetch(tmp_path, address(server, "blob.bin"), sha(server.content), "blob")
+        fetch_blob(server, tmp_path)
+    fetch_blob(server, tmp_path)
     assert server.asked == ["", "bytes=5000-"]
 
 
@@ -561,9 +562,9 @@ def test_no_space_in_the_middle_ends_it(server: Server, tmp_path: Path) -> None:
 
 
 def test_a_server_without_ranges_is_told_as_such(server: Server, tmp_path: Path, capsys: t.Any) -> None:
-    server.content, server.ranges, server.cut_at = bytes(range(256)) * 400, False, 1000
-    program.fetch(tmp_path, address(server, "blob.bin"), sha(server.content), "blob")
-    assert (tmp_path / "blob/blob.bin").read_bytes() == server.content
+    server.ranges, server.cut_at = False, 1000
+    fetch_blob(server, tmp_path)
+    assert (tmp_path / "blob/blob.bin").read_bytes() == BLOB
     assert "begins again" in capsys.readouterr().out
     part = tmp_path / "p"
     part.write_bytes(b"before")
