@@ -231,7 +231,7 @@ def test_a_probe_says_why_a_file_cannot_be_had_within_its_time(site: str) -> Non
     assert "refused" in download.why_unreachable(["http://127.0.0.1:1/etcd"], time)
     began = time.monotonic()
     told = download.why_unreachable([f"{site}/silent/kubeadm"], time, 0.2)
-    assert told.endswith(("no answer within 0 s.", "is kept.", "no answer for 0 s"))
+    assert told.endswith(("no answer within 0 s.", "is kept.", "no answer for 0 s."))
     with socket.create_server(("127.0.0.1", 0), backlog=1) as listening:
         mute = f"http://127.0.0.1:{listening.getsockname()[1]}/kubeadm"
         assert "no answer" in download.why_unreachable([mute, mute, mute], time, 0.2)
