@@ -3,7 +3,7 @@
 Google Cloud Storage (gcp-storage-emulator). Each has the same archive, and a second port where it comes at 128 KiB a second until it is
 interrupted.
 
-    stores.py start STATE NODE_ADDRESS NAMESPACE [FILE]     says as JSON where and what they are; S3 has the file, too, by its name
+    stores.py start STATE NODE_ADDRESS NAMESPACE     says as JSON where and what they are
     stores.py stop STATE
 """
 
@@ -107,7 +107,7 @@ class OnlyForTheAccount:
         return self.moto(environ, start)
 
 
-def s3(host: str, objects: dict[str, bytes], subject: str) -> dict[str, Any]:
+def s3(host: str, content: bytes, subject: str) -> dict[str, Any]:
     """moto with a bucket, a user who may read it and a role that may; from then on it checks."""
     import boto3
     from moto import settings
@@ -120,8 +120,7 @@ def s3(host: str, objects: dict[str, bytes], subject: str) -> dict[str, Any]:
     anybody = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1", "endpoint_url": url}
     bucket, iam = boto3.client("s3", **anybody), boto3.client("iam", **anybody)
     bucket.create_bucket(Bucket=BUCKET)
-    for key, content in objects.items():
-        bucket.put_object(Bucket=BUCKET, Key=key, Body=content)
+    bucket.put_object(Bucket=BUCKET, Key=KEY, Body=content)
     policy = json.dumps({"Version": "2012-10-17", "Statement": [READS]})
     iam.create_user(UserName="reader")
     iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=policy)
@@ -160,15 +159,14 @@ def host_near(node: str) -> str:
         return str(probe.getsockname()[0])
 
 
-def serve(node: str, namespace: str, *files: str) -> None:
+def serve(node: str, namespace: str) -> None:
     host, content = host_near(node), archive()
-    objects = {KEY: content, **{Path(file).name: Path(file).read_bytes() for file in files}}
     found = {
         "pid": os.getpid(),
         "object": f"{BUCKET}/{KEY}",
         "sha256": hashlib.sha256(content).hexdigest(),
         "bytes": len(content),
-        "s3": s3(host, objects, ACCOUNT.format(namespace=namespace)),
+        "s3": s3(host, content, ACCOUNT.format(namespace=namespace)),
         "gs": gs(host, content),
     }
     sys.stdout.write(json.dumps(found) + "\n")
