@@ -10,8 +10,16 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
-# Name -> its program, and whether it measures on the cluster that is there.
-BENCHES = {"apply": ("apply.py", True), "scale": ("scale.py", True), "site": ("whole_site.py", False), "serving": ("serving.py", False)}
+# Name -> its program with its options, and whether it measures on the cluster that is there.
+BENCHES = {
+    "apply": ("apply.py", True),
+    "scale": (
+        "apply.py --tools muster.ml.apply --objects 1000 5000 20000 --latency-ms 0 --repeats 1 --output build/bench/scale.json",
+        True,
+    ),
+    "site": ("whole_site.py", False),
+    "serving": ("serving.py", False),
+}
 
 
 def commands(names: list[str], kubeconfig: str, arguments: list[str]) -> list[list[str]]:
@@ -21,7 +29,8 @@ def commands(names: list[str], kubeconfig: str, arguments: list[str]) -> list[li
     for name, (program, on_cluster) in BENCHES.items():
         if name in desired:
             own = arguments if name == (names[0] if len(names) == 1 else "apply") else []
-            found.append([str(HERE / program), *(["--kubeconfig", kubeconfig] if on_cluster else []), *own])
+            words = program.split()
+            found.append([str(HERE / words[0]), *words[1:], *(["--kubeconfig", kubeconfig] if on_cluster else []), *own])
     return found
 
 

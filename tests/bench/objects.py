@@ -4,17 +4,9 @@
 from __future__ import annotations
 
 import typing as t
-from collections.abc import Callable
 
 Manifest = dict[str, t.Any]
-
-
-def _meta(kind: str, index: int, revision: int) -> Manifest:
-    return {
-        "name": f"bench-{kind}-{index}",
-        "labels": {"app.kubernetes.io/name": "bench", "bench/index": str(index)},
-        "annotations": {"bench/revision": str(revision)},
-    }
+KINDS = 8
 
 
 def _pod_template(index: int) -> Manifest:
@@ -32,88 +24,32 @@ def _pod_template(index: int) -> Manifest:
     return {"metadata": {"labels": labels}, "spec": {"containers": [container], "volumes": volumes}}
 
 
-def _config_map(index: int, revision: int) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": _meta("configmap", index, revision),
-        "data": {"settings.yml": f"index: {index}\nrevision: {revision}\n" + "key: value\n" * 20},
+def _kinds(index: int, revision: int) -> tuple[tuple[str, str, Manifest], ...]:
+    """Version and name of each kind, and what an object of it has besides its metadata."""
+    selector = {"bench/index": str(index)}
+    pods = {"replicas": 0, "selector": {"matchLabels": selector}, "template": _pod_template(index)}
+    ports = [{"name": "http", "port": 8080, "targetPort": "http"}]
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
+    return (
+        ("v1", "ConfigMap", {"data": {"settings.yml": f"index: {index}\nrevision: {revision}\n" + "key: value\n" * 20}}),
+        ("v1", "Service", {"spec": {"clusterIP": "None", "selector": selector, "ports": ports}}),
+        ("v1", "ServiceAccount", {}),
+        ("rbac.authorization.k8s.io/v1", "Role", {"rules": rules}),
+        ("apps/v1", "Deployment", {"spec": pods}),
+        ("apps/v1", "StatefulSet", {"spec": {**pods, "serviceName": f"bench-service-{index}", "podManagementPolicy": "Parallel"}}),
+        ("v1", "Secret", {"stringData": {"token": f"bench-{index}"}}),
+        ("policy/v1", "PodDisruptionBudget", {"spec": {"minAvailable": 1, "selector": {"matchLabels": selector}}}),
+    )
+
+
+def _manifest(index: int, revision: int) -> Manifest:
+    version, kind, rest = _kinds(index, revision)[index % KINDS]
+    metadata = {
+        "name": f"bench-{kind.lower()}-{index}",
+        "labels": {"app.kubernetes.io/name": "bench", "bench/index": str(index)},
+        "annotations": {"bench/revision": str(revision)},
     }
-
-
-def _service(index: int, revision: int) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": _meta("service", index, revision),
-        "spec": {
-            "clusterIP": "None",
-            "selector": {"bench/index": str(index)},
-            "ports": [{"name": "http", "port": 8080, "targetPort": "http"}],
-        },
-    }
-
-
-def _service_account(index: int, revision: int) -> Manifest:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta("serviceaccount", index, revision)}
-
-
-def _role(index: int, revision: int) -> Manifest:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": _meta("role", index, revision),
-        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}],
-    }
-
-
-def _deployment(index: int, revision: int) -> Manifest:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": _meta("deployment", index, revision),
-        "spec": {"replicas": 0, "selector": {"matchLabels": {"bench/index": str(index)}}, "template": _pod_template(index)},
-    }
-
-
-def _stateful_set(index: int, revision: int) -> Manifest:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": _meta("statefulset", index, revision),
-        "spec": {
-            "replicas": 0,
-            "serviceName": f"bench-service-{index}",
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": {"bench/index": str(index)}},
-            "template": _pod_template(index),
-        },
-    }
-
-
-def _secret(index: int, revision: int) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": _meta("secret", index, revision), "stringData": {"token": f"bench-{index}"}}
-
-
-def _disruption_budget(index: int, revision: int) -> Manifest:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": _meta("pdb", index, revision),
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"bench/index": str(index)}}},
-    }
-
-
-BUILDERS: tuple[Callable[[int, int], Manifest], ...] = (
-    _config_map,
-    _service,
-    _service_account,
-    _role,
-    _deployment,
-    _stateful_set,
-    _secret,
-    _disruption_budget,
-)
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **rest}
 
 
 def manifests(count: int, *, changed: range = range(0), dropped: range = range(0)) -> list[Manifest]:
@@ -122,4 +58,4 @@ def manifests(count: int, *, changed: range = range(0), dropped: range = range(0
     changed: indexes that carry another annotation than in the first version.
     dropped: indexes left out, for pruning.
     """
-    return [BUILDERS[index % len(BUILDERS)](index, 1 if index in changed else 0) for index in range(count) if index not in dropped]
+    return [_manifest(index, 1 if index in changed else 0) for index in range(count) if index not in dropped]

@@ -33,7 +33,7 @@ from studioml.world import EXCHANGE, PASSWORD, PHRASE, World, store
 
 RECORDED = ROOT / "roles" / "local_images" / "files" / "studioml_runner"
 SCENE_S = 420
-LAST = 40
+LAST = 12
 # Not recorded, but read in the source: outside of a cluster the runner says something else.
 EXTRACTED = {
     "no_keys_in_a_pod": {
@@ -101,6 +101,14 @@ def shortened(lines: list[str]) -> list[str]:
     return [line for line in lines[:-LAST] if re.fullmatch(r"[{[].*[]}]", line)] + lines[-LAST:]
 
 
+def once(lines: list[str]) -> list[str]:
+    """Without those that repeat one before them with other numbers, as a runner does every few seconds."""
+    found: dict[str, str] = {}
+    for line in lines:
+        found.setdefault(re.sub(r"\d+", "", line), line)
+    return list(found.values())
+
+
 def resolver() -> str:
     """The name server of this machine, as Go names it."""
     found = re.search(r"^nameserver (\S+)", Path("/etc/resolv.conf").read_text(encoding="utf-8"), re.MULTILINE)
@@ -123,7 +131,7 @@ class Recorder:
             metrics = [line for line in runner.metrics().splitlines() if re.match(r"(# \w+ )?runner_", line)]
             lines = [self._plain(line, runner) for line in runner.log.splitlines() if re.match(r"\d{4}-", line)]
             start = {line.partition(" ")[2] for line in self.scenes.get("idle", {"log": []})["log"]}
-            self.scenes[name] = {"log": [line for line in lines if line.partition(" ")[2] not in start],
+            self.scenes[name] = {"log": once([line for line in lines if line.partition(" ")[2] not in start]),
                                  "metrics": [self._plain(line, runner) for line in metrics], **found}  # fmt: skip
         finally:
             runner.end()

@@ -62,18 +62,16 @@ MACHINES = Ground("must-machines", cluster=False)
 # Scenarios run in two lanes, side by side, each in this order. Those that install an operator for the whole cluster and those that use
 # it are in one lane, from the ground up. What is not named comes at the end of the first.
 LANES = (
-    ("namespace", "nats_operator", "nats_cluster", "gpu_drivers", "persia_operator", "persia", "persia_job", "elastic", "dataset"),
-    ("jobset", "trainer", "training_operator", "training_statefulset", "apply", "object_store", "rabbitmq_cluster", "studioml",
-     "studioml_client", "studioml_runner", "local_images", "local_cluster", "kueue"),
+    ("namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia", "elastic", "dataset"),
+    ("jobset", "trainer", "training_operator", "object_store", "rabbitmq_cluster", "studioml_client", "studioml_runner", "local_images",
+     "local_cluster", "kueue"),
 )  # fmt: skip
 # It drains the node on which all pods run.
 ON_ENGINE = ("jobset_training",)
 # Roles for hosts: they run beside the cluster, one after the other, because the machines share addresses.
 ON_MACHINES = ("rabbitmq",)
 # One of each family of roles: a plan after the run sends no write request either.
-PLANNED_AGAIN = frozenset(
-    {"namespace", "persia", "apply", "elastic", "kueue", "studioml_runner", "triton", "local_images", "local_cluster"}
-)  # fmt: skip
+PLANNED_AGAIN = frozenset({"namespace", "persia", "elastic", "kueue", "studioml_runner", "triton", "local_images", "local_cluster"})
 # existing.yml looks at the nodes before anything is done, and gpu_drivers waits for GPUs after.
 WAITED_FOR = frozenset({"/api/v1/nodes"})
 # Each model that is uploaded asks which pods serve it, and which one is its store.

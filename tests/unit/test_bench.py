@@ -86,7 +86,7 @@ def test_ratios_are_of_the_same_round() -> None:
 
 def test_some_or_all_of_them_run() -> None:
     everything = benches.commands([], "config", ["--repeats", "2"])
-    assert [Path(program).name for program, *_more in everything] == ["apply.py", "scale.py", "whole_site.py", "serving.py"]
+    assert [Path(program).name for program, *_more in everything] == ["apply.py", "apply.py", "whole_site.py", "serving.py"]
     assert everything[0][1:] == ["--kubeconfig", "config", "--repeats", "2"]
     assert benches.commands(["serving"], "config", ["--rounds", "1"]) == [[str(BENCH / "serving.py"), "--rounds", "1"]]
     two = benches.commands(["site", "apply"], "config", ["--repeats", "2"])

@@ -252,19 +252,3 @@ def test_a_wrong_command_is_found(lie: str, told: str) -> None:
 def test_a_wrong_word_is_found(lie: str, found: object) -> None:
     assert callable(found)
     assert found(lie)
-
-
-NAMED_TESTS = re.compile(r"`([\w/]+\.py)`(?:: ((?:`\w+`(?:, )?)+))?")
-
-
-def test_every_finding_on_eks_names_tests_that_exist() -> None:
-    rows = re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", (ROOT / "docs/platforms/eks-findings.md").read_text(), re.MULTILINE)
-    assert [int(number) for number, _tests in rows] == list(range(1, 23))
-    for number, tests in rows:
-        named = NAMED_TESTS.findall(tests)
-        assert named, f"finding {number} has no test"
-        for file, names in named:
-            path = ROOT / ("" if "/" in file else "tests/simulators/aws") / file
-            functions = " ".join(re.findall(r"^def (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
-            missing = [name for name in re.findall(r"\w+", names) if name not in functions]
-            assert missing == [], f"finding {number}: {file}"

@@ -26,9 +26,9 @@ def read() -> dict[str, set[str]]:
 
 
 def test_a_scenario_reads_the_roles_that_it_names_and_what_these_name(read: dict[str, set[str]]) -> None:
-    found = read["molecule-studioml"]
+    found = read["molecule-studioml_client"]
     for name in (
-        "extensions/molecule/studioml/verify.yml",
+        "extensions/molecule/studioml_client/verify.yml",
         "extensions/molecule/config.yml",
         "roles/studioml/tasks/main.yml",
         "roles/studioml_runner/defaults/main.yml",

@@ -3,13 +3,12 @@
 Google Cloud Storage (gcp-storage-emulator). Each has the same archive, and a second port where it comes at 128 KiB a second until it is
 interrupted.
 
-    stores.py start STATE NODE_ADDRESS NAMESPACE [FILE]     says as JSON where and what they are; S3 has the file, too, by its name
+    stores.py start STATE NODE_ADDRESS     says as JSON where and what they are
     stores.py stop STATE
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
@@ -24,13 +23,10 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 BUCKET, KEY = "sets", "vision/data.tar"
-ROLE = "reads-sets"
-ACCOUNT = "system:serviceaccount:{namespace}:reader"
 SLOW = 128 << 10
 READS = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{BUCKET}/*"}
 
@@ -84,57 +80,30 @@ def slowly(host: str, port: int) -> int:
     return int(door.getsockname()[1])
 
 
-class OnlyForTheAccount:
-    """What moto leaves out: who may take the role is told by the token that the API server signed for the pod."""
-
-    def __init__(self, moto: Callable[..., Iterable[bytes]], subject: str) -> None:
-        self.moto, self.subject = moto, subject
-
-    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        from moto.core.authorization import ActionAuthenticatorMixin
-
-        if environ["REQUEST_METHOD"] == "POST":
-            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            environ["wsgi.input"] = io.BytesIO(body)
-            token = urllib.parse.parse_qs(body.decode(errors="replace")).get("WebIdentityToken")
-            if token:
-                claims = json.loads(base64.urlsafe_b64decode(token[0].split(".")[1] + "=="))
-                if (claims["sub"], claims["aud"]) != (self.subject, ["sts.amazonaws.com"]):
-                    start("403 Forbidden", [("Content-Type", "text/xml")])
-                    return [b"<Error><Code>AccessDenied</Code></Error>"]
-                # This one request has a token instead of a signature.
-                ActionAuthenticatorMixin.request_count = -1
-        return self.moto(environ, start)
-
-
-def s3(host: str, objects: dict[str, bytes], subject: str) -> dict[str, Any]:
-    """moto with a bucket, a user who may read it and a role that may; from then on it checks."""
+def s3(host: str, content: bytes) -> dict[str, Any]:
+    """moto with a bucket and a user who may read it; from then on it checks."""
     import boto3
     from moto import settings
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
-    server = make_server(host, 0, OnlyForTheAccount(DomainDispatcherApplication(create_backend_app), subject), threaded=True)
+    server = make_server(host, 0, DomainDispatcherApplication(create_backend_app), threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://{host}:{server.server_port}"
     anybody = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1", "endpoint_url": url}
     bucket, iam = boto3.client("s3", **anybody), boto3.client("iam", **anybody)
     bucket.create_bucket(Bucket=BUCKET)
-    for key, content in objects.items():
-        bucket.put_object(Bucket=BUCKET, Key=key, Body=content)
+    bucket.put_object(Bucket=BUCKET, Key=KEY, Body=content)
     policy = json.dumps({"Version": "2012-10-17", "Statement": [READS]})
     iam.create_user(UserName="reader")
     iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=policy)
     access = iam.create_access_key(UserName="reader")["AccessKey"]
-    role = iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
-    iam.put_role_policy(RoleName=ROLE, PolicyName="read", PolicyDocument=policy)
     settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
     return {
         "url": url,
         "slow_url": f"http://{host}:{slowly(host, server.server_port)}",
         "access_key": access["AccessKeyId"],
         "secret_key": access["SecretAccessKey"],
-        "role_arn": role,
     }
 
 
@@ -160,15 +129,14 @@ def host_near(node: str) -> str:
         return str(probe.getsockname()[0])
 
 
-def serve(node: str, namespace: str, *files: str) -> None:
+def serve(node: str) -> None:
     host, content = host_near(node), archive()
-    objects = {KEY: content, **{Path(file).name: Path(file).read_bytes() for file in files}}
     found = {
         "pid": os.getpid(),
         "object": f"{BUCKET}/{KEY}",
         "sha256": hashlib.sha256(content).hexdigest(),
         "bytes": len(content),
-        "s3": s3(host, objects, ACCOUNT.format(namespace=namespace)),
+        "s3": s3(host, content),
         "gs": gs(host, content),
     }
     sys.stdout.write(json.dumps(found) + "\n")

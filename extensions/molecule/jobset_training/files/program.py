@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 import time
-from pathlib import Path
 
 HOSTS = int(os.environ["MUSTER_HOSTS"])
 WORLD = int(os.environ["MUSTER_SLICES"]) * HOSTS
@@ -68,19 +67,6 @@ def first() -> None:
     """The first slice is done at once, the second one never."""
     if SLICE:
         time.sleep(600)
-
-
-def steps() -> None:
-    """Twenty steps, each noted in the shared folder: what runs again goes on where the notes end."""
-    notes = Path(os.environ["MUSTER_RUN_DIR"]) / f"rank-{RANK}"
-    notes.parent.mkdir(parents=True, exist_ok=True)
-    done = len(notes.read_text().split()) if notes.exists() else 0
-    say(f"begins={done}")
-    for step in range(done, 20):
-        with notes.open("a") as file:
-            file.write(f"{step}\n")
-        time.sleep(1)
-    say(f"ends={','.join(notes.read_text().split())}")
 
 
 def wait() -> None:
