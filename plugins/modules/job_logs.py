@@ -134,8 +134,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_timeout": {"type": "int", "default": 120},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 _LOOK_AGAIN = 0.5
 
 
@@ -201,7 +199,7 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

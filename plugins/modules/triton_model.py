@@ -217,8 +217,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_timeout": {"type": "int", "default": 600},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 
 def source_of(params: dict[str, t.Any]) -> Source | None:
     """The folder in option src, read and checked with the other options."""
@@ -303,7 +301,7 @@ def _result(ctx: Context, found: Outcome) -> dict[str, t.Any]:
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from faults.proxy import certificates
 from support import canary
 from support.places import BIN, ROOT
@@ -39,6 +38,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.certificates impor
 from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_definitions, rabbitmq_info
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from rabbitmq.server import FIRST_PASSWORD, FIRST_USER, STARTS_S, SUITES, Broker, running
 
 ADMIN = "admin"
@@ -66,9 +66,8 @@ class Team:
         **params: Any,
     ) -> dict[str, Any]:
         login = self.broker.login(*as_user, startup_timeout=5, **self.certificate)
-        given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate({**login, **params})
-        assert not given.error_messages
-        context = HostContext(params=given.validated_parameters, check=check, warn=self.warnings.append, diff=True)
+        given = tasks.options(module, {**login, **params})
+        context = HostContext(params=given, check=check, warn=self.warnings.append, diff=True)
         found: dict[str, Any] = module.execute(context)
         assert not canary.in_text(SECRETS, json.dumps([found, self.warnings]).encode())
         return found

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from rabbitmq.server import HOST
 from support import canary
 from support.places import BIN, ROOT
@@ -32,6 +31,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import submission
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from studioml.world import ON_ONE, S3_ROOT, TRAINING, World, until
 
 USER = "experimenter"
@@ -69,9 +69,8 @@ class Experimenter:
 
     def run(self, name: str, *, check: bool = False, password: str = USER_PASSWORD, **more: Any) -> dict[str, Any]:
         options = {**self.world.broker.login(USER, password), **self.options(name, **more)}
-        given = ArgumentSpecValidator(studioml_experiment.ARGUMENT_SPEC, **studioml_experiment.CONSTRAINTS).validate(options)
-        assert not given.error_messages
-        context = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, progress=self.progress.append, diff=True)
+        given = tasks.options(studioml_experiment, options)
+        context = HostContext(given, check=check, warn=self.warnings.append, progress=self.progress.append, diff=True)
         try:
             found: dict[str, Any] = studioml_experiment.execute(context)
         except MusterError as error:

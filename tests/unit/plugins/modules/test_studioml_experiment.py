@@ -39,6 +39,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.publis
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import bucket as buckets
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, submission
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
 from ansible_collections.muster.ml.tests.unit.fakes.studioml import request_of
@@ -126,12 +127,9 @@ class World:
             "secret_key": "canary-storage", "public_key": PAIR.public, "signing_key": SIGNER.private.reveal(),
             "workspace": [str(self.folder)], "filename": "train.py", "wait_timeout": 60, **more,
         }  # fmt: skip
-        given = ArgumentSpecValidator(studioml_experiment.ARGUMENT_SPEC, **studioml_experiment.CONSTRAINTS).validate(
-            {name: value for name, value in options.items() if value is not None}
-        )
-        assert not given.error_messages
+        given = tasks.options(studioml_experiment, {name: value for name, value in options.items() if value is not None})
         how = {"warn": self.warnings.append, "progress": self.progress.append, "diff": True, "clock": self.clock}
-        ctx = HostContext(given.validated_parameters, check, **how)
+        ctx = HostContext(given, check, **how)
         try:
             found: dict[str, t.Any] = studioml_experiment.execute(ctx)
         except MusterError as error:
