@@ -41,12 +41,10 @@ options:
     description: Number of matches of O(search) to wait for. The training and its pods need not exist yet. V(0) does not wait.
     type: int
     default: 0
-    version_added: 0.1.0
   wait_timeout:
     description: Seconds after which waiting for O(matches) fails.
     type: int
     default: 120
-    version_added: 0.1.0
 """
 
 EXAMPLES = r"""

@@ -22,6 +22,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
@@ -31,9 +32,6 @@ options:
     description: Name of the server, as in M(muster.ml.triton_server).
     type: str
     default: triton
-  namespace:
-    description: Namespace of the server. Defaults to the namespace of the kubeconfig's context.
-    type: str
   state:
     description:
       - V(absent) unloads the model. Its files stay unless O(delete_data=true).
