@@ -116,8 +116,8 @@ def test_metrics_of_gpus_are_for_pods_that_have_some(resources: t.Any, found: bo
 
 def test_a_mode_has_its_flags() -> None:
     poll = dataclasses.replace(VOLUME, model_control_mode="poll", repository_poll_interval=3)
-    assert arguments(poll, ()) == ["--model-repository=/models/live", "--model-control-mode=poll", "--repository-poll-secs=3"]
-    assert [flag for flag in arguments(BUCKET, ()) if "load" in flag] == ["--load-model=add", "--load-model=classify"]
+    assert arguments(poll) == ["--model-repository=/models/live", "--model-control-mode=poll", "--repository-poll-secs=3"]
+    assert [flag for flag in arguments(BUCKET) if "load" in flag] == ["--load-model=add", "--load-model=classify"]
 
 
 @pytest.mark.parametrize(
