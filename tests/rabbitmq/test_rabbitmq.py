@@ -7,11 +7,8 @@ import base64
 import contextlib
 import hashlib
 import json
-import os
 import secrets
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,6 @@ from typing import Any
 import pytest
 from faults.proxy import certificates
 from support import canary
-from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
@@ -39,6 +35,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_definitions, rabbitmq_info
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
+from rabbitmq.playing import played
 from rabbitmq.server import FIRST_PASSWORD, FIRST_USER, STARTS_S, SUITES, Broker, running
 
 ADMIN = "admin"
@@ -108,23 +105,11 @@ class Team:
 
     def play(self, *options: str, elsewhere: bool = False) -> str:
         """Run the playbook; its output, which shows no secret. ELSEWHERE: modules run as on another host, not in Ansible's process."""
-        settings = self.folder / "settings.json"
-        settings.touch(mode=0o600)
         login = self.broker.login(ADMIN, SECRETS["admin"])
         series = SUITES[self.folder.name]
         environment = {"LC_ALL": "C.UTF-8"} if elsewhere else {}
         given = {"environment_of_tasks": environment, "login": login, "runner_password": SECRETS["runner"], "series": series}
-        settings.write_text(json.dumps({**given, "ansible_python_interpreter": sys.executable}))
-        where = ("-i", "localhost,", "-c", "local", "-e", f"@{settings}")
-        words = [BIN / "ansible-playbook", *where, "tests/rabbitmq/site.yml", *options]
-        own = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
-        with canary.ProcessWatch(SECRETS) as watch:
-            done = subprocess.run(words, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False)
-        output = done.stdout + done.stderr
-        assert not watch.found
-        assert not canary.in_text(SECRETS, output.encode())
-        assert done.returncode == 0, output
-        return output
+        return played("tests/rabbitmq/site.yml", self.folder, given, *options, secrets=SECRETS)
 
 
 @pytest.fixture(scope="module", params=SUITES)
