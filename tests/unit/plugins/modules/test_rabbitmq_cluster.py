@@ -74,13 +74,6 @@ def start(cluster: FakeCluster, broker: FakeBroker, size: int = 1, port: int = 1
     broker.nodes = [f"rabbit@rabbitmq-{number}" for number in range(size)]
 
 
-@pytest.fixture
-def broker() -> t.Iterator[FakeBroker]:
-    found = FakeBroker()
-    yield found
-    found.stop()
-
-
 @pytest.mark.parametrize(
     ("params", "told"),
     [

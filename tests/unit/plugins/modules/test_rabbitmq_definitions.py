@@ -34,13 +34,6 @@ EVERYTHING: dict[str, t.Any] = {
 }
 
 
-@pytest.fixture
-def broker() -> t.Iterator[FakeBroker]:
-    found = FakeBroker()
-    yield found
-    found.stop()
-
-
 class Run:
     """Modules with the broker's login; what they say is searched for passwords."""
 

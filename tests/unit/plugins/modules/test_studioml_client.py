@@ -21,6 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import
 from ansible_collections.muster.ml.plugins.modules import studioml_client
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 
+pytestmark = pytest.mark.usefixtures("small_keys")
 PUBLIC = keys.rsa_pair(rsa.generate_private_key(65537, 2048), Sensitive("phrase")).public
 SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
 SECRETS = ("canary-password", "canary-access", "canary-storage", SIGNER.private.reveal().splitlines()[2])
@@ -31,11 +32,6 @@ pip: [numpy]
 storage:
   compression: gzip
 """
-
-
-@pytest.fixture(autouse=True)
-def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "BITS", 2048)
 
 
 class Home:

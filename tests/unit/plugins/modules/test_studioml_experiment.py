@@ -44,6 +44,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
 from ansible_collections.muster.ml.tests.unit.fakes.studioml import request_of
 
+pytestmark = pytest.mark.usefixtures("small_keys")
 RUNNER = rsa.generate_private_key(65537, 2048)
 PAIR = keys.rsa_pair(RUNNER, Sensitive("phrase"))
 SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
@@ -51,11 +52,6 @@ SECRETS = ("canary-access", "canary-storage", "canary-token", PASSWORD, SIGNER.p
 NOTE, OUTPUT = "experiments/one/muster.json", "experiments/one/output.tar"
 END = '{"studioml": {"stop_time": "2026-01-01"}}'
 ENDED = f'{{"experiment": {{"loss": 0.5}}}}\n{{"experiment": {{"loss": 0.25, "acc": 1}}}}\n{END}\n'
-
-
-@pytest.fixture(autouse=True)
-def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "BITS", 2048)
 
 
 class MemoryBucket:
