@@ -14,9 +14,6 @@ options:
     description: Number of pods. With O(autoscaling) it is not used.
     type: int
     default: 1
-  service_account_name:
-    description: ServiceAccount of the pods, instead of one that the module creates. They get no token either way.
-    type: str
   service_account_annotations:
     description:
       - Annotations of the ServiceAccount, by which a cloud knows the pods, such as C(iam.gke.io/gcp-service-account) of Workload Identity

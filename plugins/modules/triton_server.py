@@ -26,8 +26,8 @@ extends_documentation_fragment:
   - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
-  - muster.ml.replicas
   - muster.ml.pod
+  - muster.ml.replicas
   - muster.ml.storage
   - muster.ml.network_policy
 options:
@@ -134,6 +134,8 @@ options:
       - C(requests) and C(limits) of a pod, as in the Kubernetes API. With C(nvidia.com/gpu) it runs on GPUs and reports their metrics.
   topology_spread_constraints:
     description: Topology spread constraints, as in the Kubernetes API. By default pods spread over zones and nodes as far as possible.
+  service_account_name:
+    description: ServiceAccount of the pods, instead of one that the module creates. They get no token either way.
   termination_grace_period_seconds:
     description: Seconds for a pod to end. Defaults to 10 more than O(drain_timeout) and O(exit_timeout) together.
   alerts:

@@ -23,8 +23,8 @@ extends_documentation_fragment:
   - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
-  - muster.ml.replicas
   - muster.ml.pod
+  - muster.ml.replicas
   - muster.ml.storage
   - muster.ml.network_policy
 options:
@@ -117,6 +117,8 @@ options:
     default: 120
   termination_grace_period_seconds:
     description: Seconds for a pod to end. Defaults to 40 more than O(drain_timeout) and O(exit_timeout) together.
+  service_account_name:
+    description: ServiceAccount of the pods, instead of one that the module creates. They get no token either way.
 seealso:
   - module: muster.ml.inference_check
 """
