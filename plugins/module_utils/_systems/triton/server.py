@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 
-from ..._manifests import monitoring, replicas, servers, storage
+from ..._manifests import autoscaling, monitoring, replicas, servers, storage
 from ..._manifests.meta import Manifest
 from ..._manifests.pods import PodSettings, init_container
 from . import metrics
@@ -30,7 +30,20 @@ PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
 APP_PROTOCOLS = {"grpc": "kubernetes.io/h2c"}
 """The appProtocol of ports; without it, a Gateway speaks HTTP/1.1 to the gRPC port."""
 
+METRIC = "avg_time_queue_us"
+"""The metric's name in NVIDIA's own chart for Triton; roles/prometheus_adapter has the rule that computes it."""
+
 _GPU = "nvidia.com/gpu"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Autoscaling(autoscaling.Autoscaling):
+    """The options of an autoscaler. ``queue_time_us``: the target value of the metric, on average over the replicas."""
+
+    target = "queue_time_us"
+
+    queue_time_us: int = 50_000
+    metric: str = METRIC
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

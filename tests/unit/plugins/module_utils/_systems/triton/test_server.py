@@ -12,9 +12,8 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import Autoscaling
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import Repository, arguments, checked_repository
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import TritonServer, has_gpus, manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import Autoscaling, TritonServer, has_gpus, manifests
 
 Golden = t.Callable[..., None]
 POD = PodSettings(image="nvcr.io/nvidia/tritonserver:26.07-py3", resources={"limits": {"memory": "4Gi"}})
