@@ -252,7 +252,8 @@ class ApiServer:
 class World:
     """A broker, a store, keys, and runners."""
 
-    def __init__(self, broker: Broker, shop: Store, folder: Path) -> None:
+    def __init__(self, broker: Broker, shop: Store, folder: Path, *, root: Path | None = None) -> None:
+        """``root``: the root file system of runners; by default that of the stand-in's image."""
         self.broker, self.store, self.folder = broker, shop, folder
         key = keys.new_rsa_key(to_be_dropped())
         self.key = keys.rsa_pair(key, Sensitive(PHRASE))
@@ -260,7 +261,7 @@ class World:
         self.signer, self.other_signer = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
         self.started: list[Standin] = []
         self._numbers = itertools.count()
-        self.root = standin_root()
+        self.root = root or standin_root()
         with broker.api(FIRST_USER, FIRST_PASSWORD) as api:
             api.call("PUT", ("users", "runner"), {"password": PASSWORD, "tags": "management"})
             api.call("PUT", ("permissions", "/", "runner"), {"configure": ".*", "write": ".*", "read": ".*"})

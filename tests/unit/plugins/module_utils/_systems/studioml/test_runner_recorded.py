@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is read from runners, against what runners wrote: roles/local_images/files/studioml_runner, a file for each version.
-
-Each was recorded of cmd/runner of leaf-ai/studio-go-runner at its commit, built with the tags NO_CUDA, osusergo and netgo, at a real
-broker and store, with its log at the level DBG, which has the lines of every other level, too. Passwords, ports, paths and the name of
-the host are replaced. Metrics of Go itself are left out, and so is what a runner writes whenever it starts, except in the scene idle.
-Scene no_keys_in_a_pod is not recorded, but read in the source: outside of a cluster the runner says something else.
-"""
+"""What is read from runners, against what runners wrote: roles/local_images/files/studioml_runner, made by tests/studioml/record.py."""
 
 from __future__ import annotations
 
