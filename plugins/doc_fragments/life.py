@@ -8,9 +8,6 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   files:
     description:
       - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
@@ -68,4 +65,8 @@ options:
       - If it has RV(plan), the options are the same, and no workload was deleted since then, it is returned again, without looking at the
         training once more. Otherwise it is ignored.
     type: dict
+seealso:
+  - module: muster.ml.job_info
+  - module: muster.ml.job_logs
+  - module: muster.ml.job_stacks
 """

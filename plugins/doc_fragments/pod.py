@@ -35,7 +35,9 @@ options:
         description: Source of the value, as in the Kubernetes API, such as C(secretKeyRef).
         type: dict
   resources:
-    description: C(requests) and C(limits) as in the Kubernetes API. Extended resources need both to be equal; one of them is enough.
+    description:
+      - C(requests) and C(limits) as in the Kubernetes API. A quantity such as C(12 GB) is refused.
+      - Extended resources such as C(nvidia.com/gpu) need both to be equal; one of them is enough.
     type: dict
   node_selector:
     description: Labels that a node must have.
@@ -48,7 +50,7 @@ options:
     description: Affinity of the pods, as in the Kubernetes API.
     type: dict
   topology_spread_constraints:
-    description: Topology spread constraints, as in the Kubernetes API. C(labelSelector) defaults to the job's pods.
+    description: Topology spread constraints, as in the Kubernetes API. C(labelSelector) defaults to the module's own pods.
     type: list
     elements: dict
   priority_class_name:
@@ -58,7 +60,7 @@ options:
     description: ServiceAccount of the pods. Without it they get no token for the API server.
     type: str
   termination_grace_period_seconds:
-    description: Seconds for a pod to save its state when it is stopped.
+    description: Seconds for a pod to end when it is stopped, such as to save its state.
     type: int
   pod_security_context:
     description: Security context of the pods, instead of the restricted default with user 1000. V({}) for none.

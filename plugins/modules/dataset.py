@@ -83,24 +83,8 @@ options:
     description: Image with C(python3), 3.9 or newer.
     type: str
     default: docker.io/library/python:3.12-slim-bookworm
-  env:
-    description: Environment variables of the pod.
-  resources:
-    description: C(requests) and C(limits) of the pod, as in the Kubernetes API.
-  tolerations:
-    description: Taints that the pod tolerates, as in the Kubernetes API.
-  topology_spread_constraints:
-    description: Topology spread constraints of the pod, as in the Kubernetes API.
-  priority_class_name:
-    description: PriorityClass of the pod.
   service_account_name:
     description: ServiceAccount of the pod, for Workload Identity, IRSA or Pod Identity.
-  termination_grace_period_seconds:
-    description: Seconds that the pod has to end.
-  pod_security_context:
-    description: Security context of the pod, instead of the restricted default.
-  security_context:
-    description: Security context of the container, instead of the restricted default.
   backoff_limit:
     description: Number of failed pods after which the Job fails. A wrong checksum fails it at once.
     type: int

@@ -205,10 +205,6 @@ options:
     type: str
     choices: [completed, step, running]
     default: running
-seealso:
-  - module: muster.ml.job_info
-  - module: muster.ml.job_logs
-  - module: muster.ml.job_stacks
 """
 
 EXAMPLES = r"""

@@ -140,8 +140,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "image": {"type": "str", "default": "quay.io/coreos/etcd:v3.5.35"},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 
 class Life(servers.LifeWithClaims[EtcdCluster]):
     """The life of etcd members."""
@@ -173,7 +171,7 @@ execute = servers.executor(Life)
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

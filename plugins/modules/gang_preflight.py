@@ -184,8 +184,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "leaving": {"type": "str", "default": ""},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Run the preflight; read-only."""
@@ -204,7 +202,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.apply
   - muster.ml.wait
   - muster.ml.attributes
@@ -31,9 +32,6 @@ options:
     description: Name of both routes.
     type: str
     default: inference
-  namespace:
-    description: Namespace of the routes and of the servers. Defaults to the namespace of the kubeconfig's context.
-    type: str
   kind:
     description:
       - Kind of the routes. V(istio) needs a Gateway of C(networking.istio.io). Its VirtualService has no status, so that no task can wait

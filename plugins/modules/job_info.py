@@ -270,8 +270,6 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KIN
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = WHICH
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the state."""
@@ -280,7 +278,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -41,12 +41,10 @@ options:
     description: Number of matches of O(search) to wait for. The training and its pods need not exist yet. V(0) does not wait.
     type: int
     default: 0
-    version_added: 0.1.0
   wait_timeout:
     description: Seconds after which waiting for O(matches) fails.
     type: int
     default: 120
-    version_added: 0.1.0
 """
 
 EXAMPLES = r"""
@@ -122,6 +120,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_pattern
 from ansible_collections.muster.ml.plugins.module_utils._training.logs import read_logs
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -134,15 +133,14 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_timeout": {"type": "int", "default": 120},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 _LOOK_AGAIN = 0.5
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the logs, again and again until they have enough matches."""
     params = ctx.params
-    pattern, desired = _pattern(params["search"]), params["matches"]
+    text, desired = params["search"], params["matches"]
+    pattern = None if text is None else check_pattern(text, "search", re.MULTILINE)
     if not desired:
         return _read(ctx, pattern)
     if pattern is None:
@@ -190,18 +188,9 @@ def _read(ctx: Context, pattern: re.Pattern[str] | None) -> dict[str, t.Any]:
     return result
 
 
-def _pattern(text: str | None) -> re.Pattern[str] | None:
-    if text is None:
-        return None
-    try:
-        return re.compile(text, re.MULTILINE)
-    except re.error as exc:
-        raise InvalidInput(f"search: '{text}' is not a regular expression: {exc}.") from exc
-
-
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -170,8 +170,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_timeout": {"type": "int", "default": 30},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the stacks of the ranks that run."""
@@ -193,7 +191,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

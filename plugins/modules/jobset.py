@@ -120,9 +120,6 @@ options:
     description: Fields to merge into the JobSet last, by the strategic merge rules of Kubernetes.
     type: dict
 seealso:
-  - module: muster.ml.job_info
-  - module: muster.ml.job_logs
-  - module: muster.ml.job_stacks
   - name: JobSet
     description: The documentation of JobSet.
     link: https://jobset.sigs.k8s.io/

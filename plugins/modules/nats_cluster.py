@@ -191,8 +191,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_for": {"type": "str", "choices": ["connected", "running"], "default": "connected"},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 
 class Life(servers.Life[NatsCluster]):
     """The life of NATS servers."""
@@ -250,7 +248,7 @@ execute = servers.executor(Life)
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -123,8 +123,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "image": {"type": "str", "default": "ghcr.io/versity/versitygw:v1.8.0"},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 
 class Life(servers.LifeWithClaims[ObjectStore]):
     """The life of a store."""
@@ -195,7 +193,7 @@ execute = servers.executor(Life)
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

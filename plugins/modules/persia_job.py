@@ -287,9 +287,6 @@ options:
     default: false
 seealso:
   - module: muster.ml.nats_cluster
-  - module: muster.ml.job_info
-  - module: muster.ml.job_logs
-  - module: muster.ml.job_stacks
 """
 
 EXAMPLES = r"""

@@ -91,7 +91,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "trusted": {"type": "dict", "default": {}},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-CONSTRAINTS: dict[str, t.Any] = {}
 RECORD = "muster.json"
 
 
@@ -169,7 +168,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    host_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -123,6 +123,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_pattern
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, health, queues
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -140,7 +141,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Read the state, wait until there are no problems if requested, and probe with a message."""
     params = ctx.params
     if params["match"] is not None:
-        return {"changed": False, "queues": _messages(ctx, queues.matching(params["match"]))}
+        return {"changed": False, "queues": _messages(ctx, check_pattern(params["match"], "match"))}
     with api.connect(params, ctx.clock) as broker:
         if params["wait"] and not ctx.check:
             found = health.wait(broker, params["vhost"], params["wait_timeout"], ctx.progress)

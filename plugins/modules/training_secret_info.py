@@ -66,8 +66,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str"},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the values."""
@@ -79,7 +77,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -44,8 +44,6 @@ options:
     description: Port of rank 0, for E(MASTER_PORT).
     type: int
     default: 29500
-  image:
-    description: Container image. Required with O(state=present).
   command:
     description: Command, instead of the image's entrypoint.
     type: list
@@ -72,18 +70,6 @@ options:
         type: str
         choices: [TCP, UDP, SCTP]
         default: TCP
-  resources:
-    description:
-      - C(requests) and C(limits) as in the Kubernetes API. A quantity such as C(12 GB) is refused.
-      - Extended resources such as C(nvidia.com/gpu) need both to be equal; one of them is enough.
-  topology_spread_constraints:
-    description: Topology spread constraints, as in the Kubernetes API. C(labelSelector) defaults to this group's pods.
-  termination_grace_period_seconds:
-    description: Seconds for a rank to save its state when it is stopped.
-  pod_security_context:
-    description: Security context of the pods, instead of the default. V({}) for none.
-  security_context:
-    description: Security context of the container, instead of the default. V({}) for none.
   pod_disruption_budget:
     description: PodDisruptionBudget of the group, which limits node drains.
     type: dict

@@ -22,6 +22,7 @@ description:
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
+  - muster.ml.auth.namespace
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
@@ -31,9 +32,6 @@ options:
     description: Name of the server, as in M(muster.ml.triton_server).
     type: str
     default: triton
-  namespace:
-    description: Namespace of the server. Defaults to the namespace of the kubeconfig's context.
-    type: str
   state:
     description:
       - V(absent) unloads the model. Its files stay unless O(delete_data=true).
@@ -217,8 +215,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_timeout": {"type": "int", "default": 600},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
-
 
 def source_of(params: dict[str, t.Any]) -> Source | None:
     """The folder in option src, read and checked with the other options."""
@@ -303,7 +299,7 @@ def _result(ctx: Context, found: Outcome) -> dict[str, t.Any]:
 
 def main() -> None:
     """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

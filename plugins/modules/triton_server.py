@@ -239,10 +239,9 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.report import Repo
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import failing
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import Autoscaling
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import TritonServer, manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import Autoscaling, TritonServer, manifests
 
 WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {

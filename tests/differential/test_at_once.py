@@ -8,14 +8,12 @@ would answer for. Pods find no node.
 from __future__ import annotations
 
 import base64
-import copy
 import importlib
 import multiprocessing
 import typing as t
 from collections.abc import Iterator
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 from faults.conftest import KUBECONFIG
 
@@ -24,6 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 
 PAIRS = 3
 NOWHERE = {"node_selector": {"muster.ml/nowhere": "true"}}
@@ -41,10 +40,8 @@ Result = dict[str, t.Any]
 def run(name: str, params: dict[str, t.Any], barrier: t.Any = None) -> Result:
     """The result of one run, with what it warned of; of a failed one its message."""
     module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{name}")
-    given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(params))
-    assert not given.error_messages
     told: list[str] = []
-    options = {**given.validated_parameters, "kubeconfig": str(KUBECONFIG)}
+    options = {**tasks.options(module, params), "kubeconfig": str(KUBECONFIG)}
     context = Context(params=options, check=False, connect=connector(options), warn=told.append)
     if barrier is not None:
         context.cluster.get(Ref("v1", "Namespace", params["namespace"]))  # the connection is there before it counts

@@ -7,20 +7,15 @@ import base64
 import contextlib
 import hashlib
 import json
-import os
 import secrets
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from faults.proxy import certificates
 from support import canary
-from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
@@ -39,6 +34,8 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.certificates impor
 from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_definitions, rabbitmq_info
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
+from rabbitmq.playing import played
 from rabbitmq.server import FIRST_PASSWORD, FIRST_USER, STARTS_S, SUITES, Broker, running
 
 ADMIN = "admin"
@@ -66,9 +63,8 @@ class Team:
         **params: Any,
     ) -> dict[str, Any]:
         login = self.broker.login(*as_user, startup_timeout=5, **self.certificate)
-        given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate({**login, **params})
-        assert not given.error_messages
-        context = HostContext(params=given.validated_parameters, check=check, warn=self.warnings.append, diff=True)
+        given = tasks.options(module, {**login, **params})
+        context = HostContext(params=given, check=check, warn=self.warnings.append, diff=True)
         found: dict[str, Any] = module.execute(context)
         assert not canary.in_text(SECRETS, json.dumps([found, self.warnings]).encode())
         return found
@@ -109,23 +105,11 @@ class Team:
 
     def play(self, *options: str, elsewhere: bool = False) -> str:
         """Run the playbook; its output, which shows no secret. ELSEWHERE: modules run as on another host, not in Ansible's process."""
-        settings = self.folder / "settings.json"
-        settings.touch(mode=0o600)
         login = self.broker.login(ADMIN, SECRETS["admin"])
         series = SUITES[self.folder.name]
         environment = {"LC_ALL": "C.UTF-8"} if elsewhere else {}
         given = {"environment_of_tasks": environment, "login": login, "runner_password": SECRETS["runner"], "series": series}
-        settings.write_text(json.dumps({**given, "ansible_python_interpreter": sys.executable}))
-        where = ("-i", "localhost,", "-c", "local", "-e", f"@{settings}")
-        words = [BIN / "ansible-playbook", *where, "tests/rabbitmq/site.yml", *options]
-        own = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
-        with canary.ProcessWatch(SECRETS) as watch:
-            done = subprocess.run(words, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False)
-        output = done.stdout + done.stderr
-        assert not watch.found
-        assert not canary.in_text(SECRETS, output.encode())
-        assert done.returncode == 0, output
-        return output
+        return played("tests/rabbitmq/site.yml", self.folder, given, *options, secrets=SECRETS)
 
 
 @pytest.fixture(scope="module", params=SUITES)

@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from faults.conftest import direct, writes_since
 from support.places import BUILD
 
@@ -29,6 +28,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.client import Http
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, labels_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.watching import Changes, watch_until
 from ansible_collections.muster.ml.plugins.modules import elastic_job
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from scheduler.cases import CASE, LATE, Case, Manifest, cases, common, made
 
 SEED, NUMBER, BATCH = 2, 112, 28
@@ -331,9 +331,7 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
     }
 
     def run(**more: t.Any) -> dict[str, t.Any]:
-        checked = ArgumentSpecValidator(elastic_job.ARGUMENT_SPEC, **elastic_job.CONSTRAINTS).validate({**options, **more})
-        assert not checked.error_messages
-        return elastic_job.execute(Context(checked.validated_parameters, False, connect=lambda: stage.cluster))
+        return elastic_job.execute(Context(tasks.options(elastic_job, {**options, **more}), False, connect=lambda: stage.cluster))
 
     try:
         with stage.built([case]):

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 import yaml
+from rabbitmq.playing import played
 from rabbitmq.server import HOST
-from support import canary
-from support.places import BIN, ROOT, cache_home
+from support.places import cache_home
 
 from studioml.world import ON_ONE, S3_ROOT, World
 
@@ -61,20 +61,11 @@ class Home:
             "secret_key": self.world.store.secret, "public_key": self.world.key.public,
             "signing_key": self.world.signer.private.reveal(), "database_bucket": self.METADATA, **variables,
         }  # fmt: skip
-        settings = self.folder / "settings.json"
-        settings.touch(mode=0o600)
         named = {f"studioml_client_{name}": value for name, value in given.items()}
-        settings.write_text(json.dumps({"entry": entry, "ansible_python_interpreter": sys.executable, **named}))
-        words = [BIN / "ansible-playbook", "-i", "localhost,", "-c", "local", "-e", f"@{settings}", "tests/studioml/client.yml", "-vvv"]
-        own = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1", "HOME": str(self.folder)}
         secrets = {**self.world.secrets(), "signing": self.world.signer.private.reveal().splitlines()[2]}
-        with canary.ProcessWatch(secrets) as watch:
-            done = subprocess.run([*words, *more], cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False)
-        output = done.stdout + done.stderr
-        assert not watch.found
-        assert not canary.in_text(secrets, output.encode())
-        assert bool(done.returncode) == fails, output
-        return output
+        given = {"entry": entry, **named}
+        home = str(self.folder)
+        return played("tests/studioml/client.yml", self.folder, given, "-vvv", *more, secrets=secrets, fails=fails, HOME=home)
 
     def config(self) -> dict[str, Any]:
         return dict(yaml.safe_load((self.studioml / "config.yaml").read_text()))

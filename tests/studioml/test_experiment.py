@@ -6,19 +6,15 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-import os
 import secrets
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from rabbitmq.playing import played
 from rabbitmq.server import HOST
 from support import canary
-from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
@@ -32,6 +28,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import submission
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from studioml.world import ON_ONE, S3_ROOT, TRAINING, World, until
 
 USER = "experimenter"
@@ -69,9 +66,8 @@ class Experimenter:
 
     def run(self, name: str, *, check: bool = False, password: str = USER_PASSWORD, **more: Any) -> dict[str, Any]:
         options = {**self.world.broker.login(USER, password), **self.options(name, **more)}
-        given = ArgumentSpecValidator(studioml_experiment.ARGUMENT_SPEC, **studioml_experiment.CONSTRAINTS).validate(options)
-        assert not given.error_messages
-        context = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, progress=self.progress.append, diff=True)
+        given = tasks.options(studioml_experiment, options)
+        context = HostContext(given, check=check, warn=self.warnings.append, progress=self.progress.append, diff=True)
         try:
             found: dict[str, Any] = studioml_experiment.execute(context)
         except MusterError as error:
@@ -96,24 +92,10 @@ class Experimenter:
 
     def play(self, options: dict[str, Any], *more: str, elsewhere: bool = False) -> str:
         """As a playbook; its output shows no secret at -vvv."""
-        settings = self.folder / "settings.json"
-        settings.touch(mode=0o600)
         login = self.world.broker.login(USER, USER_PASSWORD)
         environment = {"LC_ALL": "C.UTF-8"} if elsewhere else {}
         given = {"login": login, "experiment": options, "environment_of_tasks": environment}
-        settings.write_text(json.dumps({**given, "ansible_python_interpreter": sys.executable}))
-        where = ("-i", "localhost,", "-c", "local", "-e", f"@{settings}")
-        own = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
-        with canary.ProcessWatch(self.secrets) as watch:
-            done = subprocess.run(
-                [BIN / "ansible-playbook", *where, "tests/studioml/site.yml", "-vvv", *more], cwd=ROOT, env={**os.environ, **own},
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
-        output = done.stdout + done.stderr
-        assert not watch.found
-        assert not canary.in_text(self.secrets, output.encode())
-        assert done.returncode == 0, output
-        return output
+        return played("tests/studioml/site.yml", self.folder, given, "-vvv", *more, secrets=self.secrets)
 
 
 @pytest.fixture

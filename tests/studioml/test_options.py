@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.places import BIN, ROOT
+from rabbitmq.playing import played
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, ""),
@@ -40,12 +37,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_wrong_option_is_refused_with_its_reason(what: str, tmp_path: Path) -> None:
     options, reason = REFUSED[what]
-    (tmp_path / "options.json").write_text(json.dumps(options))
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
-    done = subprocess.run(
-        [BIN / "ansible-playbook", "-i", "localhost,", "-c", "local", "-e", f"@{tmp_path}/options.json", "tests/studioml/options.yml"],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    refusals = [line for line in done.stdout.splitlines() if "REFUSED" in line]
-    assert (len(refusals), reason in "".join(refusals)) == (bool(reason), True), done.stdout
+    output = played("tests/studioml/options.yml", tmp_path, options, secrets={})
+    refusals = [line for line in output.splitlines() if "REFUSED" in line]
+    assert (len(refusals), reason in "".join(refusals)) == (bool(reason), True), output

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rabbitmq.playing import played
 from simulators.apiserver import ApiServer
 from support import canary
-from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
@@ -40,18 +37,9 @@ def cluster() -> Iterator[ApiServer]:
 
 def plan(cluster: ApiServer, folder: Path, secrets: dict[str, str], **options: Any) -> str:
     """What it prints at -vvv. Meanwhile the processes are watched."""
-    settings = folder / "settings.json"
-    settings.touch(mode=0o600)
     own = {"muster_kubeconfig": cluster.kubeconfig(), "muster_namespace": "ml", "gpu_drivers_flavour": "none", "studioml_runner_gpus": 0}
-    settings.write_text(json.dumps({**own, **options, "ansible_python_interpreter": sys.executable}))
-    words = ["playbooks/studioml.yml", "-i", "inventories/existing", "-e", f"@{settings}", "--check", "--diff", "-vvv"]
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
-    with canary.ProcessWatch(secrets) as watch:
-        done = subprocess.run([BIN / "ansible-playbook", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    output = done.stdout + done.stderr
-    assert done.returncode == 0, output[-4000:]
-    assert watch.found == set()
-    assert canary.in_text(secrets, output.encode()) == set()
+    existing = ("-i", "inventories/existing")
+    output = played("playbooks/studioml.yml", folder, {**own, **options}, "--check", "--diff", "-vvv", secrets=secrets, where=existing)
     assert canary.in_open_files(secrets, [Path(tempfile.gettempdir(), f"ansible-local-{os.getuid()}")]) == set()
     return output
 

@@ -4,20 +4,17 @@
 from __future__ import annotations
 
 import base64
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rabbitmq.playing import played
 from simulators.apiserver import ApiServer
-from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
 
+SECRETS = {"key": "canary-private-key", "broker": PASSWORD}
 QUEUE = ("queues", "/", "rmq_test")
 
 
@@ -46,53 +43,36 @@ def cluster() -> Iterator[ApiServer]:
     found.stop()
 
 
-def rotate(cluster: ApiServer, folder: Path, *more: str, **settings: Any) -> subprocess.CompletedProcess[str]:
-    own = {"kubeconfig": cluster.kubeconfig(), "settings": settings, "ansible_python_interpreter": sys.executable}
-    path = folder / "settings.json"
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(own))
-    where = ("-i", "localhost,", "-c", "local", "-e", f"@{path}")
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
-    done = subprocess.run(
-        [BIN / "ansible-playbook", *where, "tests/studioml/rotation.yml", "-vvv", *more],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "canary-private-key" not in done.stdout + done.stderr
-    assert PASSWORD not in done.stdout + done.stderr
-    return done
+def rotate(cluster: ApiServer, folder: Path, *more: str, fails: bool = False, **settings: Any) -> str:
+    given = {"kubeconfig": cluster.kubeconfig(), "settings": settings}
+    return played("tests/studioml/rotation.yml", folder, given, "-vvv", *more, secrets=SECRETS, fails=fails)
 
 
 def test_it_waits_until_no_request_is_left_and_only_where_a_key_is_replaced(cluster: ApiServer, broker: FakeBroker, tmp_path: Path) -> None:
     broker.messages[QUEUE].append("a request")
     broker.messages["queues", "/", "other"].append("of somebody else")
     settings = {"studioml_runner_management": broker.login(), "studioml_runner_drain_timeout": 3}
-    stopped = rotate(cluster, tmp_path, studioml_runner_key_generation=2, **settings)
-    assert stopped.returncode != 0
-    assert "queue rmq_test in vhost / has 1 messages, 0 of them held by consumers" in stopped.stdout
-    assert "queue other" not in stopped.stdout
-    planned = rotate(cluster, tmp_path, "--check", studioml_runner_key_generation=2, **settings)
-    assert planned.returncode == 0, planned.stdout
+    stopped = rotate(cluster, tmp_path, fails=True, studioml_runner_key_generation=2, **settings)
+    assert "queue rmq_test in vhost / has 1 messages, 0 of them held by consumers" in stopped
+    assert "queue other" not in stopped
+    rotate(cluster, tmp_path, "--check", studioml_runner_key_generation=2, **settings)
     cluster.cluster.add(key(2))
     asked = len(broker.requests)
-    again = rotate(cluster, tmp_path, studioml_runner_key_generation=2, **settings)
-    assert (again.returncode, len(broker.requests)) == (0, asked)
+    rotate(cluster, tmp_path, studioml_runner_key_generation=2, **settings)
+    assert len(broker.requests) == asked
     cluster.cluster.add(key(1))
     broker.messages[QUEUE].clear()
     settings["studioml_runner_drain_timeout"] = 60
-    passed = rotate(cluster, tmp_path, studioml_runner_key_generation=2, **settings)
-    assert passed.returncode == 0, passed.stdout
+    rotate(cluster, tmp_path, studioml_runner_key_generation=2, **settings)
 
 
 def test_a_queue_that_the_runners_leave_out_is_not_waited_for(cluster: ApiServer, broker: FakeBroker, tmp_path: Path) -> None:
     broker.messages[QUEUE].append("a request")
     settings = {"studioml_runner_management": broker.login(), "studioml_runner_queue_mismatch": "_test$"}
-    passed = rotate(cluster, tmp_path, studioml_runner_key_generation=2, studioml_runner_drain_timeout=20, **settings)
-    assert passed.returncode == 0, passed.stdout
+    rotate(cluster, tmp_path, studioml_runner_key_generation=2, studioml_runner_drain_timeout=20, **settings)
 
 
 def test_it_says_that_it_cannot_see_the_queues(cluster: ApiServer, tmp_path: Path) -> None:
-    refused = rotate(cluster, tmp_path, studioml_runner_key_generation=2)
-    assert refused.returncode != 0
-    assert "studioml_runner_key_generation is 2, and the key is number 1" in refused.stdout
-    given_up = rotate(cluster, tmp_path, studioml_runner_key_generation=2, studioml_runner_drain=False)
-    assert given_up.returncode == 0, given_up.stdout
+    refused = rotate(cluster, tmp_path, fails=True, studioml_runner_key_generation=2)
+    assert "studioml_runner_key_generation is 2, and the key is number 1" in refused
+    rotate(cluster, tmp_path, studioml_runner_key_generation=2, studioml_runner_drain=False)

@@ -13,20 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from faults.proxy import certificates
 from rabbitmq.server import HOST, free_ports
 from simulators.modules import Hasty
 from support import canary
 from support.places import ROOT
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
-from ansible_collections.muster.ml.tests.unit.fakes import studioml
+from ansible_collections.muster.ml.tests.unit.fakes import studioml, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
 from studioml.world import ON_ONE, PASSWORD, PHRASE, ApiServer, Standin, World, until
@@ -54,12 +53,8 @@ class PodCluster(FakeCluster):
         self.run(training_secret, namespace="studioml", content="response_public_keys")
 
     def run(self, module: Any, **params: Any) -> dict[str, Any]:
-        given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(params)
-        assert not given.error_messages
         told: list[str] = []
-        options = given.validated_parameters
-        context = Context(params=options, check=False, connect=lambda: self, warn=told.append, diff=True, progress=told.append)
-        found: dict[str, Any] = module.execute(context)
+        found = tasks.run(module, self, params, warn=told.append, diff=True, progress=told.append, clock=SYSTEM_CLOCK)
         self.shown |= canary.in_text(self.world.secrets(), json.dumps([found, told]).encode())
         return found
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import FakeBroker
 from ansible_collections.muster.ml.tests.unit.fakes.triton import FakeTriton
 
 # ansible-test units has no pythonpath: some cases stand beside the other suites.
@@ -56,6 +58,20 @@ def triton() -> t.Iterator[FakeTriton]:
     found = FakeTriton()
     yield found
     found.stop()
+
+
+@pytest.fixture
+def broker() -> t.Iterator[FakeBroker]:
+    """A broker with its first user."""
+    found = FakeBroker()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RSA keys of StudioML that are quick to make are large enough."""
+    monkeypatch.setattr(keys, "BITS", 2048)
 
 
 @pytest.fixture

@@ -7,16 +7,13 @@ Everything counts: the preflight, the engine, callbacks, threads, properties. On
 
 from __future__ import annotations
 
-import copy
 import sys
 import threading
 import types
 import typing as t
 
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.modules import elastic_job
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.plugins.modules.test_elastic_job import JOB as ELASTIC
 
@@ -26,9 +23,7 @@ FILES = {"files": {"train.py": "print()"}, "script": "train.py"}
 
 def called(module: types.ModuleType, params: dict[str, t.Any], cluster: FakeCluster) -> set[tuple[str, str]]:
     """File and qualified name of every function of the collection that the module calls."""
-    given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(params))
-    assert not given.error_messages
-    context = Context(params=given.validated_parameters, check=False, connect=lambda: cluster)
+    context = tasks.context(module, cluster, params)
     found: set[tuple[str, str]] = set()
 
     def note(frame: types.FrameType, event: str, _arg: object) -> None:

@@ -2,8 +2,8 @@
 
 """The edge: the only file that turns a module's ``execute`` into an Ansible module.
 
-A module file has ARGUMENT_SPEC, CONSTRAINTS, ``execute(ctx) -> result`` and a ``main`` that calls ``module_main``. The action plugin of
-the same name runs the same ``execute`` on the controller (plugins/action).
+A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that calls ``module_main`` and, if it has any, CONSTRAINTS. The
+action plugin of the same name runs the same ``execute`` on the controller (plugins/action).
 """
 
 from __future__ import annotations

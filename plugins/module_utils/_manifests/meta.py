@@ -110,6 +110,14 @@ def check_sha256(value: str, what: str) -> str:
     return value
 
 
+def check_pattern(text: str, what: str, flags: int = 0) -> re.Pattern[str]:
+    """Return TEXT as a regular expression."""
+    try:
+        return re.compile(text, flags)
+    except re.error as error:
+        raise InvalidInput(f"{what}: '{text}' is not a regular expression: {error}.") from None
+
+
 def check_env_name(name: str) -> str:
     """Return NAME if it can name an environment variable in a pod."""
     if not _ENV_NAME.fullmatch(name):

@@ -16,7 +16,8 @@ from . import access, monitoring, servers
 from .autoscaling import Autoscaling, autoscaler
 from .merge import apply_overrides
 from .meta import DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
-from .pods import PodSettings, pod_template
+from .pods import PodSettings, pod_template, texts
+from .storage import Storage
 
 DEPLOYMENT = "apps/v1", "Deployment"
 
@@ -92,17 +93,38 @@ def _service_account(server: Replicas) -> Manifest:
     return {**made, "automountServiceAccountToken": False}
 
 
-def settings(server: Replicas, ports: Mapping[str, int], ready: str, live: str) -> PodSettings:
-    """The pod with probes of the paths READY and LIVE of the first port, a folder for temporary files, and time to end."""
+def flags(server: Replicas, program: str, form: str, own: Mapping[str, str]) -> list[str]:
+    """The user's flags of PROGRAM, each in FORM. Those in OWN are refused, with their option, if they have one."""
+    given = texts(server.args, "args")
+    for flag in given:
+        name = flag.partition("=")[0].lstrip("-").replace("_", "-")
+        if not flag.startswith("--"):
+            raise InvalidInput(f"args: '{flag}' is not a flag of {program}.", f"Write each as {form}.")
+        if name in own:
+            instead = f"Use option {own[name]}." if own[name] else "The Service has the usual ports."
+            raise InvalidInput(f"args: --{name} is set by the module.", instead)
+    return given
+
+
+def settings(
+    server: Replicas, ports: Mapping[str, int], ready: str, live: str, models: Storage | None, *, read_only: bool = True
+) -> PodSettings:
+    """The pod with probes of the paths READY and LIVE of the first port, the volume of the models, a folder for temporary files, and
+    time to end."""
     pod, port = servers.secured(server.pod), next(iter(ports))
     probe = {"httpGet": {"path": ready, "port": port}, "periodSeconds": _PERIOD_S, "timeoutSeconds": 5, "failureThreshold": 3}
     grace = server.drain_timeout + server.exit_timeout + server.spare
     given = pod.termination_grace_period_seconds
+    volumes: list[Manifest] = [{"name": "tmp", "emptyDir": {}}]
+    mounts: list[Manifest] = [{"name": "tmp", "mountPath": "/tmp"}]
+    if models:
+        volumes.append({"name": "models", "persistentVolumeClaim": {"claimName": models.claim_name}})
+        mounts.append({"name": "models", "mountPath": models.mount_path, **({"readOnly": True} if read_only else {})})
     return dataclasses.replace(
         pod,
         ports=servers.container_ports(ports),
-        volumes=[{"name": "tmp", "emptyDir": {}}],
-        volume_mounts=[{"name": "tmp", "mountPath": "/tmp"}],
+        volumes=volumes,
+        volume_mounts=mounts,
         shm_size=server.shm_size,
         startup_probe={**probe, "failureThreshold": math.ceil(server.startup_timeout / _PERIOD_S)},
         readiness_probe=probe,

@@ -10,23 +10,12 @@ import re
 import typing as t
 from collections.abc import Sequence
 
-from .._core.errors import InvalidInput
 from .._kube.cluster import Cluster
 from .kind import Kind, Observed
 from .logs import read_logs
 
 Found: t.TypeAlias = "dict[str, str | None]"
 _WIDTH = 10
-
-
-def pattern_of(text: str | None) -> re.Pattern[str] | None:
-    """The option results_pattern, compiled; None if it is empty, and logs are not searched for results."""
-    if not text:
-        return None
-    try:
-        return re.compile(text, re.MULTILINE)
-    except re.error as exc:
-        raise InvalidInput(f"results_pattern: '{text}' is not a regular expression: {exc}.") from exc
 
 
 def results(cluster: Cluster, kind: Kind, observed: Observed, pattern: re.Pattern[str] | None = None) -> dict[str, t.Any]:

@@ -6,7 +6,6 @@ The replicas are those of the unit tests. What they load is what the bucket has 
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import os
 import shutil
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
@@ -27,10 +25,9 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Unauthorized,
     Unreachable,
 )
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._gcp import objects
 from ansible_collections.muster.ml.plugins.modules import triton_model
-from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.models import FakeReplica, write_model
 from simulators.google import clients
@@ -83,15 +80,10 @@ class World:
 
     def run(self, *, check: bool = False, faults: dict[str, str] | None = None, **params: Any) -> dict[str, Any]:
         place = {"namespace": "default", "model": "add", "wait_timeout": 10, "model_repository": f"gs://{BUCKET}/live"}
-        spec = ArgumentSpecValidator(triton_model.ARGUMENT_SPEC, **triton_model.CONSTRAINTS)
-        given = spec.validate(copy.deepcopy({**place, **params}))
-        assert not given.error_messages
         self.google.clear()
         for method, kind in (faults or {}).items():
             self.google.fault(kind, method, times=99 if kind == "refuse" else 1, status=503)
-        how = {"connect": lambda: self.cluster, "warn": print, "diff": True, "clock": self.cluster.clock}
-        context = Context(params=given.validated_parameters, check=check, **how)
-        result: dict[str, Any] = triton_model.execute(context)
+        result = tasks.run(triton_model, self.cluster, {**place, **params}, check=check, warn=print, diff=True)
         # google-auth asks there where a service account may be used from.
         assert {*self.google.strangers()} <= {"iamcredentials.googleapis.com"}
         return result

@@ -17,12 +17,11 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 import re
-import typing as t
 
 from ..._core.errors import InvalidInput
 from ..._manifests import autoscaling, replicas, servers, storage
 from ..._manifests.meta import Manifest, check_count
-from ..._manifests.pods import PodSettings, refuse_variables, texts
+from ..._manifests.pods import PodSettings, refuse_variables
 from ..._manifests.storage import Storage
 
 PORT = 8000
@@ -145,25 +144,13 @@ def _check_gpus(server: VllmServer) -> None:
 
 
 def _settings(server: VllmServer) -> PodSettings:
-    pod, shared = replicas.settings(server, _PORTS, "/health", "/health"), server.storage
-    volumes: list[t.Any] = [*pod.volumes]
-    mounts: list[t.Any] = [*pod.volume_mounts]
-    if shared:
-        # What is fetched from the hub is kept there, for all pods.
-        volumes.append({"name": "models", "persistentVolumeClaim": {"claimName": shared.claim_name}})
-        mounts.append({"name": "models", "mountPath": shared.mount_path, **({"readOnly": True} if server.model.startswith("/") else {})})
-    return dataclasses.replace(pod, command=["vllm", "serve"], args=_arguments(server), volumes=volumes, volume_mounts=mounts)
+    # What is fetched from the hub is kept on the volume, for all pods.
+    pod = replicas.settings(server, _PORTS, "/health", "/health", server.storage, read_only=server.model.startswith("/"))
+    return dataclasses.replace(pod, command=["vllm", "serve"], args=_arguments(server))
 
 
 def _arguments(server: VllmServer) -> list[str]:
-    more = texts(server.args, "args")
-    for one in more:
-        name = one.partition("=")[0].lstrip("-").replace("_", "-")
-        if not one.startswith("--"):
-            raise InvalidInput(f"args: '{one}' is not a flag of vllm serve.", "Write each as --NAME or --NAME=VALUE.")
-        if name in _OWN:
-            instead = f"Use option {_OWN[name]}." if _OWN[name] else "The Service has the usual port."
-            raise InvalidInput(f"args: --{name} is set by the module.", instead)
+    more = replicas.flags(server, "vllm serve", "--NAME or --NAME=VALUE", _OWN)
     given = {
         "revision": server.revision,
         "served-model-name": server.served_model_name,

@@ -10,35 +10,28 @@ a pod. Here they are refused before anything is created.
 
 from __future__ import annotations
 
+import functools
 import typing as t
 from collections.abc import Mapping
 
 from ..._core.errors import InvalidInput
-from ..._manifests.meta import refuse_unknown_keys
+from ..._manifests.meta import check_count, refuse_unknown_keys
 
-_Check = t.Callable[[t.Any, str], None]
+_Check = t.Callable[[t.Any, str], object]
 
 MAX_PREFIX_BIT = 63
 
 
 def _is(kind: type, word: str) -> _Check:
     def check(value: t.Any, where: str) -> None:
-        # In Python a bool is an int, but not in serde.
-        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        if not isinstance(value, kind):
             raise InvalidInput(f"{where}: {value!r} is not {word}.")
 
     return check
 
 
 def _number(minimum: int) -> _Check:
-    whole = _is(int, "a whole number")
-
-    def check(value: t.Any, where: str) -> None:
-        whole(value, where)
-        if value < minimum:
-            raise InvalidInput(f"{where}: {value} is too small.", f"It must be {minimum} or more.")
-
-    return check
+    return functools.partial(check_count, minimum=minimum)
 
 
 def _choice(*words: str) -> _Check:
@@ -120,7 +113,7 @@ def check_embedding_config(config: Mapping[str, t.Any]) -> None:
         raise InvalidInput(f"{where}: {config!r} is not a dictionary.")
     refuse_unknown_keys(config, ("feature_index_prefix_bit", "slots_config", "feature_groups"), where)
     prefix_bit = config.get("feature_index_prefix_bit", 8)
-    _number(1)(prefix_bit, f"{where}.feature_index_prefix_bit")
+    check_count(prefix_bit, f"{where}.feature_index_prefix_bit", minimum=1)
     if prefix_bit > MAX_PREFIX_BIT:
         raise InvalidInput(f"{where}.feature_index_prefix_bit: {prefix_bit} leaves no bit of 64 for the ID itself.", "8 is usual.")
     slots = config.get("slots_config")

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import typing as t
 from collections.abc import Mapping
 
@@ -20,9 +21,8 @@ from ..._kube.ready import job as job_state
 from ..._kube.removal import delete_objects
 from ..._kube.report import Change, Report
 from ..._manifests import network_policy
-from ..._manifests.meta import LABEL_JOB, LABEL_ROLE
+from ..._manifests.meta import LABEL_JOB, LABEL_ROLE, check_pattern
 from ..._training.kind import Backend, Desired, Kind, Observed, Request
-from ..._training.results import pattern_of
 from ..._training.status import JOB, STATEFUL_SET, Workload, job_status
 from . import gateway, native, neighbours, operator
 from .operator import API_VERSION, FINALIZER, JOB_LABEL
@@ -36,6 +36,7 @@ TRAINER = LAUNCHER_WORDS["nn_worker"]
 def desired(params: Mapping[str, t.Any]) -> Desired:
     """The training that module options describe."""
     job = from_params(params)
+    results = params.get("results_pattern")
     return Desired(
         kind=KIND,
         backend=KIND.backend(job.backend),
@@ -46,7 +47,7 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
         parts=job.parts,
         precondition=functools.partial(_require, job),
         unwanted=_unwanted(job),
-        results_pattern=pattern_of(params.get("results_pattern")),
+        results_pattern=check_pattern(results, "results_pattern", re.MULTILINE) if results else None,
     )
 
 

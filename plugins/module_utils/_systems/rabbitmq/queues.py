@@ -11,7 +11,6 @@ import typing as t
 
 from ..._core.brief import listed
 from ..._core.clock import Deadline
-from ..._core.errors import InvalidInput
 from ..._core.pool import OnProgress, Progress
 from ..._core.waiting import fixed_interval, wait_for
 from .api import ManagementApi
@@ -22,14 +21,6 @@ SETTLED_S = 6.0
 _PAUSE = 1.0
 
 Row = dict[str, t.Any]
-
-
-def matching(pattern: str) -> re.Pattern[str]:
-    """The regular expression of names."""
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise InvalidInput(f"match: '{pattern}' is not a regular expression: {error}.") from None
 
 
 def rows(api: ManagementApi, vhost: str | None, names: re.Pattern[str]) -> list[Row]:

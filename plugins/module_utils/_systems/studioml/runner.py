@@ -42,6 +42,7 @@ from ..._manifests.meta import (
     Manifest,
     check_count,
     check_name,
+    check_pattern,
     pinned_tag,
     quantity,
 )
@@ -193,10 +194,7 @@ def _check_image(image: str) -> None:
 
 
 def _check_pattern(pattern: str | None, what: str) -> None:
-    try:
-        re.compile(pattern or "")
-    except re.error as error:
-        raise InvalidInput(f"{what}: '{pattern}' is not a regular expression: {error}.") from None
+    check_pattern(pattern or "", what)
     if _NOT_RE2.search(pattern or ""):
         raise InvalidInput(
             f"{what}: '{pattern}' refers, or looks ahead or back, which the runner's expressions cannot.",

@@ -15,15 +15,13 @@ import typing as t
 from collections.abc import Collection, Mapping
 
 from ..._core.clock import Clock, Deadline
-from ..._core.conditions import is_true
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
-from ..._kube.objects import Manifest, Ref, selector_of
+from ..._kube.objects import Manifest, Ref
 from ..._manifests.replicas import DEPLOYMENT
 from .client import READY, Client, Version
-from .replicas import reached
-from .server import labels_of
+from .replicas import pods_ready_now, reached
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
@@ -104,11 +102,9 @@ class Rollout:
         # An autoscaler may have changed the number since.
         live = self._cluster.get(self.server.ref)
         wanted = int(live["spec"].get("replicas", 1)) if live else self.server.replicas
-        found = self._cluster.list("v1", "Pod", self._namespace, selector_of(labels_of(self._name)))
-        staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
-        ready = sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))
+        ready = pods_ready_now(self._cluster, self._name, self._namespace)
         missing = f"{len(ready)} of {wanted} replicas are ready" if len(ready) < wanted else None
-        return [Ref("v1", "Pod", pod, self._namespace) for pod in ready], missing
+        return ready, missing
 
     def _asked(self, pod: Ref, ask: t.Callable[[Client], T]) -> T | None:
         """Query a replica; None if it is being terminated, such as by an autoscaler."""

@@ -25,8 +25,8 @@ from ..._kube.engine import apply_objects
 from ..._kube.objects import Manifest, Ref, ref_of
 from ..._kube.removal import delete_objects
 from ..._kube.report import Report
-from ..._manifests.pods import PodSettings
-from ..._manifests.program_pod import program_pod
+from ..._manifests.pods import READ_ONLY_CONTAINER, PodSettings, pod_template
+from ..._manifests.programs import program
 from ..._manifests.storage import Storage
 from ..._pod_programs import model_writer
 from .model_config import FILE
@@ -90,18 +90,29 @@ def noted(volume: Volume, found: Manifest | None) -> Stored:
 
 
 def writer(volume: Volume) -> list[Manifest]:
-    """The pod that writes, with its program."""
+    """The pod that writes, for as long as that takes, and the ConfigMap with its program."""
+    metadata = _metadata(volume, f"{volume.name}-writer")
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"writer.py": program(model_writer)}}
     connects = f"import socket; socket.create_connection(('127.0.0.1', {_PORT}), 5)"
     pod = dataclasses.replace(
         volume.pod,
         command=("python3", f"{_FOLDER}/writer.py", f"{volume.folder}/{volume.model}", str(_PORT)),
-        volumes=({"name": "models", "persistentVolumeClaim": {"claimName": volume.storage.claim_name}},),
-        volume_mounts=({"name": "models", "mountPath": volume.storage.mount_path},),
+        volumes=(
+            {"name": "models", "persistentVolumeClaim": {"claimName": volume.storage.claim_name}},
+            {"name": "program", "configMap": {"name": metadata["name"]}},
+        ),
+        volume_mounts=(
+            {"name": "models", "mountPath": volume.storage.mount_path},
+            {"name": "program", "mountPath": _FOLDER, "readOnly": True},
+        ),
+        env=({"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}, *volume.pod.env),
+        security_context=volume.pod.security_context or READ_ONLY_CONTAINER,
         readiness_probe={"exec": {"command": ["python3", "-c", connects]}, "periodSeconds": 1, "timeoutSeconds": 5},
         termination_grace_period_seconds=1,
     )
-    metadata = _metadata(volume, f"{volume.name}-writer")
-    return program_pod(metadata, pod, container="writer", module=model_writer, folder=_FOLDER)
+    template = pod_template(pod, container="writer", labels=volume.labels, selector=volume.labels)
+    spec = {**template["spec"], "restartPolicy": "Never"}
+    return [config, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}]
 
 
 def _metadata(volume: Volume, name: str) -> Manifest:

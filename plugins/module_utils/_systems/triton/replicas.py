@@ -16,20 +16,24 @@ from ..._kube import forward
 from ..._kube.objects import Ref, selector_of
 from ..._manifests.replicas import DEPLOYMENT, Replicas
 from .client import Client
-from .server import PORTS, TritonServer
+from .server import PORTS, TritonServer, labels_of
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
 
 
-def ready_pods(cluster: Cluster, name: str, namespace: str, kind: type[Replicas] = TritonServer) -> list[Ref]:
-    """List the ready pods of the server of a KIND; raise Unreachable if there is none."""
-    labels = {"app.kubernetes.io/name": kind.app, "app.kubernetes.io/instance": name}
-    found = cluster.list("v1", "Pod", namespace, selector_of(labels))
+def pods_ready_now(cluster: Cluster, name: str, namespace: str, kind: type[Replicas] = TritonServer) -> list[Ref]:
+    """The pods of the server of a KIND that are ready and stay."""
+    found = cluster.list("v1", "Pod", namespace, selector_of(labels_of(name, kind.app)))
     staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
-    ready = sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))
+    return [Ref("v1", "Pod", pod, namespace) for pod in sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))]
+
+
+def ready_pods(cluster: Cluster, name: str, namespace: str, kind: type[Replicas] = TritonServer) -> list[Ref]:
+    """The ready pods of the server of a KIND; raise Unreachable if there is none."""
+    ready = pods_ready_now(cluster, name, namespace, kind)
     if ready:
-        return [Ref("v1", "Pod", pod, namespace) for pod in ready]
+        return ready
     deployment = Ref(*DEPLOYMENT, name, namespace)
     if cluster.get(deployment) is None:
         raise NotFound(f"{deployment} does not exist.", f"Module {kind.module} makes it.", ref=deployment)

@@ -23,7 +23,7 @@ KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _BUCKET = re.compile(r"(?:s3://(?:https?://[^/\s]+/|[^/\s:]+:\d+/)?|gs://)[^/\s:]+(?:/[^\s]*)?")
 _MODEL = re.compile(r"[^/\s]+")
 _FORMS = "It is s3://BUCKET/FOLDER, s3://http://HOST:PORT/BUCKET/FOLDER, gs://BUCKET/FOLDER, or a folder of option storage."
-_OWN_FLAGS = {
+OWN_FLAGS = {
     "model-repository": "model_repository",
     "model-store": "model_repository",
     "model-control-mode": "model_control_mode",
@@ -36,6 +36,7 @@ _OWN_FLAGS = {
     "grpc-port": "",
     "metrics-port": "",
 }
+"""Flags that the module sets, with their options."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,15 +105,8 @@ def _check_place(repository: Repository) -> None:
         raise InvalidInput("credentials_secret: a volume needs no keys.", "Leave it out.")
 
 
-def arguments(repository: Repository, more: Sequence[str]) -> list[str]:
-    """The flags of tritonserver. MORE: those of the user, which must not include ours."""
-    for flag in more:
-        name = flag.partition("=")[0].lstrip("-")
-        if not flag.startswith("--"):
-            raise InvalidInput(f"args: '{flag}' is not a flag of tritonserver.", "Write each as --NAME=VALUE.")
-        if name in _OWN_FLAGS:
-            instead = f"Use option {_OWN_FLAGS[name]}." if _OWN_FLAGS[name] else "The Service has the usual ports."
-            raise InvalidInput(f"args: --{name} is set by the module.", instead)
+def arguments(repository: Repository) -> list[str]:
+    """The flags of tritonserver for the models."""
     flags = [f"--model-repository={repository.model_repository}", f"--model-control-mode={repository.model_control_mode}"]
     flags += [f"--load-model={model}" for model in repository.load_models]
     if repository.model_control_mode == "poll":

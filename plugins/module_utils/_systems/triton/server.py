@@ -19,18 +19,31 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 
-from ..._manifests import monitoring, replicas, servers, storage
+from ..._manifests import autoscaling, monitoring, replicas, servers, storage
 from ..._manifests.meta import Manifest
-from ..._manifests.pods import PodSettings, init_container, texts
+from ..._manifests.pods import PodSettings, init_container
 from . import metrics
 from .metrics import Alerts
-from .repository import Repository, arguments, checked_repository, credentials
+from .repository import OWN_FLAGS, Repository, arguments, checked_repository, credentials
 
 PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
 APP_PROTOCOLS = {"grpc": "kubernetes.io/h2c"}
 """The appProtocol of ports; without it, a Gateway speaks HTTP/1.1 to the gRPC port."""
 
+METRIC = "avg_time_queue_us"
+"""The metric's name in NVIDIA's own chart for Triton; roles/prometheus_adapter has the rule that computes it."""
+
 _GPU = "nvidia.com/gpu"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Autoscaling(autoscaling.Autoscaling):
+    """The options of an autoscaler. ``queue_time_us``: the target value of the metric, on average over the replicas."""
+
+    target = "queue_time_us"
+
+    queue_time_us: int = 50_000
+    metric: str = METRIC
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,9 +62,9 @@ class TritonServer(replicas.Replicas):
         return {port: f"{self.name}.{self.namespace}.svc:{number}" for port, number in PORTS.items()}
 
 
-def labels_of(name: str) -> dict[str, str]:
+def labels_of(name: str, app: str = TritonServer.app) -> dict[str, str]:
     """The labels of the pods of the server NAME."""
-    return {"app.kubernetes.io/name": TritonServer.app, "app.kubernetes.io/instance": name}
+    return {"app.kubernetes.io/name": app, "app.kubernetes.io/instance": name}
 
 
 def manifests(server: TritonServer) -> list[Manifest]:
@@ -74,17 +87,11 @@ def has_gpus(pod: PodSettings) -> bool:
 
 
 def _settings(server: TritonServer) -> PodSettings:
-    pod, shared = replicas.settings(server, PORTS, "/v2/health/ready", "/v2/health/live"), server.repository.storage
-    volumes, mounts = [*pod.volumes], [*pod.volume_mounts]
-    if shared:
-        volumes.append({"name": "models", "persistentVolumeClaim": {"claimName": shared.claim_name}})
-        mounts.append({"name": "models", "mountPath": shared.mount_path, "readOnly": True})
+    pod = replicas.settings(server, PORTS, "/v2/health/ready", "/v2/health/live", server.repository.storage)
     return dataclasses.replace(
         pod,
         # Arguments and no command: the entrypoint of the published image sets up CUDA, and then runs what it is given.
         args=_command_line(server),
-        volumes=volumes,
-        volume_mounts=mounts,
         init_containers=(*pod.init_containers, *_folder(server)),
     )
 
@@ -99,12 +106,11 @@ def _folder(server: TritonServer) -> list[Manifest]:
 
 def _command_line(server: TritonServer) -> list[str]:
     readiness, gpus = (str(yes).lower() for yes in (server.strict_readiness, has_gpus(server.pod)))
-    more = texts(server.args, "args")
     return [
         "tritonserver",
-        *arguments(server.repository, more),
+        *arguments(server.repository),
         f"--strict-readiness={readiness}",
         f"--exit-timeout-secs={server.exit_timeout}",
         f"--allow-gpu-metrics={gpus}",
-        *more,
+        *replicas.flags(server, "tritonserver", "--NAME=VALUE", OWN_FLAGS),
     ]

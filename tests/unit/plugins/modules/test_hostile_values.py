@@ -159,12 +159,11 @@ def literals() -> dict[str, t.Any]:
     }  # fmt: skip
 
 
-OF_HERE = {
+ALWAYS = {
     "project", "auth_kind", "subnet_id", "subnet_ids", "security_groups", "login_host", "ca_cert", "src", "workspace", "filename",
     "pythonenv", "url_ca_cert",
 }  # fmt: skip
-"""Options that never have the example's value."""
-KEPT = {("inference_check", "url"), ("gcp_router_nat", "path")}
+"""Options whose values are of this test, whatever the example says."""
 MORE: dict[str, dict[str, t.Any]] = {
     "apply": {"src": "manifests"}, "dataset": {"url": "https://example.com/x.zip"}, "rabbitmq_definitions": {"src": "definitions.json"},
     "s3_object": {"src": "workspace/train.py"}, "iam_oidc_provider": {"url": "https://oidc.example.com/id/x"},
@@ -176,7 +175,7 @@ def filled(name: str, value: t.Any, key: str = "") -> t.Any:
     """An example with values instead of variables, and with what is in the folder of the test."""
     known = {**literals(), **MORE.get(name, {})}
     from_here = isinstance(value, str) and ("{{" in value or value.startswith(("/etc/", "/srv/", "/home/", "/var/", "~")))
-    if key in known and (from_here or key in MORE.get(name, {}) or key in OF_HERE):
+    if key in known and (from_here or key in MORE.get(name, {}) or key in ALWAYS):
         return known[key]
     if isinstance(value, dict):
         return {inner: filled(name, item, inner) for inner, item in value.items()}

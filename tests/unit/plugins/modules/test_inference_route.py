@@ -7,15 +7,13 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MissingKind, NotFound, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route, route_istio, route_steps
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route_steps import Counts
 from ansible_collections.muster.ml.plugins.modules import inference_route
-from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 Manifest = dict[str, t.Any]
@@ -70,11 +68,7 @@ class World:
             "wait_timeout": 1,
             **params,
         }
-        spec = {**inference_route.ARGUMENT_SPEC}
-        checked = ArgumentSpecValidator(spec, **inference_route.CONSTRAINTS).validate(given)
-        assert not checked.error_messages, checked.error_messages
-        ctx = Context(params=checked.validated_parameters, check=check, connect=lambda: self.cluster, clock=self.cluster.clock)
-        return inference_route.execute(ctx)
+        return tasks.run(inference_route, self.cluster, given, check=check)
 
     def weights(self) -> dict[str, int]:
         return self.api.weights_of(self.live())

@@ -8,7 +8,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Immutable, MissingKind, WaitTimeout
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import jobset
@@ -41,30 +41,6 @@ def labels(index: int, host: int = 0) -> dict[str, str]:
         "jobset.sigs.k8s.io/replicatedjob-name": "slice",
         "jobset.sigs.k8s.io/job-index": str(index),
     }
-
-
-def test_it_is_made_once_and_planned_truly(served: FakeCluster) -> None:
-    plan = run(served, check=True)
-    assert served.writes == []
-    assert actions(plan) == actions(run(served))
-    served.requests.clear()
-    assert not run(served)["changed"]
-    assert served.writes == []
-
-
-def test_without_its_controller_the_role_is_named(cluster: FakeCluster) -> None:
-    with pytest.raises(MissingKind, match="JobSet") as caught:
-        run(cluster)
-    assert caught.value.hint == "Install JobSet (role muster.ml.jobset)."
-    assert cluster.writes == []
-
-
-def test_other_options_need_a_word(served: FakeCluster) -> None:
-    run(served)
-    with pytest.raises(Immutable, match="slices") as caught:
-        run(served, slices=3)
-    assert "of role" not in str(caught.value.hint)
-    assert actions(run(served, slices=3, recreate=True))["JobSet"] == "recreated"
 
 
 def test_it_is_suspended_and_goes_on_without_training_again(served: FakeCluster) -> None:
@@ -164,10 +140,3 @@ def test_a_failure_is_that_of_the_pod(served: FakeCluster) -> None:
         run(served, wait=True, wait_for="completed")
     told = run(served)
     assert told["groups"][1]["reason"] == "ReachedMaxRestarts: lm-slice-1-0-a: ValueError: no data"
-
-
-def test_it_is_removed(served: FakeCluster) -> None:
-    run(served)
-    run(served, state="absent")
-    assert served.stored("JobSet", "lm", "default") is None
-    assert served.stored("ConfigMap", "lm-jobset", "default") is None

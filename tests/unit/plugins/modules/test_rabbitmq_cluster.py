@@ -74,13 +74,6 @@ def start(cluster: FakeCluster, broker: FakeBroker, size: int = 1, port: int = 1
     broker.nodes = [f"rabbit@rabbitmq-{number}" for number in range(size)]
 
 
-@pytest.fixture
-def broker() -> t.Iterator[FakeBroker]:
-    found = FakeBroker()
-    yield found
-    found.stop()
-
-
 @pytest.mark.parametrize(
     ("params", "told"),
     [
@@ -407,10 +400,8 @@ def test_a_module_logs_in_through_the_api_server(cluster: FakeCluster, broker: F
 
 
 def define(where: dict[str, t.Any], **options: t.Any) -> dict[str, t.Any]:
-    spec = ArgumentSpecValidator(rabbitmq_definitions.ARGUMENT_SPEC, **rabbitmq_definitions.CONSTRAINTS)
-    given = spec.validate({"login_kubernetes": where, **options})
-    assert not given.error_messages
-    return rabbitmq_definitions.execute(HostContext(params=given.validated_parameters, check=False))
+    given = tasks.options(rabbitmq_definitions, {"login_kubernetes": where, **options})
+    return rabbitmq_definitions.execute(HostContext(params=given, check=False))
 
 
 def test_a_login_without_a_broker_in_the_cluster_needs_a_password() -> None:

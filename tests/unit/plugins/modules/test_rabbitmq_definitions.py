@@ -9,13 +9,13 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError, Rejected, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, control, health, plan
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_definitions, rabbitmq_info
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
 
@@ -34,13 +34,6 @@ EVERYTHING: dict[str, t.Any] = {
 }
 
 
-@pytest.fixture
-def broker() -> t.Iterator[FakeBroker]:
-    found = FakeBroker()
-    yield found
-    found.stop()
-
-
 class Run:
     """Modules with the broker's login; what they say is searched for passwords."""
 
@@ -51,10 +44,8 @@ class Run:
     def __call__(
         self, module: t.Any = rabbitmq_definitions, *, check: bool = False, login: tuple[str, str] | None = None, **params: t.Any
     ) -> dict[str, t.Any]:
-        options = {**self.broker.login(*(login or ())), **params}
-        given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(options)
-        assert not given.error_messages
-        context = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, diff=True, clock=self.clock)
+        options = tasks.options(module, {**self.broker.login(*(login or ())), **params})
+        context = HostContext(options, check=check, warn=self.warnings.append, diff=True, clock=self.clock)
         found: dict[str, t.Any] = module.execute(context)
         said = json.dumps([found, self.warnings])
         passwords = [row.get("password") for row in params.get("users", [])]

@@ -5,15 +5,12 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import types
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.modules import (
     etcd_cluster,
@@ -23,35 +20,23 @@ from ansible_collections.muster.ml.plugins.modules import (
     triton_server,
     vllm_server,
 )
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 Manifest = dict[str, t.Any]
 
 WITH_CLAIMS = [etcd_cluster, object_store, rabbitmq_cluster]
 SERVERS = [*WITH_CLAIMS, nats_cluster, triton_server, vllm_server]
-DISKS = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-    "provisioner": "ebs.csi.aws.com",
-}
 REMOVED = {"state": "absent", "delete_data": True}
 
 
-def context_of(module: types.ModuleType, cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> Context:
-    given = {"name": "mine", "namespace": "default", **params}
-    needed = {triton_server: {"model_repository": "gs://example-models/live"}, vllm_server: {"model": "example/chat"}}
-    given = {**needed.get(module, {}), **given}
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(given))
-    assert not validated.error_messages
-    cluster.add(copy.deepcopy(DISKS))
-    return Context(params=validated.validated_parameters, check=check, connect=lambda: cluster)
-
-
-def run(module: types.ModuleType, cluster: FakeCluster, **params: t.Any) -> dict[str, str]:
+def run(module: types.ModuleType, cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> dict[str, str]:
     """Object -> what was done with it."""
-    result = module.execute(context_of(module, cluster, **params))
-    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+    needed = {triton_server: {"model_repository": "gs://example-models/live"}, vllm_server: {"model": "example/chat"}}
+    cluster.add(tasks.DISKS)
+    return tasks.actions(
+        tasks.run(module, cluster, {"name": "mine", "namespace": "default", **needed.get(module, {}), **params}, check=check)
+    )
 
 
 def claim(module: types.ModuleType, name: str, instance: str = "mine") -> Manifest:

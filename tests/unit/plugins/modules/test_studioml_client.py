@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError
@@ -20,7 +19,9 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import client_files, keys
 from ansible_collections.muster.ml.plugins.modules import studioml_client
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 
+pytestmark = pytest.mark.usefixtures("small_keys")
 PUBLIC = keys.rsa_pair(rsa.generate_private_key(65537, 2048), Sensitive("phrase")).public
 SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
 SECRETS = ("canary-password", "canary-access", "canary-storage", SIGNER.private.reveal().splitlines()[2])
@@ -31,11 +32,6 @@ pip: [numpy]
 storage:
   compression: gzip
 """
-
-
-@pytest.fixture(autouse=True)
-def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "BITS", 2048)
 
 
 class Home:
@@ -67,12 +63,9 @@ class Home:
             "access_key": "canary-access",
             "secret_key": "canary-storage", "public_key": PUBLIC, "signing_key": SIGNER.private.reveal(), **more,
         }  # fmt: skip
-        given = ArgumentSpecValidator(studioml_client.ARGUMENT_SPEC, **studioml_client.CONSTRAINTS).validate(options)
-        assert not given.error_messages
+        context = HostContext(tasks.options(studioml_client, options), check=check, warn=self.warnings.append, diff=True)
         try:
-            found: dict[str, t.Any] = studioml_client.execute(
-                HostContext(given.validated_parameters, check=check, warn=self.warnings.append, diff=True)
-            )
+            found: dict[str, t.Any] = studioml_client.execute(context)
         except MusterError as error:
             self.clean([str(error), error.details])
             raise

@@ -39,10 +39,12 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.publis
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import bucket as buckets
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, submission
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
 from ansible_collections.muster.ml.tests.unit.fakes.studioml import request_of
 
+pytestmark = pytest.mark.usefixtures("small_keys")
 RUNNER = rsa.generate_private_key(65537, 2048)
 PAIR = keys.rsa_pair(RUNNER, Sensitive("phrase"))
 SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
@@ -50,11 +52,6 @@ SECRETS = ("canary-access", "canary-storage", "canary-token", PASSWORD, SIGNER.p
 NOTE, OUTPUT = "experiments/one/muster.json", "experiments/one/output.tar"
 END = '{"studioml": {"stop_time": "2026-01-01"}}'
 ENDED = f'{{"experiment": {{"loss": 0.5}}}}\n{{"experiment": {{"loss": 0.25, "acc": 1}}}}\n{END}\n'
-
-
-@pytest.fixture(autouse=True)
-def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "BITS", 2048)
 
 
 class MemoryBucket:
@@ -126,12 +123,9 @@ class World:
             "secret_key": "canary-storage", "public_key": PAIR.public, "signing_key": SIGNER.private.reveal(),
             "workspace": [str(self.folder)], "filename": "train.py", "wait_timeout": 60, **more,
         }  # fmt: skip
-        given = ArgumentSpecValidator(studioml_experiment.ARGUMENT_SPEC, **studioml_experiment.CONSTRAINTS).validate(
-            {name: value for name, value in options.items() if value is not None}
-        )
-        assert not given.error_messages
+        given = tasks.options(studioml_experiment, {name: value for name, value in options.items() if value is not None})
         how = {"warn": self.warnings.append, "progress": self.progress.append, "diff": True, "clock": self.clock}
-        ctx = HostContext(given.validated_parameters, check, **how)
+        ctx = HostContext(given, check, **how)
         try:
             found: dict[str, t.Any] = studioml_experiment.execute(ctx)
         except MusterError as error:

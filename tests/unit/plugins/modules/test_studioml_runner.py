@@ -10,18 +10,17 @@ import json
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError, NotFound, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, runner_metrics
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
+from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
 
@@ -92,17 +91,8 @@ class World:
         asked: Manifest = {"namespace": "default", **params}
         if module is studioml_runner and params.get("state") != "absent":
             asked = {"amqp_url": URL, "gpus": 0, **asked}
-        given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(asked))
-        assert not given.error_messages
-        context = Context(
-            params=given.validated_parameters,
-            check=check,
-            connect=lambda: self.cluster,
-            warn=self.warned.append,
-            diff=True,
-            promises=self.promises if check else {},
-        )
-        found: Manifest = module.execute(context)
+        promises = self.promises if check else {}
+        found = tasks.run(module, self.cluster, asked, check=check, warn=self.warned.append, diff=True, promises=promises)
         text = json.dumps([found, self.warned])
         for secret in (PASSWORD, "canary-phrase", OWN.splitlines()[5]):
             assert secret not in text
@@ -255,16 +245,11 @@ def test_what_is_read_only_once_restarts_the_pods(ready: World) -> None:
 
 def test_a_digest_without_a_key_tells_nothing_of_the_password(world: World) -> None:
     def made(url: str) -> Manifest:
-        context = Context(params(amqp_url=url), check=True, connect=lambda: world.cluster)
+        context = tasks.context(studioml_runner, world.cluster, {"amqp_url": url}, check=True)
         return studioml_runner.deployment(studioml_runner.Life(context).desired("default"))
 
     first, second = made(URL), made(URL.replace(PASSWORD, "x"))
     assert first == second
-
-
-def params(**more: t.Any) -> Manifest:
-    found = ArgumentSpecValidator(studioml_runner.ARGUMENT_SPEC).validate({"amqp_url": URL, **more})
-    return t.cast(Manifest, found.validated_parameters)
 
 
 # Draining

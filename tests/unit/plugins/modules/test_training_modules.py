@@ -91,21 +91,6 @@ def test_options_that_the_argument_spec_refuses(module: types.ModuleType, params
 # persia_job
 
 
-def test_a_policy_comes_and_goes_while_the_pods_run(cluster: FakeCluster) -> None:
-    for option, action in ((False, None), (True, "created"), (False, "deleted")):
-        assert actions(run(persia_job, cluster, {**JOB, "network_policy": option})).get("NetworkPolicy/adult-persia") == action
-
-
-def test_a_training_is_made_once_and_its_plan_names_what_is_made(cluster: FakeCluster) -> None:
-    plan = run(persia_job, cluster, JOB, check=True)
-    assert cluster.writes == []
-    first = run(persia_job, cluster, JOB)
-    assert (actions(plan), set(actions(first).values())) == (actions(first), {"created"})
-    cluster.requests.clear()
-    assert not run(persia_job, cluster, JOB)["changed"]
-    assert cluster.writes == []
-
-
 def test_lost_objects_come_back(cluster: FakeCluster) -> None:
     run(persia_job, cluster, JOB)
     cluster.remove(Ref("apps/v1", "StatefulSet", "adult-emb-server", "default"))
@@ -208,21 +193,6 @@ def test_results_are_what_the_trainers_logged_last(cluster: FakeCluster) -> None
     assert (summary["ok"], summary["loss"], summary["epochs"]) == (False, None, 0)
 
 
-def test_other_options_are_refused_until_they_are_meant(cluster: FakeCluster) -> None:
-    run(persia_job, cluster, JOB)
-    other = {**JOB, "embedding_config": {"slots_config": {"age": {"dim": 16}}}}
-    cluster.requests.clear()
-    with pytest.raises(Immutable, match="other options: embedding_config"):
-        run(persia_job, cluster, other)
-    assert cluster.writes == []
-    plan = run(persia_job, cluster, {**other, "recreate": True}, check=True)
-    assert cluster.writes == []
-    made = run(persia_job, cluster, {**other, "recreate": True})
-    assert actions(plan) == actions(made)
-    assert actions(made)["Job/adult-trainer"] == "recreated"
-    assert actions(made)["ConfigMap/adult-config"] == "updated"
-
-
 def test_a_plan_waits_for_nothing_and_asks_for_nothing_that_a_restart_removes_first(cluster: FakeCluster) -> None:
     patient = {**JOB, "wait": True, "wait_for": "running", "wait_timeout": 0}
     assert run(persia_job, cluster, patient, check=True)["changed"]
@@ -299,20 +269,6 @@ def test_bad_input_asks_the_cluster_nothing(cluster: FakeCluster, fields: dict[s
     assert cluster.requests == []
 
 
-def test_without_the_operator_there_is_one_clear_error(cluster: FakeCluster) -> None:
-    with pytest.raises(MissingKind, match="does not serve PersiaJob"):
-        run(persia_job, cluster, {**JOB, "backend": "operator"})
-    assert cluster.writes == []
-
-
-def test_the_operators_training_is_made_once(cluster: FakeCluster) -> None:
-    cluster.add(CRD)
-    assert run(persia_job, cluster, {**JOB, "backend": "operator"})["changed"]
-    again = run(persia_job, cluster, {**JOB, "backend": "operator"})
-    assert not again["changed"]
-    assert again["backend"] == "operator"
-
-
 def operators_job(cluster: FakeCluster) -> Ref:
     """A PersiaJob that the operator has seen, whose pods run."""
     cluster.add(CRD)
@@ -349,16 +305,6 @@ def test_somebody_elses_persiajob_is_neither_joined_nor_removed(cluster: FakeClu
         with pytest.raises(InvalidInput, match="was not created by this module"):
             run(persia_job, cluster, more)
     assert cluster.writes == []
-
-
-def test_absent_keeps_the_storage_unless_told(cluster: FakeCluster) -> None:
-    storage = {"claim_name": "adult", "size": "1Gi"}
-    run(persia_job, cluster, {**JOB, "storage": storage})
-    gone = {"name": "adult", "namespace": "default", "state": "absent", "wait": False}
-    assert actions(run(persia_job, cluster, gone))["PersistentVolumeClaim/adult"] == "kept"
-    assert cluster.stored("Job", "adult-trainer", "default") is None
-    assert run(persia_job, cluster, {**gone, "delete_data": True})["changed"]
-    assert cluster.stored("PersistentVolumeClaim", "adult", "default") is None
 
 
 # training_statefulset

@@ -4,21 +4,18 @@
 
 from __future__ import annotations
 
-import copy
 import typing as t
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core import s3
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge import google_login
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._gcp import objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.modules import triton_model
-from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.models import (
     CONFIG,
@@ -76,12 +73,8 @@ class World:
         place: Manifest = {"model_repository": "gs://models" if self.where == "google" else "s3://models"}
         if self.where == "volume":
             place = {"model_repository": "/models", "storage": {"claim_name": "models", "mount_path": "/models"}}
-        given = ArgumentSpecValidator(triton_model.ARGUMENT_SPEC, **triton_model.CONSTRAINTS).validate(
-            copy.deepcopy({"namespace": "default", "model": "add", "wait_timeout": 10, **place, **params})
-        )
-        assert not given.error_messages
-        how = {"warn": self.warned.append, "diff": True, "clock": self.cluster.clock}
-        return triton_model.execute(Context(given.validated_parameters, check, connect=lambda: self.cluster, **how))
+        given = {"namespace": "default", "model": "add", "wait_timeout": 10, **place, **params}
+        return tasks.run(triton_model, self.cluster, given, check=check, warn=self.warned.append, diff=True)
 
     def served(self) -> list[list[int]]:
         return [replica.served() for replica in self.replicas.values()]

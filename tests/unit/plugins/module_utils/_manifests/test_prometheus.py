@@ -16,8 +16,8 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests import metric
 from ansible_collections.muster.ml.plugins.module_utils._manifests.metrics_adapter import MetricsAdapter
 from ansible_collections.muster.ml.plugins.module_utils._manifests.prometheus import Prometheus
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm import server as llm
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import METRIC
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts, alert_groups
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import METRIC
 
 ROOT = Path(__file__).resolve().parents[5]
 RULES = yaml.safe_load((ROOT / "roles" / "prometheus_adapter" / "defaults" / "main.yml").read_text(encoding="utf-8"))[

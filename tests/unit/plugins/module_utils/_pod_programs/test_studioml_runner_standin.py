@@ -23,6 +23,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner
 from ansible_collections.muster.ml.roles.local_images.files.studioml_runner import standin as program
 from ansible_collections.muster.ml.tests.unit.fakes import studioml
 
+pytestmark = pytest.mark.usefixtures("small_keys")
 Manifest = dict[str, t.Any]
 RECORDED = Path(__file__).resolve().parents[5] / "roles" / "local_images" / "files" / "studioml_runner" / "0.14.2.json"
 SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
@@ -32,11 +33,6 @@ REQUEST: Manifest = {
     "config": {"experimentLifetime": "30m"},
     "experiment": {"key": "1", "time_added": 1000.0, "resources_needed": {"cpus": 1, "ram": "1gb", "hdd": "1gb"}},
 }
-
-
-@pytest.fixture(autouse=True)
-def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "BITS", 2048)
 
 
 @pytest.fixture

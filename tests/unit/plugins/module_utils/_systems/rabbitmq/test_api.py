@@ -28,13 +28,6 @@ from ansible_collections.muster.ml.tests.unit.fakes.ports import refused_port
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
 
 
-@pytest.fixture
-def broker() -> t.Iterator[FakeBroker]:
-    found = FakeBroker()
-    yield found
-    found.stop()
-
-
 def client(port: int, clock: FakeClock, *, user: str = "admin", password: str = PASSWORD, **more: t.Any) -> api.ManagementApi:
     address = api.Address("127.0.0.1", port, **{"protocol": "http", "startup_timeout": 30, **more})
     return api.ManagementApi(address, api.Login(user, Sensitive(password)), clock)

@@ -24,15 +24,11 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 
+pytestmark = pytest.mark.usefixtures("small_keys")
 PHRASE = Sensitive("correct horse")
 SMALL = rsa.generate_private_key(65537, 2048)
 """Quick to make; tests of formats lower the bits that are needed."""
 ED25519 = ed25519.Ed25519PrivateKey.generate()
-
-
-@pytest.fixture(autouse=True)
-def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "BITS", 2048)
 
 
 def private(form: s.PrivateFormat, phrase: str = "", key: t.Any = SMALL) -> Sensitive:

@@ -18,6 +18,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import t
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
 from ansible_collections.muster.ml.tests.unit.fakes.studioml import request_of, unsealed
 
+pytestmark = pytest.mark.usefixtures("small_keys")
 RUNNER = rsa.generate_private_key(65537, 2048)
 PAIR = keys.rsa_pair(RUNNER, Sensitive("canary-passphrase"))
 CLIENT = keys.new_signing_pair(to_be_dropped())
@@ -32,11 +33,6 @@ REQUEST = {
         "resources_needed": RESOURCES,
     },
 }
-
-
-@pytest.fixture(autouse=True)
-def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "BITS", 2048)
 
 
 def built() -> dict[str, t.Any]:

@@ -12,9 +12,8 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import Autoscaling
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import Repository, arguments, checked_repository
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import TritonServer, has_gpus, manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import Autoscaling, TritonServer, has_gpus, manifests
 
 Golden = t.Callable[..., None]
 POD = PodSettings(image="nvcr.io/nvidia/tritonserver:26.07-py3", resources={"limits": {"memory": "4Gi"}})
@@ -63,13 +62,6 @@ def test_a_server_with_an_autoscaler(golden: Golden) -> None:
     golden("triton_autoscaling", found, plain())
 
 
-def test_a_claim_is_made_only_with_a_size() -> None:
-    storage = Storage(claim_name="models", mount_path="/models", size="1Gi")
-    made = manifests(server(repository=dataclasses.replace(VOLUME, storage=storage)))
-    assert "PersistentVolumeClaim" in [item["kind"] for item in made]
-    assert "PersistentVolumeClaim" not in [item["kind"] for item in manifests(server())]
-
-
 def test_an_account_of_the_user_is_not_made_and_has_no_token_either() -> None:
     wanted = server(pod=dataclasses.replace(POD, service_account_name="mine"), network_policy=False)
     assert [o["kind"] for o in manifests(wanted)] == ["Service", "PodDisruptionBudget", "Deployment"]
@@ -116,8 +108,8 @@ def test_metrics_of_gpus_are_for_pods_that_have_some(resources: t.Any, found: bo
 
 def test_a_mode_has_its_flags() -> None:
     poll = dataclasses.replace(VOLUME, model_control_mode="poll", repository_poll_interval=3)
-    assert arguments(poll, ()) == ["--model-repository=/models/live", "--model-control-mode=poll", "--repository-poll-secs=3"]
-    assert [flag for flag in arguments(BUCKET, ()) if "load" in flag] == ["--load-model=add", "--load-model=classify"]
+    assert arguments(poll) == ["--model-repository=/models/live", "--model-control-mode=poll", "--repository-poll-secs=3"]
+    assert [flag for flag in arguments(BUCKET) if "load" in flag] == ["--load-model=add", "--load-model=classify"]
 
 
 @pytest.mark.parametrize(
@@ -171,9 +163,10 @@ def test_repositories_that_cannot_be(changes: dict[str, t.Any], told: str) -> No
         ({"exit_timeout": -1}, "exit_timeout: -1 is too small"),
         ({"shm_size": "1 GB"}, "not a quantity"),
         ({"args": ["log-verbose"]}, "is not a flag"),
-        ({"args": ["--model-repository=/x"]}, "--model-repository is set by the module"),
+        ({"args": ["--model-repository=/x"]}, "--model-repository is set by the module. Use option model_repository."),
         ({"args": ["--http-port=80"]}, "--http-port is set by the module"),
         ({"pod": dataclasses.replace(POD, image="a/b")}, "is not pinned"),
+        ({"pod": dataclasses.replace(POD, resources={"limits": {"nvidia.com/gpu": 0.5}})}, "is not a whole number"),
         ({"pod": dataclasses.replace(POD, termination_grace_period_seconds=40)}, "40 s end before drain_timeout"),
         (
             {"pod": dataclasses.replace(POD, service_account_name="a"), "service_account_annotations": {"a": "b"}},
@@ -184,7 +177,7 @@ def test_repositories_that_cannot_be(changes: dict[str, t.Any], told: str) -> No
 def test_servers_that_cannot_be(changes: dict[str, t.Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         manifests(server(**changes))
-    assert told in caught.value.message
+    assert told in f"{caught.value.message} {caught.value.hint}"
 
 
 def test_a_longer_end_is_taken() -> None:
