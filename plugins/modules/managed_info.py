@@ -20,7 +20,9 @@ options:
     description: Namespace of the objects. Defaults to the whole cluster.
     type: str
   others:
-    description: List the objects in O(namespace), or in all namespaces, too, that neither Muster nor a controller nor Kubernetes manages.
+    description:
+      - List the objects in O(namespace), or in all namespaces, too, that neither Muster nor a controller manages. In all namespaces,
+        those of Kubernetes itself and of clouds are left out.
     type: bool
     default: false
 """

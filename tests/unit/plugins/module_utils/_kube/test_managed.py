@@ -60,10 +60,24 @@ def test_others(cluster: t.Any) -> None:
 
 
 def test_others_in_all_namespaces_but_those_of_kubernetes(cluster: t.Any) -> None:
-    """What leads to the API server is Kubernetes' own, too; another object in its namespace is not."""
+    """What leads to the API server is Kubernetes' own, too; another object in its namespace is not. Clouds have namespaces of their own."""
     places = (("kubernetes", "default"), ("theirs", "default"), ("kube-dns", "kube-system"), ("kubernetes", "ml"))
+    clouds = ("gke-managed-cim", "gke-gmp-system", "gke-system", "gmp-public", "amazon-cloudwatch", "amazon-guardduty")
+    near = ("gke", "gke-team", "my-gke-system", "gmp-systems", "amazon-shop")
     cluster.add(*(thing("Service", name, metadata={"namespace": space}) for name, space in places))
-    assert execute(cluster, others=True)["others"] == ["Service ml/kubernetes", "Service default/theirs"]
+    cluster.add(*(thing("Service", "s", metadata={"namespace": space}) for space in (*clouds, *near)))
+    theirs = ["Service ml/kubernetes", "Service default/theirs", *(f"Service {space}/s" for space in near)]
+    assert sorted(execute(cluster, others=True)["others"]) == sorted(theirs)
+
+
+def test_an_api_without_its_server_says_nothing_of_the_whole_cluster(cluster: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a cluster whose nodes are gone. Its server is in a namespace, which is looked at; a namespace alone cannot tell."""
+    kinds = cluster.kinds()
+    kinds.unknown.append("visibility.example/v1")
+    monkeypatch.setattr(cluster, "kinds", lambda: kinds)
+    monkeypatch.setattr(managed, "_SERVED_WITHIN", 0)
+    assert managed.unmanaged_objects(cluster, None) == []
+    assert managed.unmanaged_objects(cluster, "ml") == ["objects of visibility.example/v1: the server behind that API does not answer"]
 
 
 def served(cluster: t.Any, **kinds: tuple[str, str, bool]) -> None:
