@@ -137,9 +137,9 @@ def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
     return Managed(labels.get(LABEL_OWNER, ""), ref, state, going, last_write(item), *of, labels.get(LABEL_HOME, ""))
 
 
-def trainings_of(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
+def trainings_of(found: t.Iterable[Managed]) -> set[tuple[str, str, str]]:
     """Namespace, name and kind of the trainings that the objects belong to."""
-    return sorted({(item.ref.namespace or "", item.training, item.training_kind) for item in found if item.training})
+    return {(item.ref.namespace or "", item.training, item.training_kind) for item in found if item.training}
 
 
 def unmanaged_objects(cluster: Cluster, namespace: str | None) -> list[str]:

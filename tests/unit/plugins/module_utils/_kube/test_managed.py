@@ -40,6 +40,20 @@ def test_owners_with_what_is_not_ready(cluster: t.Any) -> None:
     assert cluster.writes == []
 
 
+def test_a_group_of_trainers_is_a_training_by_its_owner(cluster: t.Any) -> None:
+    """Its objects have a label only that groups of other trainings have, too."""
+    group = {"muster.ml/group": "trainer", "app.kubernetes.io/managed-by": "muster"}
+    for name, owner in (("trainer", "training_statefulset.ml.trainer"), ("fair-trainer", "persia_job.ml.fair")):
+        labels = {**group, "muster.ml/owner": owner, **({"muster.ml/job": "fair"} if "fair" in name else {})}
+        cluster.add(thing("Service", name, metadata={"labels": labels}))
+        cluster.add(thing("StatefulSet", name, api_version="apps/v1", metadata={"labels": labels}, spec={"replicas": 0}))
+    trainings = [
+        {"namespace": "ml", "name": "fair", "kind": "persia_job"},
+        {"namespace": "ml", "name": "trainer", "kind": "training_statefulset"},
+    ]
+    assert execute(cluster)["trainings"] == trainings
+
+
 def test_an_object_that_goes_is_not_ready(cluster: t.Any) -> None:
     cluster.add(thing("ConfigMap", "a", "x", metadata={"deletionTimestamp": "2026-11-21T00:00:00Z"}))
     assert execute(cluster)["owners"][0]["reasons"] == ["ConfigMap ml/a: is being deleted"]
