@@ -510,7 +510,8 @@ def test_a_cluster_that_others_use_stays_unless_told(play: Play, aws: Simulator)
     for options in (["--check"], []):
         done = play("eks_teardown", *options)
         assert (recap(done)["failed"], aws.attempts()) == (1, []), done.stdout[-3000:]
-        assert "EKS cluster muster stays, and nothing was removed: it has what is not of this inventory: namespace theirs. " in play.said()
+        assert "EKS cluster muster stays, and nothing in the cloud was removed: " in play.said()
+        assert "it has what is not of this inventory: namespace theirs. " in play.said()
     told = play("eks_teardown", "--check", muster_delete_cluster=True)
     assert (told.returncode, recap(told)["changed"] > 9) == (0, True), told.stdout[-3000:]
     cluster.objects = {key: item for key, item in cluster.objects.items() if "theirs" not in key}
@@ -518,7 +519,7 @@ def test_a_cluster_that_others_use_stays_unless_told(play: Play, aws: Simulator)
     done = play("eks_teardown")
     play.api_server.token = TOKEN
     assert (recap(done)["failed"], aws.attempts()) == (1, []), done.stdout[-3000:]
-    assert "What else is on EKS cluster muster is not known, and nothing was removed: " in play.said()
+    assert "What else is on EKS cluster muster is not known, and nothing in the cloud was removed: " in play.said()
 
 
 @pytest.fixture(scope="module")
