@@ -231,7 +231,7 @@ groups:
           returned: always
           sample: false
         restarts:
-          description: Number of restarts of the container.
+          description: Number of restarts of the main container.
           type: int
           returned: always
           sample: 0
@@ -246,7 +246,7 @@ groups:
           returned: always
           sample: ""
         exit_code:
-          description: Exit status of the container. Null while it runs.
+          description: Exit status of the main container. Null while it runs.
           type: int
           returned: always
           sample: 137

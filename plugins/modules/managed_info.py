@@ -20,7 +20,9 @@ options:
     description: Namespace of the objects. Defaults to the whole cluster.
     type: str
   others:
-    description: List the objects in O(namespace), or in all namespaces, too, that neither Muster nor a controller nor Kubernetes manages.
+    description:
+      - List the objects in O(namespace), or in all namespaces, too, that neither Muster nor a controller manages. In all namespaces,
+        those of Kubernetes itself and of clouds are left out.
     type: bool
     default: false
 """
@@ -170,6 +172,15 @@ def _owners(found: list[managed.Managed]) -> t.Iterator[dict[str, t.Any]]:
         yield {"owner": owner, "home": home, "objects": len(objects), "ready": not reasons, "reasons": reasons}
 
 
+def _trainings(found: list[managed.Managed]) -> list[dict[str, str]]:
+    """Trainings by their label; those of a kind without one by their owner, which has their name."""
+    rows = managed.trainings_of(found)
+    for item in found:
+        name, namespace = item.ref.name, item.ref.namespace or ""
+        rows |= {(namespace, name, kind.name) for kind in KINDS.values() if not kind.label and kind.owner(namespace, name) == item.owner}
+    return [{"name": name, "namespace": namespace, "kind": kind} for namespace, name, kind in sorted(rows)]
+
+
 def execute(ctx: Context) -> dict[str, t.Any]:
     """List the objects with Muster's label, and the others in the namespace if requested."""
     namespace = ctx.params["namespace"]
@@ -181,7 +192,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         "names": [str(item.ref) for item in found],
         "owners": list(_owners(found)),
         "written": {str(item.ref): item.written for item in found},
-        "trainings": [{"name": name, "namespace": space, "kind": kind} for space, name, kind in managed.trainings_of(found)],
+        "trainings": _trainings(found),
     }
     if ctx.params["others"]:
         result["others"] = managed.unmanaged_objects(ctx.cluster, namespace)

@@ -12,7 +12,7 @@ import re
 import typing as t
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import NEW_PLAN, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import SECRET, Ref, group_kind
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import LONGEST_OF_ONE, in_brief
@@ -152,7 +152,7 @@ class Limit:
         """The refusal of what TEXT says."""
         return InvalidInput(
             f"The plan {self._name} does not have what this task would do: {text}.",
-            hint="Nothing of it was done. Make a new plan with --check -e muster_plan_file=FILE, and read it again.",
+            hint=f"Nothing of it was done. {NEW_PLAN}, and read it again.",
         )
 
     def _missing(self, row: Row) -> str:

@@ -18,7 +18,7 @@ from ansible import context
 from ansible.parsing.dataloader import DataLoader
 from ansible.utils.vars import load_extra_vars
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import NEW_PLAN, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.files import replaced
 from ansible_collections.muster.ml.plugins.plugin_utils._planned import ACTIONS, Limit, Row, ordered
 
@@ -28,7 +28,6 @@ NOTED: t.Final = pathlib.Path(C.DEFAULT_LOCAL_TMP) / "muster_planned"
 """The temporary file of one run of Ansible, in which its processes note rows; Ansible deletes its folder at the end."""
 _ROOT: t.Final = pathlib.Path(__file__).parents[2]
 _SECRET: t.Final = re.compile(r"password|secret|token|key|credential", re.IGNORECASE)
-_NEW: t.Final = "Make a new plan with --check -e muster_plan_file=FILE."
 
 
 def note(file: str, host: str, where: str, rows: Sequence[Row]) -> None:
@@ -149,9 +148,9 @@ def read(file: str, hours: float, now: dt.datetime) -> tuple[Limit, frozenset[st
         age = (now - dt.datetime.fromisoformat(plan["made"])).total_seconds() / 3600
         rows, where, of = [*plan["changes"], *plan["kept"]], frozenset(plan["where"]), [plan[key] for key in ("collection", "inputs")]
     except OSError as exc:
-        raise InvalidInput(f"muster_plan: {path} cannot be read: {exc.strerror}.", hint=_NEW) from None
+        raise InvalidInput(f"muster_plan: {path} cannot be read: {exc.strerror}.", hint=f"{NEW_PLAN}.") from None
     except (ValueError, KeyError, TypeError) as exc:
-        raise InvalidInput(f"muster_plan: {path} is no plan of this collection: {exc!r}", hint=_NEW) from None
+        raise InvalidInput(f"muster_plan: {path} is no plan of this collection: {exc!r}", hint=f"{NEW_PLAN}.") from None
     for wrong, says in (
         (plan.get("format") != FORMAT, f"has the format {plan.get('format')}, and this version reads {FORMAT}"),
         (of[0] != version(), f"was made by version {of[0]}, and this is {version()}"),
@@ -160,5 +159,5 @@ def read(file: str, hours: float, now: dt.datetime) -> tuple[Limit, frozenset[st
         (of[1] != inputs(), "was made of another inventory, or of other variables of -e"),
     ):
         if wrong:
-            raise InvalidInput(f"The plan {path} {says}. Nothing was done by this task.", hint=_NEW)
+            raise InvalidInput(f"The plan {path} {says}. Nothing was done by this task.", hint=f"{NEW_PLAN}.")
     return Limit(rows, str(path)), where

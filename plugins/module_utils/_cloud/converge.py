@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .._core.clock import Deadline
 from .._core.deletion import Candidate, why_kept
-from .._core.errors import Failed, InvalidInput, WaitTimeout
+from .._core.errors import NEW_PLAN, Failed, InvalidInput, WaitTimeout
 from .._core.waiting import Pause, growing_interval, last_answer, wait_for
 from .errors import CallRefused
 from .plan import Body, CloudStep, Plan, found_of, mark_text, whose
@@ -108,7 +108,7 @@ def _refuse_unplanned(resource: CloudResource[A], options: ConvergeOptions, step
     if new:
         raise InvalidInput(
             f"{resource.label} has changed since it was compared with the plan, which does not have {'; '.join(new)}",
-            hint="Make a new plan with --check -e muster_plan_file=FILE, and read it again",
+            hint=f"{NEW_PLAN}, and read it again",
         )
 
 

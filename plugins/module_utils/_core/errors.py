@@ -13,6 +13,8 @@ import re
 import types
 import typing as t
 
+NEW_PLAN = "Make a new plan with --check -e muster_plan_file=FILE"
+"""The next step where a reviewed plan does not fit what is there."""
 _ENDS_A_SENTENCE = (".", "!", "?", ":", "\n")
 
 Details = t.Mapping[str, t.Any]

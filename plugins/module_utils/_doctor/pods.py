@@ -15,7 +15,7 @@ from collections.abc import Callable, Container, Iterator
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import Causes, MusterError, cause_of
 from .._kube.objects import Manifest, ref_of
-from .._kube.pod_status import EndedRun, container_statuses, ended_runs, image_trouble, why_not_running
+from .._kube.pod_status import EndedRun, container_statuses, ended_runs, image_trouble, sidecars_of, why_not_running
 from .._kube.ready import deletion_state
 from .findings import Finding, Severity
 from .reading import Snapshot
@@ -130,7 +130,8 @@ def _failed(seen: Snapshot, pod: Manifest) -> Finding:
         return _finding(pod, cause, reason_of(disrupted), advice)
     if reason and not list(ended_runs(pod)):
         return _finding(pod, f"refused by its node ({reason})", message, "Correct what the evidence names, and create the pod again.")
-    last = max(ended_runs(pod), default=None)
+    beside = sidecars_of(pod)
+    last = max(ended_runs(pod), key=lambda run: (bool(run.exit_code), run.container not in beside, run), default=None)
     return _ended(seen, pod, last, previous=False) if last else _finding(pod, "failed", why_not_running(pod)[0], "See its log.")
 
 

@@ -14,9 +14,10 @@ from .._kube.ready import exists
 from .._kube.removal import delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.autoscaling import AUTOSCALER
+from .._manifests.meta import DEPLOYMENT
 from .._manifests.monitoring import MONITORS, RULES
 from .._manifests.pods import PodSettings
-from .._manifests.replicas import DEPLOYMENT, Replicas
+from .._manifests.replicas import Replicas
 from . import groups, servers
 from .options import with_defaults
 

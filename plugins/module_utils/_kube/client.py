@@ -33,6 +33,7 @@ from . import headers, kinds, redact, responses, tls, tunnel
 from .credentials import RequestAuth
 from .kubeconfig import Connection, Params, load
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind, ref_of
+from .pod_status import main_container
 
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -545,7 +546,11 @@ class HttpCluster:
         path = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, pod, "log")
         answer = self._call("GET", path, given, accept=_ANYTHING)
         if answer.status >= 400:
-            raise responses.to_error(answer.status, answer.json(), verb="read the log of", ref=ref, what=str(ref))
+            refused = responses.to_error(answer.status, answer.json(), verb="read the log of", ref=ref, what=str(ref))
+            live = self.get(ref) if refused.cause == responses.WHICH_CONTAINER else None
+            if live is None:
+                raise refused
+            return self.logs(namespace, pod, container=main_container(live)["name"], tail_lines=tail_lines, **flags)
         return answer.body.decode(errors="replace")
 
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:

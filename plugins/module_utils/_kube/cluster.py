@@ -111,7 +111,10 @@ class Cluster(t.Protocol):
         """Events after ``resource_version``; ends after ``timeout`` seconds; raises Gone when it must be listed again."""
 
     def logs(self, namespace: str, pod: str, *, container: str | None = None, tail_lines: int | None = None, **flags: bool) -> str:
-        """The log of one container. FLAGS are ``previous``: that of its run before; ``timestamps``: each line begins with its time."""
+        """The log of one container; of the main one if none is named.
+
+        FLAGS are ``previous``: that of its run before; ``timestamps``: each line begins with its time.
+        """
 
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
         """HTTP GET through the API server's pod proxy: status and body."""

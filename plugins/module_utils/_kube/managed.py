@@ -49,7 +49,12 @@ _OF_ACCOUNTS = {"kubernetes.io/service-account.name", "openshift.io/internal-reg
 """The annotation of such a Secret."""
 # Labels that say the same of any name: of the operator lifecycle manager and of trust-manager.
 _COPIED = {("operators.coreos.com", "ClusterServiceVersion"): "olm.copiedFrom", CONFIG_MAP: "trust.cert-manager.io/bundle"}
-_OF_KUBERNETES = ("kube-system", "kube-public", "kube-node-lease")
+# Namespaces of Kubernetes, of GKE ("kubectl get namespaces" of new clusters of 1.35, Standard and Autopilot; gmp-*: Managed Service for
+# Prometheus, "Set up managed collection"; gke-connect: fleets), and of AWS's agents, which come by themselves or as add-ons (CloudWatch
+# user guide, "Amazon CloudWatch Observability EKS add-on"; GuardDuty user guide, "Runtime Monitoring").
+_OF_KUBERNETES = re.compile(
+    r"kube-(system|public|node-lease)|gke-(managed-[a-z0-9-]+|gmp-system|system|connect)|gmp-(system|public)|amazon-(cloudwatch|guardduty)"
+)
 _OF_THE_API_SERVER: set[GroupKind] = {("", "Service"), ("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")}
 """Kinds of the objects named kubernetes in namespace default, by which pods reach the API server."""
 _SERVED_WITHIN = 2.0
@@ -130,9 +135,9 @@ def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
     return Managed(labels.get(LABEL_OWNER, ""), ref, state, going, last_write(item), *of, labels.get(LABEL_HOME, ""))
 
 
-def trainings_of(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
+def trainings_of(found: t.Iterable[Managed]) -> set[tuple[str, str, str]]:
     """Namespace, name and kind of the trainings that the objects belong to."""
-    return sorted({(item.ref.namespace or "", item.training, item.training_kind) for item in found if item.training})
+    return {(item.ref.namespace or "", item.training, item.training_kind) for item in found if item.training}
 
 
 def unmanaged_objects(cluster: Cluster, namespace: str | None) -> list[str]:
@@ -143,9 +148,9 @@ def unmanaged_objects(cluster: Cluster, namespace: str | None) -> list[str]:
 
 
 def _of_kubernetes(ref: Ref) -> bool:
-    """Whether an object is the cluster's own: in a namespace of Kubernetes, or of the Service that leads to the API server."""
+    """Whether an object is the cluster's own: in a namespace of Kubernetes or its cloud, or of the Service that leads to the API server."""
     own = (ref.namespace, ref.name) == ("default", "kubernetes") and ref.group_kind in _OF_THE_API_SERVER
-    return own or ref.namespace in _OF_KUBERNETES
+    return own or bool(_OF_KUBERNETES.fullmatch(ref.namespace or ""))
 
 
 def served_kinds(cluster: Cluster, *, new: t.Container[str] = ()) -> tuple[Kinds, list[tuple[str, str]]]:
@@ -174,10 +179,14 @@ def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
 
 
 def namespace_contents(cluster: Cluster, namespace: str | None) -> tuple[list[Manifest], list[str]]:
-    """Metadata of the objects in NAMESPACE, or in all, except those of controllers and Kubernetes' own; and what cannot be listed."""
+    """Metadata of the objects in NAMESPACE, or in all, except those of controllers and Kubernetes' own; and what cannot be listed.
+
+    In all, an API whose server does not answer is none of this: the server is itself something in a namespace. It ends with the nodes.
+    """
 
     def observe() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
         known, missing = served_kinds(cluster)
+        missing = [row for row in missing if namespace or row[0] not in known.unknown]
         kinds = [one for one in known if one[2].namespaced and (group_of(one[0]), one[1]) not in REPORTS]
         found, unseen, gone = _within(cluster, namespace, kinds)
         return (found, unseen, kinds, missing), "a kind vanished meanwhile" if gone else None

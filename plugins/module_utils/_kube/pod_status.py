@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import Causes, cause_of
-from .objects import Manifest
+from .objects import Manifest, annotations_of
 
 STUCK = {
     "CrashLoopBackOff",
@@ -102,10 +102,31 @@ def image_trouble(pod: Manifest) -> tuple[str, bool]:
     return "", False
 
 
+def main_container(pod: Manifest) -> Manifest:
+    """The main container of a pod, as kubectl chooses it. Others, such as an injected proxy, may stand before it."""
+    containers = (pod.get("spec") or {}).get("containers") or [{}]
+    named = annotations_of(pod).get("kubectl.kubernetes.io/default-container")
+    return next((one for one in containers if one.get("name") == named), containers[0])
+
+
+def main_status(pod: Manifest) -> Manifest:
+    """The status of the main container, by its name: the kubelet orders them by name. Empty if it has told none yet."""
+    name, found = main_container(pod).get("name"), (pod.get("status") or {}).get("containerStatuses") or []
+    return next((one for one in found if one.get("name") == name), {})
+
+
+def sidecars_of(pod: Manifest) -> set[str]:
+    """The containers that run beside the main one."""
+    spec, main = pod.get("spec") or {}, main_container(pod)
+    beside = [one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"]
+    return {one["name"] for one in (*beside, *(spec.get("containers") or [])) if one is not main}
+
+
 def container_statuses(pod: Manifest) -> list[Manifest]:
-    """The statuses of its containers, those of init containers first."""
-    status = pod.get("status") or {}
-    return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    """The statuses of its containers: those of init containers first, then that of the main one."""
+    status, main = pod.get("status") or {}, main_container(pod).get("name")
+    started = sorted(status.get("containerStatuses") or [], key=lambda one: bool(one.get("name") != main))
+    return [*(status.get("initContainerStatuses") or []), *started]
 
 
 def _of_container(container: Manifest) -> tuple[str, bool]:
@@ -118,8 +139,8 @@ def _of_container(container: Manifest) -> tuple[str, bool]:
 
 
 def _ended_badly(pod: Manifest) -> str:
-    """Return the container that failed of a failed pod, or what ended the pod as a whole (an eviction)."""
-    ended = [(container.get("state") or {}).get("terminated") or {} for container in container_statuses(pod)]
+    """Return the container that failed of a failed pod, the main one first, or what ended the pod as a whole (an eviction)."""
+    ended = [(container.get("state") or {}).get("terminated") or {} for container in (main_status(pod), *container_statuses(pod))]
     failed = next((one for one in ended if one.get("exitCode")), None)
     return _ended(failed) if failed else reason_of(pod["status"]) or "Error"
 

@@ -26,7 +26,7 @@ _LONGEST_VALUE = 60
 _LONGEST = 1500
 
 WEBHOOK_DOWN, WEBHOOK_REFUSAL, NO_DRY_RUN = "webhook unavailable", "webhook refusal", "webhook without dry run"
-NO_REFERENCE, UNCOUNTED_QUOTA = "missing reference", "uncounted quota"
+NO_REFERENCE, UNCOUNTED_QUOTA, WHICH_CONTAINER = "missing reference", "uncounted quota", "which container"
 ALLOCATED, IMMUTABLE = "allocated", "immutable"
 CAUSES: errors.Causes = (
     # 500 InternalError: nothing answers at the webhook's address, or its certificate is not accepted.
@@ -43,6 +43,8 @@ CAUSES: errors.Causes = (
     # 403 Forbidden, from the plugin ResourceQuota: the controller of quotas has not counted yet what is used of a new one (CheckRequest of
     # k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
     (UNCOUNTED_QUOTA, re.compile(r"status unknown for quota")),
+    # 400 BadRequest: the log of a pod with several containers (validateContainer of pkg/registry/core/pod/strategy.go).
+    (WHICH_CONTAINER, re.compile(r"a container name must be specified")),
     # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
     (ALLOCATED, re.compile(r"already allocated")),
     # 403 Forbidden, from the plugin ResourceQuota: the one object more than the quota has (its "object count quota").

@@ -22,6 +22,7 @@ from .._core.quantity import parse, suggestion
 
 Manifest = dict[str, t.Any]
 
+DEPLOYMENT = ("apps/v1", "Deployment")
 LABEL_JOB = "muster.ml/job"
 LABEL_GROUP = "muster.ml/group"
 LABEL_ROLE = "muster.ml/role"

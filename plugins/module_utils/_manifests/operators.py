@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
 from .merge import apply_overrides
-from .meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SERVES, ANNOTATION_USES, Manifest, compact, metadata, spec_hash
+from .meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SERVES, ANNOTATION_USES, DEPLOYMENT, Manifest, compact, metadata, spec_hash
 from .pods import READ_ONLY_CONTAINER, PullPolicy, resources
 
 
@@ -108,7 +108,6 @@ class ReleasedOperator:
 
 NAMESPACE = ("v1", "Namespace")
 DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-DEPLOYMENT = ("apps/v1", "Deployment")
 
 
 def type_of(one: Manifest) -> tuple[str, str]:

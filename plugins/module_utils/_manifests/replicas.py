@@ -15,11 +15,9 @@ from .._core.errors import InvalidInput
 from . import access, monitoring, servers
 from .autoscaling import Autoscaling, autoscaler
 from .merge import apply_overrides
-from .meta import DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
+from .meta import DEPLOYMENT, DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
 from .pods import PodSettings, pod_template, texts
 from .storage import Storage
-
-DEPLOYMENT = "apps/v1", "Deployment"
 
 _PERIOD_S = 5
 _PULL_S = 600

@@ -16,7 +16,8 @@ from .._core.pool import PARALLEL, run_all_or_raise
 from .._core.waiting import fixed_interval, wait_for
 from .._kube.cluster import Cluster
 from .._kube.objects import Manifest, Ref, ref_of
-from .stacks import Seen, command, main_of, seen_in, spy
+from .._kube.pod_status import main_container
+from .stacks import Seen, command, seen_in, spy
 from .status import Rank
 
 _SET_IMAGE = "Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images."
@@ -48,7 +49,7 @@ class Spying:
         if rank.phase != "Running" or rank.stuck:
             return Seen(troubles=[rank.reason or f"its pod is {rank.phase}"])
         try:
-            main, words = main_of(self._live(rank.pod))["name"], command(nonblocking=self.nonblocking)
+            main, words = main_container(self._live(rank.pod))["name"], command(nonblocking=self.nonblocking)
             printed = self.cluster.execute(self.namespace, rank.pod, main, words, timeout=self.deadline.answer_timeout)
             seen = seen_in(name, *printed, _SET_IMAGE)
         except MusterError as exc:

@@ -15,7 +15,8 @@ import json
 import typing as t
 from collections.abc import Iterable, Sequence
 
-from .._kube.objects import Manifest, annotations_of
+from .._kube.objects import Manifest
+from .._kube.pod_status import main_container
 
 _PROCESS, _RECORDING, _MISSING = "muster.ml/process ", "muster.ml/recording ", "muster.ml/missing"
 _NOT_PYTHON = "Failed to find python version"
@@ -43,18 +44,12 @@ def command(*, nonblocking: bool) -> list[str]:
     return ["sh", "-c", _SCRIPT.replace("@", _NONBLOCKING if nonblocking else "")]
 
 
-def main_of(pod: Manifest) -> Manifest:
-    """The main container of a pod, as kubectl chooses it."""
-    containers, named = pod["spec"]["containers"], annotations_of(pod).get("kubectl.kubernetes.io/default-container")
-    return next((one for one in containers if one["name"] == named), containers[0])
-
-
 def spy(pod: Manifest, image: str, command: Sequence[str], *, ptrace: bool) -> Manifest:
     """An ephemeral container that runs the command among the processes of a pod's main container.
 
     ``ptrace``: as root with SYS_PTRACE, which may read any process. Otherwise as the user of the container, and with its capabilities.
     """
-    main, there = main_of(pod), pod["spec"].get("ephemeralContainers") or []
+    main, there = main_container(pod), pod["spec"].get("ephemeralContainers") or []
     security = dict(main.get("securityContext") or {})
     if ptrace:
         kept = {key: security[key] for key in ("appArmorProfile", "seLinuxOptions", "seccompProfile") if key in security}

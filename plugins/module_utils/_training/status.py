@@ -16,7 +16,7 @@ from .._core.brief import Missing, grouped
 from .._core.conditions import condition, is_true
 from .._gang.groups import PodSets
 from .._kube.objects import GroupKind, group_of
-from .._kube.pod_status import EndedRun, ended_runs, image_trouble, why_not_running
+from .._kube.pod_status import EndedRun, ended_runs, image_trouble, main_status, sidecars_of, why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_QUEUE, LABEL_ROLE, Manifest
 
 State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unknown"]
@@ -191,10 +191,10 @@ class JobStatus:
 
 
 def rank_of(pod: Manifest) -> Rank:
-    """A rank according to the status of its pod."""
+    """A rank according to the status of its pod, in which the main container is the training."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     containers = status.get("containerStatuses") or []
-    main: Manifest = containers[0] if containers else {}
+    main, beside = main_status(pod), sidecars_of(pod)
     before = (main.get("lastState") or {}).get("terminated") or {}
     phase = "Terminating" if metadata.get("deletionTimestamp") else status.get("phase") or "Pending"
     ended = _terminated(main) or (_failed_init(status) if phase == "Failed" else {})
@@ -206,7 +206,7 @@ def rank_of(pod: Manifest) -> Rank:
         node=(pod.get("spec") or {}).get("nodeName"),
         phase=phase,
         ready=bool(containers) and all(container.get("ready") for container in containers),
-        restarts=sum(int(container.get("restartCount") or 0) for container in containers),
+        restarts=int(main.get("restartCount") or 0),
         reason=reason,
         message=last_lines(said.get("message") or ""),
         exit_code=said.get("exitCode"),
@@ -215,7 +215,7 @@ def rank_of(pod: Manifest) -> Rank:
         finished=ended.get("finishedAt"),
         stuck=stuck,
         image_trouble=image_trouble(pod),
-        ended_runs=sorted(ended_runs(pod)),
+        ended_runs=sorted(run for run in ended_runs(pod) if run.container not in beside),
     )
 
 

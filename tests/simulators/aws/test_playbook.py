@@ -502,6 +502,26 @@ def test_clusters_of_eksctl_terraform_and_auto_mode_are_used_and_left_as_they_we
     assert (folder / "eksctl.kubeconfig").exists()
 
 
+def test_a_cluster_that_others_use_stays_unless_told(play: Play, aws: Simulator) -> None:
+    """So does one that cannot be asked. A plan says the same."""
+    cluster = play.api_server.cluster
+    cluster.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "diary", "namespace": "theirs"}})
+    aws.clear()
+    for options in (["--check"], []):
+        done = play("eks_teardown", *options)
+        assert (recap(done)["failed"], aws.attempts()) == (1, []), done.stdout[-3000:]
+        assert "EKS cluster muster stays, and nothing in the cloud was removed: " in play.said()
+        assert "it has what is not of this inventory: namespace theirs. " in play.said()
+    told = play("eks_teardown", "--check", muster_delete_cluster=True)
+    assert (told.returncode, recap(told)["changed"] > 9) == (0, True), told.stdout[-3000:]
+    cluster.objects = {key: item for key, item in cluster.objects.items() if "theirs" not in key}
+    play.api_server.token = "another"
+    done = play("eks_teardown")
+    play.api_server.token = TOKEN
+    assert (recap(done)["failed"], aws.attempts()) == (1, []), done.stdout[-3000:]
+    assert "What else is on EKS cluster muster is not known, and nothing in the cloud was removed: " in play.said()
+
+
 @pytest.fixture(scope="module")
 def interface(aws: Simulator) -> None:
     """As of a node that ended long ago: EC2 forgets instances after an hour."""

@@ -420,6 +420,19 @@ def test_the_key_of_the_buckets_is_rotated_and_nothing_else_is_changed(play: Pla
     assert not canary.in_text(passwords, "".join(play.outputs).encode())
 
 
+def test_a_cluster_that_others_use_stays(play: Play, google: Simulator) -> None:
+    """A plan says the same. What the systems have on the cluster is nobody else's, as the next test shows."""
+    cluster = play.api_server.cluster
+    cluster.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "diary", "namespace": "theirs"}})
+    google.clear()
+    for options in (["--check"], []):
+        done = play("gke_teardown", *options)
+        assert (recap(done)["failed"], google.attempts()) == (1, []), failure(done)
+        assert "GKE cluster muster stays, and nothing in the cloud was removed: " in play.said()
+        assert "it has what is not of this inventory: namespace theirs. " in play.said()
+    cluster.objects = {key: item for key, item in cluster.objects.items() if "theirs" not in key}
+
+
 def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, google: Simulator) -> None:
     """A plan first."""
     there = whole(google)

@@ -17,6 +17,7 @@ from ..._core.pool import PARALLEL, run_all_or_raise
 from ..._doctor.findings import Finding
 from ..._doctor.reading import Snapshot
 from ..._kube.objects import Manifest, labels_of
+from ..._kube.pod_status import main_container
 from ..._kube.uses import TRAININGS
 from ..._training.logs import read_logs
 from ..._training.status import Rank, rank_of
@@ -60,7 +61,7 @@ def _judged(seen: Snapshot, name: str, pods: Sequence[Manifest]) -> Iterator[Fin
     told = [event for event in events(logs) if event.get("event") in (*_ANSWERS, *_AWAY, *_PARTED)]
     last: Mapping[str, t.Any] = told[-1] if told else {"event": "", "time": 0.0}
     reason = f"pod {last.get('index')}: {last['reason']}" if last.get("reason") else ""
-    env = {row["name"]: str(row.get("value") or "") for row in pods[0]["spec"]["containers"][0].get("env") or []}
+    env = {row["name"]: str(row.get("value") or "") for row in main_container(pods[0]).get("env") or []}
     finding = functools.partial(Finding, "error", f"Training {seen.namespace}/{name}")
     if last["event"] in _AWAY and env.get(RENDEZVOUS) != "c10d" and now - last["time"] > _SILENT:
         evidence = reason or f"pod {last.get('index')}: {env.get('PET_RDZV_ENDPOINT')} does not answer any more"

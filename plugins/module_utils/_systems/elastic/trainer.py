@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import Manifest
-from ..._manifests.operators import DEPLOYMENT, ReleasedOperator, overlaid, type_of
+from ..._manifests.meta import DEPLOYMENT, Manifest
+from ..._manifests.operators import ReleasedOperator, overlaid, type_of
 
 NAME = "kubeflow-trainer-controller-manager"
 _GATE = "--feature-gates=TrainJobStatus=true"

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._kube.yaml_reader import read
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_QUEUE, Manifest, spec_hash
-from ..._manifests.operators import DEPLOYMENT, ReleasedOperator, overlaid, type_of
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, DEPLOYMENT, LABEL_QUEUE, Manifest, spec_hash
+from ..._manifests.operators import ReleasedOperator, overlaid, type_of
 from .queues import API_GROUP, queue_objects
 
 NAME = "kueue-controller-manager"

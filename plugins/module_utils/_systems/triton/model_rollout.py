@@ -19,7 +19,7 @@ from ..._core.errors import Failed, MusterError
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
 from ..._kube.objects import Manifest, Ref
-from ..._manifests.replicas import DEPLOYMENT
+from ..._manifests.meta import DEPLOYMENT
 from .client import READY, Client, Version
 from .replicas import pods_ready_now, reached
 

@@ -14,7 +14,8 @@ from ..._core.conditions import is_true
 from ..._core.errors import NotFound, Unreachable
 from ..._kube import forward
 from ..._kube.objects import Ref, selector_of
-from ..._manifests.replicas import DEPLOYMENT, Replicas
+from ..._manifests.meta import DEPLOYMENT
+from ..._manifests.replicas import Replicas
 from .client import Client
 from .server import PORTS, TritonServer, labels_of
 

@@ -18,7 +18,7 @@ from ..._core.clock import Clock, Deadline
 from ..._core.errors import Failed, InvalidInput, MusterError, Unreachable, WaitTimeout
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
-from ..._manifests.replicas import DEPLOYMENT
+from ..._manifests.meta import DEPLOYMENT
 from .replicas import reached, ready_pods
 from .route import Weights, between, shares
 

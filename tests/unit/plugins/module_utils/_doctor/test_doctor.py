@@ -180,6 +180,17 @@ def test_as_much_is_asked_about_two_hundred_pods_as_about_two() -> None:
     assert [verb for verb, _ref in asked[0]].count("logs") == 1
 
 
+@pytest.mark.parametrize(("code", "told"), [(3, "main: Error (exit status 3)"), (0, "a-proxy: Error (exit status 143)")])
+def test_a_failed_pod_is_told_by_its_main_container_unless_that_has_not_failed(code: int, told: str) -> None:
+    """A sidecar is ended after it."""
+    ends = {"a-proxy": (143, "2026-01-01T00:00:09Z"), "main": (code, "2026-01-01T00:00:00Z")}
+    state = {name: {"terminated": {"exitCode": code, "reason": "Error", "finishedAt": at}} for name, (code, at) in ends.items()}
+    failed = pod(phase="Failed", containerStatuses=[{"name": name, "state": state[name]} for name in ends])
+    failed["spec"]["containers"] = [{"name": "main"}, {"name": "a-proxy"}]
+    (finding,) = found(FakeCluster(), failed)
+    assert finding.evidence == f"container {told}"
+
+
 def nats(*ready: int, size: int = 3) -> list[Manifest]:
     """A NATS cluster with servers that are ready since so many seconds."""
     labels = {"app": "nats", "nats_cluster": "n"}

@@ -26,6 +26,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     LeaseLost,
     MusterError,
     NotFound,
+    Rejected,
     ServerError,
     Unauthorized,
     Unreachable,
@@ -454,6 +455,20 @@ def test_logs_and_the_pod_proxy(server: Server, kube: HttpCluster) -> None:
         "/api/v1/namespaces/ml/pods/p/log?container=c&tailLines=5&previous=true",
         "/api/v1/namespaces/ml/pods/p:8222/proxy/varz?x=1",
     ]
+
+
+def test_the_log_of_a_pod_with_sidecars_is_that_of_its_main_container(server: Server, kube: HttpCluster) -> None:
+    """As kubectl chooses it; the API server refuses to choose. Another refusal is no reason to look."""
+    two = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main"}, {"name": "istio-proxy"}]}}
+    choose = status(400, message="a container name must be specified for pod p, choose one of: [main istio-proxy]")
+    server.replies = [choose, (200, two, {}), (200, b"epoch=1\n", {})]
+    assert kube.logs("ml", "p", tail_lines=5, previous=True) == "epoch=1\n"
+    log = "/api/v1/namespaces/ml/pods/p/log?"
+    paths = [f"{log}tailLines=5&previous=true", "/api/v1/namespaces/ml/pods/p", f"{log}container=main&tailLines=5&previous=true"]
+    assert [path for _verb, path, *_rest in server.seen] == paths
+    server.replies = [status(400, message='container "main" in pod "p" is waiting to start: ContainerCreating')]
+    with pytest.raises(Rejected, match="is waiting to start"):
+        kube.logs("ml", "p")
 
 
 def test_warnings_are_kept_once(server: Server, kube: HttpCluster) -> None:

@@ -40,6 +40,20 @@ def test_owners_with_what_is_not_ready(cluster: t.Any) -> None:
     assert cluster.writes == []
 
 
+def test_a_group_of_trainers_is_a_training_by_its_owner(cluster: t.Any) -> None:
+    """Its objects have a label only that groups of other trainings have, too."""
+    group = {"muster.ml/group": "trainer", "app.kubernetes.io/managed-by": "muster"}
+    for name, owner in (("trainer", "training_statefulset.ml.trainer"), ("fair-trainer", "persia_job.ml.fair")):
+        labels = {**group, "muster.ml/owner": owner, **({"muster.ml/job": "fair"} if "fair" in name else {})}
+        cluster.add(thing("Service", name, metadata={"labels": labels}))
+        cluster.add(thing("StatefulSet", name, api_version="apps/v1", metadata={"labels": labels}, spec={"replicas": 0}))
+    trainings = [
+        {"namespace": "ml", "name": "fair", "kind": "persia_job"},
+        {"namespace": "ml", "name": "trainer", "kind": "training_statefulset"},
+    ]
+    assert execute(cluster)["trainings"] == trainings
+
+
 def test_an_object_that_goes_is_not_ready(cluster: t.Any) -> None:
     cluster.add(thing("ConfigMap", "a", "x", metadata={"deletionTimestamp": "2026-11-21T00:00:00Z"}))
     assert execute(cluster)["owners"][0]["reasons"] == ["ConfigMap ml/a: is being deleted"]
@@ -60,10 +74,24 @@ def test_others(cluster: t.Any) -> None:
 
 
 def test_others_in_all_namespaces_but_those_of_kubernetes(cluster: t.Any) -> None:
-    """What leads to the API server is Kubernetes' own, too; another object in its namespace is not."""
+    """What leads to the API server is Kubernetes' own, too; another object in its namespace is not. Clouds have namespaces of their own."""
     places = (("kubernetes", "default"), ("theirs", "default"), ("kube-dns", "kube-system"), ("kubernetes", "ml"))
+    clouds = ("gke-managed-cim", "gke-gmp-system", "gke-system", "gmp-public", "amazon-cloudwatch", "amazon-guardduty")
+    near = ("gke", "gke-team", "my-gke-system", "gmp-systems", "amazon-shop")
     cluster.add(*(thing("Service", name, metadata={"namespace": space}) for name, space in places))
-    assert execute(cluster, others=True)["others"] == ["Service ml/kubernetes", "Service default/theirs"]
+    cluster.add(*(thing("Service", "s", metadata={"namespace": space}) for space in (*clouds, *near)))
+    theirs = ["Service ml/kubernetes", "Service default/theirs", *(f"Service {space}/s" for space in near)]
+    assert sorted(execute(cluster, others=True)["others"]) == sorted(theirs)
+
+
+def test_an_api_without_its_server_says_nothing_of_the_whole_cluster(cluster: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a cluster whose nodes are gone. Its server is in a namespace, which is looked at; a namespace alone cannot tell."""
+    kinds = cluster.kinds()
+    kinds.unknown.append("visibility.example/v1")
+    monkeypatch.setattr(cluster, "kinds", lambda: kinds)
+    monkeypatch.setattr(managed, "_SERVED_WITHIN", 0)
+    assert managed.unmanaged_objects(cluster, None) == []
+    assert managed.unmanaged_objects(cluster, "ml") == ["objects of visibility.example/v1: the server behind that API does not answer"]
 
 
 def served(cluster: t.Any, **kinds: tuple[str, str, bool]) -> None:

@@ -21,7 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._training.status import 
     rank_of,
     ranks_of,
 )
-from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod, workload
+from ansible_collections.muster.ml.tests.unit.fakes.pods import Manifest, ended, pod, workload
 
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
@@ -89,6 +89,37 @@ def test_a_failed_init_container_tells_its_last_words() -> None:
     ]
     rank = rank_of(found)
     assert (rank.message, rank.exit_code) == ("s3://sets/train.py: the server answers 403 Forbidden", 65)
+
+
+def with_sidecar(found: Manifest, **sidecar: t.Any) -> Manifest:
+    """As Istio injects it: the first one in spec and status, and a native one beside it. An annotation names the container of the user."""
+    found["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": "main"}
+    found["spec"]["containers"].insert(0, {"name": "istio-proxy"})
+    found["spec"]["initContainers"] = [{"name": "a-proxy", "restartPolicy": "Always"}]
+    found["status"]["containerStatuses"].insert(0, {"name": "istio-proxy", "restartCount": 7, "ready": True, **sidecar})
+    found["status"]["initContainerStatuses"] = [{"name": "a-proxy", **sidecar}]
+    return found
+
+
+KILLED = {"terminated": {"exitCode": 143, "reason": "Error", "message": "drained", "finishedAt": "2026-11-21T10:05:09Z"}}
+
+
+def test_a_sidecar_is_not_the_training() -> None:
+    rank = rank_of(with_sidecar(pod("t-0", "Failed", state=ended(3, message="no data"), restarts=1), state=KILLED))
+    assert (rank.reason, rank.message, rank.exit_code, rank.restarts) == ("Error (exit status 3)", "no data", 3, 1)
+    assert (rank.finished, [run.container for run in rank.ended_runs]) == ("2026-11-21T10:05:00Z", ["main"])
+    loops = {"waiting": {"reason": "CrashLoopBackOff"}}
+    rank = rank_of(with_sidecar(pod("t-0", state=loops, last_state=ended(4, message="no GPU")), state=loops, lastState=KILLED))
+    assert (rank.message, rank.exit_code) == ("no GPU", 4)
+
+
+def test_without_an_annotation_the_first_container_of_the_pod_is_the_training() -> None:
+    """The kubelet lists statuses by name, whatever the order of the pod is."""
+    found = with_sidecar(pod("t-0", "Failed", state=ended(3)), state=KILLED)
+    del found["metadata"]["annotations"]
+    assert rank_of(found).exit_code == 143
+    found["spec"]["containers"].reverse()
+    assert rank_of(found).exit_code == 3
 
 
 def test_the_index_comes_from_the_label_or_the_name() -> None:
