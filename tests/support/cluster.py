@@ -63,8 +63,8 @@ MACHINES = Ground("must-machines", cluster=False)
 # it are in one lane, from the ground up. What is not named comes at the end of the first.
 LANES = (
     ("namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia", "elastic", "dataset"),
-    ("jobset", "trainer", "training_operator", "object_store", "rabbitmq_cluster", "studioml_client", "studioml_runner", "local_images",
-     "local_cluster", "kueue"),
+    ("jobset", "trainer", "training_operator", "object_store", "rabbitmq_cluster", "studioml", "studioml_client", "studioml_runner",
+     "local_images", "local_cluster", "kueue"),
 )  # fmt: skip
 # It drains the node on which all pods run.
 ON_ENGINE = ("jobset_training",)
