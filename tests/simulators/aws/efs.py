@@ -17,7 +17,7 @@ from .eks import nodegroups
 from .journal import JOURNAL
 from .state import ACCOUNT, SETTINGS, Body, Item, Table, now, number, plug, subnets, unplug
 
-__all__ = ["SETTINGS", "answer", "reset"]
+__all__ = ["SETTINGS", "answer"]
 STATE = "LifeCycleState"
 
 
@@ -53,10 +53,6 @@ def answer(asked: Asked) -> Body:
     if handler is None:
         raise Refused("NotSimulated", f"{asked.operation} is not simulated", 501)
     return handler(REGIONS.setdefault(asked.region, Account(asked.region)), asked.params)
-
-
-def reset() -> None:
-    REGIONS.clear()
 
 
 def _tags(rows: Iterable[Body] | None) -> dict[str, str]:

@@ -16,7 +16,7 @@ from .operations import Failed
 from .state import Project, Thing
 
 GLOBAL = {
-    "NETWORKS": 15.0, "FIREWALLS": 100.0, "ROUTERS": 20.0, "SUBNETWORKS": 100.0, "GPUS_ALL_REGIONS": 32.0, "SNAPSHOTS": 5000.0,
+    "NETWORKS": 15.0, "FIREWALLS": 100.0, "ROUTERS": 20.0, "SUBNETWORKS": 100.0, "GPUS_ALL_REGIONS": 32.0,
     "CPUS_ALL_REGIONS": 1000.0,
 }  # fmt: skip
 REGIONAL = {
@@ -24,9 +24,7 @@ REGIONAL = {
     "IN_USE_ADDRESSES": 64.0, "INSTANCES": 720.0, **dict.fromkeys(catalogue.QUOTA_OF_GPU.values(), 16.0),
     **{f"PREEMPTIBLE_{metric}": 16.0 for metric in catalogue.QUOTA_OF_GPU.values()},
 }  # fmt: skip
-SHELVES = {
-    "NETWORKS": "networks", "FIREWALLS": "firewalls", "ROUTERS": "routers", "SUBNETWORKS": "subnetworks", "SNAPSHOTS": "snapshots",
-}  # fmt: skip
+SHELVES = {"NETWORKS": "networks", "FIREWALLS": "firewalls", "ROUTERS": "routers", "SUBNETWORKS": "subnetworks"}
 
 
 def limit(metric: str) -> float:

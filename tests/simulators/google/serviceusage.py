@@ -118,8 +118,6 @@ def _enable(asked: Asked) -> Body:
 @handles("serviceusage.services.batchEnable")
 def _batch_enable(asked: Asked) -> Body:
     names = list(asked.body.get("serviceIds") or [])
-    if not names:
-        raise Refused(400, "At least one service must be specified.")  # assumed: the wording
     if len(names) > MOST:
         # GoogleCloudPlatform/k8s-config-connector issue 6334
         raise Refused(400, f"Number of services must not exceed the maximum batch size ({MOST}).")

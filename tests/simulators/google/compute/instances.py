@@ -46,7 +46,7 @@ def _insert(asked: Asked) -> Body:
         raise Refused(409, f"The resource '{bare(body['selfLink'])}' already exists")
     kind = machines.machine(zone, str(body.get("machineType", "")))
     body["machineType"] = link(f"projects/{found.id}/zones/{zone}/machineTypes/{kind.name}")
-    gpus = machines.gpus(zone, kind, body.get("guestAccelerators") or [])
+    gpus = dict([kind.gpu]) if kind.gpu else {}
     body["scheduling"] = machines.scheduling(body.get("scheduling") or {}, bool(gpus))
     if body.get("serviceAccounts"):
         machines.run_as(asked, found, body["serviceAccounts"])

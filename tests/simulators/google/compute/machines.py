@@ -36,26 +36,6 @@ def machine(zone: str, url: str) -> catalogue.Machine:
     return found
 
 
-def gpus(zone: str, kind: catalogue.Machine, rows: list[Body]) -> dict[str, int]:
-    """Accelerators of a machine: built in, or chosen for a machine of the N1 family."""
-    chosen: dict[str, int] = {}
-    for index, row in enumerate(rows):
-        name = str(row.get("acceleratorType", "")).rsplit("/", 1)[-1]
-        count = int(row.get("acceleratorCount") or 0)
-        field = f"guestAccelerators[{index}].acceleratorType"
-        if not catalogue.has_gpu(zone, name):
-            raise invalid(field, row.get("acceleratorType"), f"The accelerator type '{name}' does not exist in zone '{zone}'.")
-        if kind.gpu:
-            if (name, count) != kind.gpu:
-                raise invalid(field, name, f"[{kind.name}, {name}] features are not compatible for creating instance.")
-        elif kind.family != "n1" or count not in catalogue.CHOICE.get(name, ()):
-            raise invalid(field, name, f"[{kind.name}, {name}:{count}] features are not compatible for creating instance.")
-        chosen[name] = count
-    if kind.gpu:
-        chosen = {kind.gpu[0]: kind.gpu[1]}
-    return chosen
-
-
 def scheduling(given: Body, has_gpus: bool) -> Body:
     """Spot machines neither restart nor move; those with accelerators do not move."""
     spot = given.get("provisioningModel") == "SPOT" or bool(given.get("preemptible"))
@@ -200,8 +180,6 @@ def release(found: Project, user: str) -> None:
 
 def run_as(asked: Asked, found: Project, rows: list[Body]) -> None:
     """The service account is there, is known to compute by now, and the caller may act as it."""
-    if len(rows) > 1:
-        raise invalid("serviceAccounts", "", "At most one service account may be given.")  # assumed: the wording
     for row in rows:
         email = str(row.get("email", ""))
         if email in ("", "default"):

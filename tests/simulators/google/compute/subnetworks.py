@@ -24,7 +24,6 @@ DEFAULTS = {
     "purpose": "PRIVATE", "stackType": "IPV4_ONLY", "privateIpGoogleAccess": False, "privateIpv6GoogleAccess": "DISABLE_GOOGLE_ACCESS",
     "allowSubnetCidrRoutesOverlap": False,
 }  # fmt: skip
-LOGS = {"aggregationInterval": "INTERVAL_5_SEC", "flowSampling": 0.5, "metadata": "EXCLUDE_ALL_METADATA"}
 FINGERED = ("secondaryIpRanges", "logConfig", "privateIpGoogleAccess", "ipCidrRange", "stackType", "purpose")
 CHANGEABLE = (
     "secondaryIpRanges", "logConfig", "enableFlowLogs", "stackType", "ipv6AccessType", "privateIpv6GoogleAccess", "purpose", "role",
@@ -111,13 +110,6 @@ def is_auto(network: Body | None, body: Body) -> bool:
     return own and ipaddress.IPv4Network(body["ipCidrRange"]).subnet_of(AUTO)
 
 
-def _logs(body: Body) -> None:
-    given = body.get("logConfig")
-    if given:
-        body["logConfig"] = {**LOGS, **given} if given.get("enable") else {"enable": False}
-        body["enableFlowLogs"] = bool(given.get("enable"))
-
-
 @handles("compute.subnetworks.insert")
 def _insert(asked: Asked) -> Body:
     found = project(str(asked.params["project"]))
@@ -128,7 +120,6 @@ def _insert(asked: Asked) -> Body:
     if network.body.get("autoCreateSubnetworks"):
         _extends(body)
     _fit(found, body)
-    _logs(body)
     body["gatewayAddress"] = _gateway(body["ipCidrRange"])
     mark(body)
     done = insert(
@@ -151,10 +142,9 @@ def _patch(asked: Asked) -> Body:
             raise Refused(400, text, reason="invalid")
     after = {**thing.body, **wanted}
     _fit(found, after)
-    _logs(after)
     if "secondaryIpRanges" in wanted:
         _still_used(found, thing, wanted["secondaryIpRanges"] or [])
-    fields = {name: after.get(name) for name in (*wanted, "enableFlowLogs") if name in after}
+    fields = {name: after[name] for name in wanted}
     return change(asked, thing, {**fields, "fingerprint": mark(after)["fingerprint"]})
 
 
