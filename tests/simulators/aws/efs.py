@@ -198,9 +198,6 @@ def _target(account: Account, name: str) -> Item:
 
 
 def describe_targets(account: Account, params: Body) -> Body:
-    if name := params.get("MountTargetId"):
-        _target(account, name).look()
-        return {"MountTargets": [_show(_target(account, name))]}
     account.system(params["FileSystemId"])
     for item in _targets_of(account, params["FileSystemId"]):
         item.look()
@@ -267,9 +264,6 @@ def _point(account: Account, name: str) -> Item:
 
 
 def describe_points(account: Account, params: Body) -> Body:
-    if name := params.get("AccessPointId"):
-        _point(account, name).look()
-        return {"AccessPoints": [_show(_point(account, name))]}
     account.system(params["FileSystemId"])
     for item in list(account.points.items.values()):
         item.look()
@@ -320,10 +314,6 @@ def untag(account: Account, params: Body) -> Body:
     return {}
 
 
-def list_tags(account: Account, params: Body) -> Body:
-    return {"Tags": [{"Key": k, "Value": v} for k, v in _tagged(account, params["ResourceId"]).items()]}
-
-
 OPERATIONS: dict[str, Callable[[Account, Body], Any]] = {
     "CreateFileSystem": create_system,
     "DescribeFileSystems": describe_systems,
@@ -343,5 +333,4 @@ OPERATIONS: dict[str, Callable[[Account, Body], Any]] = {
     "PutLifecycleConfiguration": put_lifecycle,
     "TagResource": tag,
     "UntagResource": untag,
-    "ListTagsForResource": list_tags,
 }

@@ -100,8 +100,7 @@ def _role(role: str, kind: str) -> None:
         raise Refused(400, f"Role ({role}) does not exist in the resource's hierarchy.")
     if role not in ROLES:
         raise Refused(400, f"Role {role} is not supported for this resource.")
-    kinds = ROLES[role]
-    if kinds and kind not in kinds:
+    if kind not in ROLES[role]:
         raise Refused(400, f"Role {role} is not supported for this resource.")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.reader import COMPUTE, GKE, IAM, PROJECTS, STORAGE, Reader
+from simulators.google.reader import COMPUTE, GKE, IAM, PROJECTS, STORAGE, Reader, cluster
 
 Body = dict[str, Any]
 REGIONAL = f"{COMPUTE}/regions/us-central1"
@@ -25,12 +25,8 @@ SHUT = {"enabled": True, "gcpPublicCidrsAccessEnabled": False}
 CONDITION = {"title": "t", "expression": "true"}
 
 
-def cluster(name: str = "new", **fields: Any) -> Body:
-    """A range for Services belongs to one cluster."""
-    services = "services" if name == "old" else "other-services"
-    ranges = {"useIpAliases": True, "clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": services}
-    made = {"name": name, "network": "ground", "subnetwork": "ground", "initialNodeCount": 1, "ipAllocationPolicy": ranges}
-    return {"cluster": {**made, **fields}}
+def new(name: str = "new", **fields: Any) -> Body:
+    return cluster(name, services="other-services", initialNodeCount=1, **fields)
 
 
 def changed(**fields: Any) -> Body:
@@ -75,7 +71,7 @@ def there(reader: Reader, ground: dict[str, str]) -> None:
     }  # fmt: skip
     reader.write("POST", MACHINES, machine)
     reader.write("POST", ADDRESSES, {"name": "labelled"})
-    reader.write("POST", CLUSTERS, cluster("old", initialClusterVersion="1.34"))
+    reader.write("POST", CLUSTERS, cluster("old", initialNodeCount=1, initialClusterVersion="1.34"))
     late = {"name": "late", "initialNodeCount": 1, "version": "1.32", "management": {"autoRepair": True}}
     reader.write("POST", f"{OLD}/nodePools", {"nodePool": late})
     reader.write("POST", f"{STORAGE}/b?project={PROJECT}", {"name": "muster-full", "location": "us-central1"})
@@ -92,8 +88,8 @@ RULES: dict[str, tuple[str, str, Body | None, int, str]] = {
     "auto": ("POST", SUBNETS, subnet("10.200.0.0/16", "global/networks/auto"), 400, "cannot overlap with 10.128.0.0/9"),
     "own of auto": ("DELETE", f"{SUBNETS}/auto", None, 400, "Cannot delete auto subnetwork"),
     "in use": ("DELETE", f"{SUBNETS}/ground", None, 400, "resourceInUseByAnotherResource"),
-    "no fingerprint": ("PATCH", f"{SUBNETS}/ground", {"logConfig": {"enable": True}}, 412, "conditionNotMet"),
-    "fingerprint": ("PATCH", f"{SUBNETS}/ground", {"logConfig": {"enable": True}, "fingerprint": "c3RhbGU="}, 412, "conditionNotMet"),
+    "no fingerprint": ("PATCH", f"{SUBNETS}/ground", {"secondaryIpRanges": []}, 412, "conditionNotMet"),
+    "fingerprint": ("PATCH", f"{SUBNETS}/ground", {"secondaryIpRanges": [], "fingerprint": "c3RhbGU="}, 412, "conditionNotMet"),
     "label fingerprint": (
         "POST", f"{ADDRESSES}/labelled/setLabels", {"labels": {"a": "1"}, "labelFingerprint": "c3RhbGU="}, 412, "conditionNotMet",
     ),
@@ -121,13 +117,13 @@ RULES: dict[str, tuple[str, str, Body | None, int, str]] = {
         "POST", f"{MACHINES}/guarded/setMachineType", {"machineType": "zones/us-central1-a/machineTypes/e2-medium"}, 400,
         "resourceNotReady",
     ),
-    "cluster's name": ("POST", CLUSTERS, cluster("Upper"), 400, "cluster.name"),
-    "cluster twice": ("POST", CLUSTERS, cluster("old"), 409, "Already exists"),
+    "cluster's name": ("POST", CLUSTERS, new("Upper"), 400, "cluster.name"),
+    "cluster twice": ("POST", CLUSTERS, new("old"), 409, "Already exists"),
     "cluster's disk": (
-        "POST", CLUSTERS, cluster(initialClusterVersion="1.36.3-gke.1480000", nodeConfig={"diskSizeGb": 14}), 400, "at least 15 GB",
+        "POST", CLUSTERS, new(initialClusterVersion="1.36.3-gke.1480000", nodeConfig={"diskSizeGb": 14}), 400, "at least 15 GB",
     ),
     "telemetry": (
-        "POST", CLUSTERS, cluster(loggingService="none", monitoringConfig={"managedPrometheusConfig": {"enabled": True}}), 400,
+        "POST", CLUSTERS, new(loggingService="none", monitoringConfig={"managedPrometheusConfig": {"enabled": True}}), 400,
         "Cannot specify logging_config or monitoring_config together",
     ),
     "master": ("PUT", OLD, changed(MasterVersion="1.36"), 400, "more than a minor version at a time"),
@@ -201,8 +197,8 @@ def test_what_google_refuses_is_refused(reader: Reader, rule: str) -> None:
 )
 def test_a_private_endpoint_has_networks_of_its_own(reader: Reader, networks: Body, words: str) -> None:
     """Of a new cluster, and of one that is changed."""
-    new = cluster(privateClusterConfig={"enablePrivateNodes": True}, controlPlaneEndpointsConfig=private(**networks))
-    assert words in reader.refused("POST", CLUSTERS, new)[2]
+    made = new(privateClusterConfig={"enablePrivateNodes": True}, controlPlaneEndpointsConfig=private(**networks))
+    assert words in reader.refused("POST", CLUSTERS, made)[2]
     assert words in reader.refused("PUT", OLD, changed(ControlPlaneEndpointsConfig=private(**networks)))[2]
 
 

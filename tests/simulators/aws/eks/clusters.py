@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from contextlib import suppress
 from typing import Any
 
@@ -421,10 +420,6 @@ def untag(account: Account, params: Body) -> Body:
     return {}
 
 
-def list_tags(account: Account, params: Body) -> Body:
-    return {"tags": json.loads(json.dumps(_tagged(account, params["resourceArn"])))}
-
-
 OPERATIONS: dict[str, Handler] = {
     "CreateCluster": create,
     "DescribeCluster": describe,
@@ -437,5 +432,4 @@ OPERATIONS: dict[str, Handler] = {
     "DescribeClusterVersions": versions,
     "TagResource": tag,
     "UntagResource": untag,
-    "ListTagsForResource": list_tags,
 }

@@ -9,7 +9,6 @@ not found" (GoogleCloudPlatform/terraform-google-nat-gateway issue 86); assumed:
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
 from .. import catalogue
 from ..api import Asked, Refused
@@ -17,11 +16,7 @@ from ..authorise import need
 from ..discovery import Body
 from ..state import Project, Thing, long_id, now, number, see
 from .images import resolve
-from .resources import bare, fingerprint, link, refer
-
-
-def invalid(field: str, value: Any, text: str) -> Refused:
-    return Refused(400, f"Invalid value for field 'resource.{field}': '{value}'. {text}", reason="invalid")
+from .resources import bare, fingerprint, invalid, link, refer
 
 
 def machine(zone: str, url: str) -> catalogue.Machine:

@@ -13,7 +13,7 @@ from .. import quotas
 from ..api import Asked, Refused, handles
 from ..discovery import Body
 from ..state import project
-from .resources import bare, change, find, insert, link, made, refer, remove
+from .resources import bare, change, find, insert, invalid, link, made, refer, remove
 
 NAT = {
     "enableEndpointIndependentMapping": False, "endpointTypes": ["ENDPOINT_TYPE_VM"], "type": "PUBLIC", "autoNetworkTier": "PREMIUM",
@@ -21,27 +21,23 @@ NAT = {
 EVERY, PRIMARY = ALL = ("ALL_SUBNETWORKS_ALL_IP_RANGES", "ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES")
 
 
-def _invalid(field: str, value: object, text: str) -> Refused:
-    return Refused(400, f"Invalid value for field '{field}': '{value}'. {text}", reason="invalid")
-
-
 def _nats(asked: Asked, body: Body) -> None:
     names = [str(nat.get("name", "")) for nat in body.get("nats") or []]
     for index, nat in enumerate(body.get("nats") or []):
-        field = f"resource.nats[{index}]"
+        field = f"nats[{index}]"
         if not re.fullmatch(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?", names[index]):
-            raise _invalid(f"{field}.name", names[index], "Must be a match of regex '[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?'")
+            raise invalid(f"{field}.name", names[index], "Must be a match of regex '[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?'")
         if names.count(names[index]) > 1:
-            raise _invalid(f"{field}.name", names[index], "The name of a NAT must be unique in its router.")  # assumed: the wording
+            raise invalid(f"{field}.name", names[index], "The name of a NAT must be unique in its router.")  # assumed: the wording
         if nat.get("natIpAllocateOption") != "AUTO_ONLY":
             raise Refused(501, "the simulator has no addresses that are given to a NAT", code="UNIMPLEMENTED")
         wide = nat.get("sourceSubnetworkIpRangesToNat")
         if wide not in (*ALL, "LIST_OF_SUBNETWORKS"):
-            raise _invalid(f"{field}.sourceSubnetworkIpRangesToNat", wide or "", "It has to be specified.")  # assumed: the wording
+            raise invalid(f"{field}.sourceSubnetworkIpRangesToNat", wide or "", "It has to be specified.")  # assumed: the wording
         if bool(nat.get("subnetworks")) != (wide == "LIST_OF_SUBNETWORKS"):
-            raise _invalid(f"{field}.subnetworks", "", "They must be given for LIST_OF_SUBNETWORKS, and only then.")  # assumed: the wording
+            raise invalid(f"{field}.subnetworks", "", "They must be given for LIST_OF_SUBNETWORKS, and only then.")  # assumed: the wording
         for one, row in enumerate(nat.get("subnetworks") or []):
-            row["name"] = refer(asked, row.get("name", ""), "subnetworks", f"{field}.subnetworks[{one}].name").body["selfLink"]
+            row["name"] = refer(asked, row.get("name", ""), "subnetworks", f"resource.{field}.subnetworks[{one}].name").body["selfLink"]
         for name, value in NAT.items():
             nat.setdefault(name, value)
     _alone(asked, body)
@@ -59,13 +55,13 @@ def _alone(asked: Asked, body: Body) -> None:
     options = [nat.get("sourceSubnetworkIpRangesToNat") for _router, nat in [*rows, *own]]
     if own and EVERY in options and len(options) > 1:
         text = f"Can not create new Nats since a Nat with option {EVERY} exists."  # google/osv.dev PR 5629
-        raise _invalid("resource.nats[0].sourceSubnetworkIpRangesToNat", EVERY, text)
+        raise invalid("nats[0].sourceSubnetworkIpRangesToNat", EVERY, text)
     taken = [_ranges(nat) for _router, nat in rows]
     for index, (_router, nat) in enumerate(own):
         mine = _ranges(nat)
         if twice := sorted({two for one in mine for others in taken for two in others if _meet(one, two)}):
             text = f"Can not specify {twice[0][1]} for the Subnetwork since it is already configured for Nat with the option {twice[0][1]}."
-            raise _invalid(f"resource.nats[{index}].subnetworks[0].sourceIpRangesToNat[0]", twice[0][1], text)
+            raise invalid(f"nats[{index}].subnetworks[0].sourceIpRangesToNat[0]", twice[0][1], text)
         taken.append(mine)
 
 
@@ -101,7 +97,7 @@ def _change(asked: Asked) -> Body:
     given = {name: value for name, value in asked.body.items() if name not in ("id", "creationTimestamp", "selfLink", "kind", "region")}
     after = {**thing.body, **given}
     if bare(str(after["network"])) not in (bare(before["network"]), bare(before["network"]).split("/", 2)[-1]):
-        raise _invalid("resource.network", after["network"], "The network of a router cannot be changed.")  # assumed: the wording
+        raise invalid("network", after["network"], "The network of a router cannot be changed.")  # assumed: the wording
     after["network"] = link(bare(before["network"]))
     _nats(asked, after)
     return change(asked, thing, after)
