@@ -125,13 +125,14 @@ def test_an_api_that_is_not_enabled_says_so_and_so_it_does_just_after(tmp_path: 
         info = error["details"][0]
         assert (error["code"], info["reason"], info["domain"]) == (403, "SERVICE_DISABLED", "googleapis.com")
         assert (info["metadata"]["service"], info["metadata"]["consumer"]) == ("compute.googleapis.com", f"projects/{NUMBER}")
-        operation, looks = reader.begin("POST", f"{SERVICES}/compute.googleapis.com:enable"), 0
+        operation, looks = reader.begin("POST", f"{SERVICES}:batchEnable", {"serviceIds": ["compute.googleapis.com"]}), 0
         while not operation.get("done"):
             operation, looks = reader.get(f"https://serviceusage.googleapis.com/v1/{operation['name']}"), looks + 1
         assert looks == 2
         assert "has not been used in project" in reader.refused("GET", NETWORKS)[2]
         assert "items" not in reader.get(NETWORKS)
-        assert "Not found or permission denied for service" in reader.refused("POST", f"{SERVICES}/nosuch.googleapis.com:enable")[2]
+        wrong = reader.refused("POST", f"{SERVICES}:batchEnable", {"serviceIds": ["nosuch.googleapis.com"]})
+        assert "Not found or permission denied for service" in wrong[2]
     finally:
         simulator.stop()
 
