@@ -11,7 +11,7 @@ from __future__ import annotations
 from . import iam
 from .api import Asked, Refused, error_info, handles
 from .discovery import Body
-from .operations import OPERATIONS, Failed, begin
+from .operations import begin, ends
 from .resourcemanager import grant
 from .state import LATE, Project, number, project
 
@@ -80,13 +80,6 @@ def known(names: list[str], found: Project) -> None:
     raise Refused(403, f"Not found or permission denied for service(s): {', '.join(wrong)}.", details=[info])
 
 
-def _ends(body: Body, failed: Failed | None) -> None:
-    body["done"] = True
-    if failed:
-        body.pop("response", None)
-        body["error"] = {"code": failed.code, "message": str(failed)}
-
-
 @handles("serviceusage.services.batchEnable")
 def _batch_enable(asked: Asked) -> Body:
     found, names = project(asked.parts("parent")["projects"]), list(asked.body.get("serviceIds") or [])
@@ -108,7 +101,7 @@ def _batch_enable(asked: Asked) -> Body:
         enable(found, names)
         body["response"] = response()
 
-    begin(asked, key, body, f"projects/{found.id}/services", _ends, finish)
+    begin(asked, key, body, f"projects/{found.id}/services", ends, finish)
     return body
 
 
@@ -125,12 +118,3 @@ def _batch_get(asked: Asked) -> Body:
     names = [one.rsplit("/", 1)[-1] for one in asked.params.get("names", [])]
     known(names, found)
     return {"services": [shown(found, name) for name in names]}
-
-
-@handles("serviceusage.operations.get")
-def _operation_get(asked: Asked) -> Body:
-    operation = OPERATIONS.get(str(asked.params["name"]))
-    if operation is None:
-        raise Refused(404, f"Operation {asked.params['name']} not found.")  # assumed: the wording
-    operation.look()
-    return operation.body
