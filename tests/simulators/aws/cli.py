@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .client import TESTS, Simulator
+from ..client import TESTS
+from .client import Simulator
 
 REQUIREMENTS = Path(__file__).with_name("requirements-cli.txt")
 HOME = TESTS.parent / "build" / "aws-cli"

@@ -3,28 +3,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import sys
-import time
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import boto3
 
+from ..client import Client, bare_environment, start
+
+__all__ = ["REGION", "SECRET", "Account", "Simulator", "bare_environment"]
+
 REGION = "us-west-2"
-TESTS = Path(__file__).resolve().parents[2]
 # A canary: no output may show it.
 SECRET = "canary/aws/secret/access/key"
 
 
-class Account:
+class Account(Client):
     """An account where somebody else started the server."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, process: subprocess.Popen[bytes] | None = None) -> None:
+        super().__init__(url, process)
         self._session = boto3.session.Session("AKIAIOSFODNN7EXAMPLE", SECRET)
         self._clients: dict[tuple[str, str], Any] = {}
 
@@ -35,35 +34,18 @@ class Account:
             self._clients[key] = self._session.client(service, region_name=region, endpoint_url=self.url)
         return self._clients[key]
 
-    def ask(self, name: str, body: Any = None) -> Any:
-        """Use the side door."""
-        return self._post(f"/_simulator/{name}", body)
-
-    def _post(self, path: str, body: Any = None) -> Any:
-        connection = HTTPConnection(self.url.removeprefix("http://"), timeout=60)
-        connection.request("POST", path, json.dumps(body).encode() if body is not None else b"")
-        reply = json.loads(connection.getresponse().read())
-        connection.close()
-        return reply
-
     def keys_of_pod(self, token: str) -> dict[str, str]:
         """Those that the agent of Pod Identity hands out."""
-        connection = HTTPConnection(self.url.removeprefix("http://"), timeout=60)
-        connection.request("GET", "/v1/credentials", headers={"Authorization": token})
-        reply: dict[str, str] = json.loads(connection.getresponse().read())
-        connection.close()
+        reply: dict[str, str] = self.send("GET", "/v1/credentials", Authorization=token)
         return reply
 
     def caller(self, address: str = "203.0.113.7", private_address: str = "") -> None:
         """From where the tests reach the internet, and the VPCs."""
         self.ask("caller", [address, private_address])
 
-    def fault(self, kind: str, operation: str, times: int = 1, **detail: Any) -> None:
-        self.ask("fault", {"kind": kind, "operation": operation, "times": times, "detail": detail})
-
-    def cut(self, writes: int, *, holds: bool) -> None:
+    def cut(self, writes: int) -> None:
         """Answer nothing of the caller's after so many more writes, until :meth:`release`."""
-        self.ask("cut", [writes, holds])
+        self.ask("cut", writes)
 
     def is_cut(self) -> bool:
         return bool(self.ask("is_cut"))
@@ -92,35 +74,12 @@ class Account:
         """Those that meant to, refused ones too."""
         return [f"{r['service']}:{r['operation']}" for r in self.ask("requests") if r["writes"]]
 
-    def clear(self) -> None:
-        self.ask("clear")
-
 
 class Simulator(Account):
     """A server of its own on a free port, ended by :meth:`stop`."""
 
     def __init__(self, log: Path, *arguments: str) -> None:
-        self.log = log
-        with log.open("w", encoding="utf-8") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "simulators.aws.server", "--port", "0", *arguments],
-                cwd=TESTS, stdout=out, stderr=subprocess.STDOUT, env=bare_environment(),
-            )  # fmt: skip
-        super().__init__(self._address())
-
-    def _address(self) -> str:
-        """Where it listens: it says so once it does."""
-        deadline = time.monotonic() + 180
-        while time.monotonic() < deadline and self._process.poll() is None:
-            for line in self.log.read_text(encoding="utf-8").splitlines():
-                if line.startswith("listening on "):
-                    return line.removeprefix("listening on ")
-            time.sleep(0.05)
-        raise RuntimeError(f"the simulator did not start:\n{self.log.read_text(encoding='utf-8')[-2000:]}")
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(10)
+        super().__init__(*start("aws", log, "--port", "0", *arguments))
 
     def environment(self) -> dict[str, str]:
         """What makes every AWS client of a process talk to the simulator, and to nothing else."""
@@ -134,19 +93,3 @@ class Simulator(Account):
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }
-
-    def reset(self) -> None:
-        """An empty account."""
-        self.ask("reset")
-        self._post("/moto-api/reset")
-
-
-def bare_environment() -> dict[str, str]:
-    """This process's environment without anything that could lead to a real account.
-
-    Compiled Python is kept, even where whoever runs the tests forbids it: every task of a playbook is a process of its own, and
-    compiling the AWS library anew for each would take most of the time.
-    """
-    forbidden = ("AWS_", "BOTO_", "PYTHONDONTWRITEBYTECODE")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(forbidden)}
-    return {**kept, "PYTHONPYCACHEPREFIX": str(TESTS.parent / "build" / "pycache")}

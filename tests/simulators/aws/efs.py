@@ -17,7 +17,7 @@ from .eks import nodegroups
 from .journal import JOURNAL
 from .state import ACCOUNT, SETTINGS, Body, Item, Table, now, number, plug, subnets, unplug
 
-__all__ = ["SETTINGS", "answer", "reset"]
+__all__ = ["SETTINGS", "answer"]
 STATE = "LifeCycleState"
 
 
@@ -53,10 +53,6 @@ def answer(asked: Asked) -> Body:
     if handler is None:
         raise Refused("NotSimulated", f"{asked.operation} is not simulated", 501)
     return handler(REGIONS.setdefault(asked.region, Account(asked.region)), asked.params)
-
-
-def reset() -> None:
-    REGIONS.clear()
 
 
 def _tags(rows: Iterable[Body] | None) -> dict[str, str]:
@@ -202,9 +198,6 @@ def _target(account: Account, name: str) -> Item:
 
 
 def describe_targets(account: Account, params: Body) -> Body:
-    if name := params.get("MountTargetId"):
-        _target(account, name).look()
-        return {"MountTargets": [_show(_target(account, name))]}
     account.system(params["FileSystemId"])
     for item in _targets_of(account, params["FileSystemId"]):
         item.look()
@@ -271,9 +264,6 @@ def _point(account: Account, name: str) -> Item:
 
 
 def describe_points(account: Account, params: Body) -> Body:
-    if name := params.get("AccessPointId"):
-        _point(account, name).look()
-        return {"AccessPoints": [_show(_point(account, name))]}
     account.system(params["FileSystemId"])
     for item in list(account.points.items.values()):
         item.look()
@@ -324,10 +314,6 @@ def untag(account: Account, params: Body) -> Body:
     return {}
 
 
-def list_tags(account: Account, params: Body) -> Body:
-    return {"Tags": [{"Key": k, "Value": v} for k, v in _tagged(account, params["ResourceId"]).items()]}
-
-
 OPERATIONS: dict[str, Callable[[Account, Body], Any]] = {
     "CreateFileSystem": create_system,
     "DescribeFileSystems": describe_systems,
@@ -347,5 +333,4 @@ OPERATIONS: dict[str, Callable[[Account, Body], Any]] = {
     "PutLifecycleConfiguration": put_lifecycle,
     "TagResource": tag,
     "UntagResource": untag,
-    "ListTagsForResource": list_tags,
 }

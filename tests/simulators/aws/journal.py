@@ -32,19 +32,15 @@ class Journal(journal.Journal):
 
 @dataclass
 class Cut:
-    """The end of a run between two calls: after so many more writes nothing of the caller's is answered any more.
-
-    A caller that can be killed is held until the tests have done so; one in the tests' own process is refused.
-    """
+    """The end of a run between two calls: after so many more writes nothing of the caller's is answered, until the tests have killed it."""
 
     writes: int = 0
-    holds: bool = True
     set: bool = False
     reached: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 
-    def prepare(self, writes: int, holds: bool) -> None:
-        self.writes, self.holds, self.set = writes, holds, True
+    def prepare(self, writes: int) -> None:
+        self.writes, self.set = writes, True
         self.reached.clear()
         self.released.clear()
 
@@ -61,8 +57,7 @@ class Cut:
             return
         if asked.writes or self.reached.is_set():
             self.reached.set()
-            if self.holds:
-                self.released.wait(60)
+            self.released.wait(60)
             raise Refused("RunWasCut", "the run ends here", 400)
 
 

@@ -58,7 +58,7 @@ class Play(play.Play):
 
     def killed(self, playbook: str, after: int, *options: str, **settings: Any) -> bool:
         """The same, killed with everything that it has started when it is about to send its next write after so many; False if it ended."""
-        self.aws.cut(after, holds=True)
+        self.aws.cut(after)
         process = self._start(playbook, options, settings)
         while process.poll() is None and not self.aws.is_cut():
             time.sleep(0.1)

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from simulators.aws.client import Simulator
-from simulators.aws.holdings import holdings
 from simulators.modules import Run
 
 Body = dict[str, Any]
@@ -376,15 +374,6 @@ def test_credentials_that_have_expired_are_told_as_such(
     assert aws.ask("faults") == []
 
 
-def test_names_that_are_too_long_are_refused_by_the_services(aws: Simulator) -> None:
-    """The simulator judges lengths and patterns as AWS does, by AWS's own description."""
-    iam, eks = aws.client("iam"), aws.client("eks")
-    with pytest.raises(ClientError, match="less than or equal to 64"):
-        iam.create_role(RoleName="r" * 65, AssumeRolePolicyDocument="{}")
-    with pytest.raises(ClientError, match="must satisfy regular expression pattern"):
-        eks.create_cluster(name="-x", roleArn="arn", resourcesVpcConfig={})
-
-
 def every_module(ground: Body) -> dict[str, tuple[Body, Body, Body]]:
     """Module: (options that name what it makes, others to make it, others to remove it)."""
     targets = [{"subnet_id": subnet} for subnet in ground["subnets"][:2]]
@@ -403,53 +392,6 @@ def every_module(ground: Body) -> dict[str, tuple[Body, Body, Body]]:
         "eks_pod_identity_association": ({**here, "namespace": "ml", "service_account": "busy"}, {"role_arn": ground["pod"]}, {}),
         "iam_oidc_provider": ({"url": "https://example.org/busy"}, {"thumbprints": ["0" * 40]}, {}),
     }
-
-
-MODULES = sorted(every_module({"subnets": ["", ""], "node": "", "pod": "", "web": ""}))
-
-
-@pytest.mark.prove
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_that_is_cut_before_any_of_its_writes_is_finished_by_the_next_run(
-    aws: Simulator, run: Run, ground: Body, module: str
-) -> None:
-    """And a removal that is cut leaves nothing. In make test unit tests cut every kind before and after each write."""
-    named, more, gone = every_module(ground)[module]
-    mark = {"only_tagged": {"muster.ml/owner": "cut"}}
-    there, away = {**named, **more, **mark}, {**named, **gone, **mark, "state": "absent"}
-
-    def counts() -> dict[str, int]:
-        return {kind: len(rows) for kind, rows in holdings(aws).items()}
-
-    def writes(**options: Any) -> int:
-        aws.clear()
-        done(run(module, **options))
-        return len(aws.writes())
-
-    def cut(after: int, **options: Any) -> None:
-        aws.cut(after, holds=False)
-        run(module, **options)
-        assert aws.is_cut(), f"{module} has no write after {after}"
-        aws.release()
-
-    done(run("eks_cluster", **cluster(ground)))
-    before: Body = {}
-    while before != holdings(aws):  # the simulator goes on with each look
-        before = holdings(aws)
-    made, whole = writes(**there), counts()
-    removed = writes(**away)
-    assert holdings(aws) == before
-    for place in range(made):
-        cut(place, **there)
-        done(run(module, **there))
-        assert (counts(), run(module, **there)["changed"]) == (whole, False), f"cut after {place} of {made} writes"
-        done(run(module, **away))
-        assert holdings(aws) == before
-    for place in range(removed):
-        done(run(module, **there))
-        cut(place, **away)
-        done(run(module, **away))
-        assert holdings(aws) == before, f"cut after {place} of {removed} writes of the removal"
 
 
 def test_every_request_may_be_refused_for_a_while(

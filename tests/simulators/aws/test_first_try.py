@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +11,7 @@ import yaml
 
 from simulators.aws.holdings import holdings
 from simulators.aws.play import POLICIES, Play, playground, without
+from simulators.aws.shapes import Maker
 from simulators.processes import recap
 
 PROVE = pytest.mark.prove
@@ -204,13 +204,9 @@ def test_zones_are_chosen_by_what_eks_can_use_and_a_network_of_an_older_run_is_t
 
 def cluster_of_somebody_else(play: Play) -> None:
     """Without any add-on."""
-    eks, iam = play.aws.client("eks"), play.aws.client("iam")
-    trust = {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    role = iam.create_role(RoleName="theirs", AssumeRolePolicyDocument=document)["Role"]["Arn"]
-    iam.attach_role_policy(RoleName="theirs", PolicyArn="arn:aws:iam::aws:policy/AmazonEKSClusterPolicy")
-    subnets = [row["SubnetId"] for row in play.aws.client("ec2").describe_subnets()["Subnets"][:2]]
-    eks.create_cluster(name="theirs", roleArn=role, resourcesVpcConfig={"subnetIds": subnets})
+    maker = Maker(play.aws, "theirs", 99)
+    maker.network({})
+    maker.cluster()
 
 
 @pytest.mark.prove

@@ -92,7 +92,7 @@ def test_a_cluster_is_changed(changes: Run, eks: Any, change: Body, read: Callab
 
 
 def test_several_changes_of_a_cluster_go_one_after_another(changes: Run, eks: Any, ground: Body, aws: Simulator) -> None:
-    key, (first, second, _third) = boto_key(eks, changes), ground["subnets"]
+    key, (first, second, _third) = new_key(aws), ground["subnets"]
     other, group = (subnet_beside(aws, ground, second), aws.client("ec2").describe_security_groups()["SecurityGroups"][0]["GroupId"])
     done = changes(
         "eks_cluster", name="whole", version="1.35", logging=["scheduler"], subnet_ids=[first, other],
@@ -122,11 +122,8 @@ def test_a_cluster_stays_in_its_zones(aws: Simulator, run: Run, ground: Body) ->
     assert aws.attempts() == []
 
 
-def boto_key(eks: Any, _changes: Run) -> str:
-    import boto3
-
-    kms = boto3.client("kms", endpoint_url=eks.meta.endpoint_url, region_name=REGION, aws_access_key_id="x", aws_secret_access_key="y")
-    return str(kms.create_key()["KeyMetadata"]["Arn"])
+def new_key(aws: Simulator) -> str:
+    return str(aws.client("kms").create_key()["KeyMetadata"]["Arn"])
 
 
 @pytest.mark.parametrize(
@@ -160,20 +157,18 @@ def test_a_cluster_is_deleted_and_stays_so(changes: Run, run: Run, eks: Any, aws
     assert not [name for name in left if "whole" in name]
 
 
+def nodes(ground: Body, cluster_name: str, name: str, least: int = 1, most: int = 2, **more: Any) -> Body:
+    scaling = {"min_size": least, "max_size": most}
+    named = {"cluster_name": cluster_name, "name": name}
+    return {**named, "node_role": ground["node"], "subnets": ground["subnets"][:2], "scaling_config": scaling, **more}
+
+
 def nodegroup(ground: Body) -> Body:
-    return {
-        "cluster_name": CLUSTER,
-        "name": "gpu",
-        "node_role": ground["node"],
-        "subnets": ground["subnets"][:2],
-        "ami_type": "AL2023_x86_64_NVIDIA",
-        "instance_types": ["g5.xlarge", "g6.xlarge"],
-        "capacity_type": "SPOT",
-        "scaling_config": {"min_size": 0, "max_size": 4},
-        "labels": {"pool": "gpu", "old": "yes"},
-        "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}],
-        "tags": {"team": "ml"},
-    }
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+    return nodes(
+        ground, CLUSTER, "gpu", 0, 4, ami_type="AL2023_x86_64_NVIDIA", instance_types=["g5.xlarge", "g6.xlarge"], capacity_type="SPOT",
+        labels={"pool": "gpu", "old": "yes"}, taints=[taint], tags={"team": "ml"},
+    )  # fmt: skip
 
 
 def test_a_nodegroup_is_made(changes: Run, eks: Any, cluster: str, ground: Body) -> None:
@@ -272,14 +267,7 @@ def test_nodes_get_disk_tags_and_metadata_rules_from_their_launch_template(
 ) -> None:
     named = {"name": "ground-templated"}
     done = changes("eks_launch_template", **named, tags={"team": "ml"})
-    group = {
-        "cluster_name": cluster,
-        "name": "templated",
-        "node_role": ground["node"],
-        "subnets": ground["subnets"][:2],
-        "instance_types": ["m6i.large"],
-        "scaling_config": {"min_size": 1, "max_size": 2},
-    }
+    group = nodes(ground, cluster, "templated", instance_types=["m6i.large"])
     changes("eks_nodegroup", **group, launch_template={**named, "version": "1"})
     node = node_of(aws, "templated")
     assert (tags_of(node), tags_of(node["volume"])) == ({"team": "ml"}, {"team": "ml"})
@@ -306,10 +294,7 @@ def test_words_for_a_version_of_a_launch_template_are_its_number(
 ) -> None:
     named = {"name": "ground-worded"}
     run("eks_launch_template", **named)
-    group = {
-        "cluster_name": cluster, "name": "worded", "node_role": ground["node"], "subnets": ground["subnets"][:2],
-        "scaling_config": {"min_size": 0, "max_size": 1},
-    }  # fmt: skip
+    group = nodes(ground, cluster, "worded", 0, 1)
     changes("eks_nodegroup", **group, launch_template={**named, "version": "$Latest"})
     run("eks_launch_template", **named, disk_size=200)
     assert run("eks_nodegroup", **group, launch_template={**named, "version": "$Default"})["changed"] is False
@@ -332,8 +317,7 @@ def test_another_version_of_the_template_leaves_kubernetes_where_it_is(changes: 
     template = {"name": "ahead-nodes"}
     run("eks_launch_template", **template)
     group = {"cluster_name": "ahead", "name": "nodes"}
-    desired = {**group, "node_role": ground["node"], "subnets": ground["subnets"][:2]}
-    run("eks_nodegroup", **desired, launch_template={**template, "version": "1"})
+    run("eks_nodegroup", **nodes(ground, **group), launch_template={**template, "version": "1"})
     run("eks_cluster", name="ahead", version="1.34")
     run("eks_launch_template", **template, disk_size=50)
     changes("eks_nodegroup", **group, launch_template={**template, "version": "2"})
@@ -348,13 +332,7 @@ def test_nodes_with_an_image_of_their_own(changes: Run, run: Run, eks: Any, grou
     first, second = (row["ImageId"] for row in ec2.describe_images(Owners=["amazon"])["Images"][:2])
     run("eks_cluster", name="imaged", version="1.33", role_arn=ground["control"], subnet_ids=ground["subnets"][:2])
     ec2.create_launch_template(LaunchTemplateName=named["name"], LaunchTemplateData={"ImageId": first})
-    group = {
-        "cluster_name": "imaged",
-        "name": "nodes",
-        "node_role": ground["node"],
-        "subnets": ground["subnets"][:2],
-        "scaling_config": {"min_size": 1, "max_size": 1},
-    }
+    group = nodes(ground, "imaged", "nodes", 1, 1)
     aws.clear()
     for wrong in ({"version": "1.33"}, {"release_version": "latest"}, {"ami_type": "AL2023_x86_64_NVIDIA"}):
         ((option, value),) = wrong.items()
@@ -390,7 +368,7 @@ def test_nodes_with_an_image_of_their_own(changes: Run, run: Run, eks: Any, grou
 def test_nodes_are_patched_where_the_newest_image_is_asked_for(changes: Run, run: Run, cluster: str, ground: Body, aws: Simulator) -> None:
     """And stay as they are where it is not."""
     named = {"cluster_name": cluster, "name": "patched"}
-    desired = {**named, "node_role": ground["node"], "subnets": ground["subnets"][:2]}
+    desired = nodes(ground, cluster, "patched")
     made = changes("eks_nodegroup", **desired, release_version="latest")
     assert made["nodegroup"]["release_version"].endswith("-20261101")
     aws.fault("release", "images")
@@ -639,9 +617,9 @@ def test_a_role_of_a_cluster_of_the_same_name_in_another_region_is_not_ours(run:
     assert {role["role_name"]: role["owned"] for role in found} == {"here": True, "there": False, "before": False}
 
 
-def test_a_file_in_a_bucket_with_a_key_of_kms(changes: Run, run: Run, aws: Simulator, eks: Any, tmp_path: Path) -> None:
+def test_a_file_in_a_bucket_with_a_key_of_kms(changes: Run, run: Run, aws: Simulator, tmp_path: Path) -> None:
     """Encrypted as the bucket says, and found unchanged although its ETag is no MD5."""
-    key, script = boto_key(eks, changes), tmp_path / "train.py"
+    key, script = new_key(aws), tmp_path / "train.py"
     changes("s3_bucket", name="kms-bucket", encryption_key_arn=key)
     for content in ("print(1)", "print(2)"):
         script.write_text(content, encoding="utf-8")
@@ -656,7 +634,7 @@ def test_a_file_in_a_bucket_with_a_key_of_kms(changes: Run, run: Run, aws: Simul
 
 def test_a_key_may_be_named_by_an_alias(changes: Run, aws: Simulator, eks: Any, cluster: str) -> None:
     """EKS answers with the key."""
-    key = boto_key(eks, changes)
+    key = new_key(aws)
     aws.client("kms").create_alias(AliasName="alias/eks", TargetKeyId=key)
     changes("eks_cluster", name=cluster, encryption_key_arn=f"{key.partition(':key/')[0]}:alias/eks")
     assert eks.describe_cluster(name=cluster)["cluster"]["encryptionConfig"][0]["provider"]["keyArn"] == key
@@ -667,14 +645,13 @@ def test_an_addon_without_nodes_is_degraded_and_told(run: Run, eks: Any, cluster
     lonely = run("eks_addon", **named)
     assert lonely["addon"]["status"] == "DEGRADED"
     assert "EKS add-on coredns of cluster ground is DEGRADED (InsufficientNumberOfReplicas" in str(lonely["warnings"])
-    run("eks_nodegroup", cluster_name=cluster, name="first", node_role=ground["node"], subnets=ground["subnets"][:2])
+    run("eks_nodegroup", **nodes(ground, cluster, "first"))
     healthy = run("eks_addon", **named)
     assert (healthy["changed"], healthy["addon"]["status"], healthy.get("warnings")) == (False, "ACTIVE", None)
 
 
 def test_a_quota_of_no_gpus_is_told(aws: Simulator, run: Run, cluster: str, ground: Body) -> None:
-    gpu = {"cluster_name": cluster, "name": "quota", "node_role": ground["node"], "subnets": ground["subnets"][:2],
-           "instance_types": ["g5.xlarge"], "scaling_config": {"min_size": 1, "max_size": 1}}  # fmt: skip
+    gpu = nodes(ground, cluster, "quota", 1, 1, instance_types=["g5.xlarge"])
     assert "VcpuLimitExceeded" in run("eks_nodegroup", **gpu)["msg"]
     aws.quota("gpus", 8)
     assert run("eks_nodegroup", **gpu)["nodegroup"]["status"] == "ACTIVE"
@@ -727,7 +704,7 @@ def test_what_is_left_is_listed_by_its_tags(run: Run, aws: Simulator, ground: Bo
 def test_nodes_whose_storage_went_first_do_not_end(run: Run, cluster: str, ground: Body) -> None:
     """What a teardown in the wrong order comes to."""
     group = {"cluster_name": cluster, "name": "mounts"}
-    run("eks_nodegroup", **group, node_role=ground["node"], subnets=ground["subnets"][:2])
+    run("eks_nodegroup", **nodes(ground, **group))
     system = {"name": "mounted", "delete_data": True}
     run("efs_file_system", name="mounted", mount_targets=[{"subnet_id": ground["subnets"][0]}])
     assert run("efs_file_system", **system, state="absent")["changed"]

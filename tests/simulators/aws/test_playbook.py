@@ -27,12 +27,12 @@ from simulators.aws.holdings import holdings
 from simulators.aws.permissions import Need, allows, denied
 from simulators.aws.play import NAMES, POLICIES, TOKEN, Play, named, playground, pod_environment, without
 from simulators.aws.shapes import NAMES as SHAPES
-from simulators.aws.shapes import make_all
+from simulators.aws.shapes import Maker, make_all
 from simulators.fetch import fetch
 from simulators.processes import recap
 
 VIEWER = {
-    "principal_arn": "arn:aws:iam::123456789012:role/theirs-eks",
+    "principal_arn": "arn:aws:iam::123456789012:role/theirs.eks",
     "policies": [{"policy_arn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy", "access_scope": {"type": "cluster"}}],
 }
 # Where runs are killed: other places every day.
@@ -93,30 +93,13 @@ def aws(play: Play) -> Simulator:
 
 def made_by_boto3(aws: Simulator) -> None:
     """A network, roles, a cluster with nodes and an add-on, a bucket and a file system, as somebody else would have them."""
-    ec2, iam, eks, s3, efs = (aws.client(service) for service in ("ec2", "iam", "eks", "s3", "efs"))
-    vpc = ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
-    subnets = [
-        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.99.{n}.0/24", AvailabilityZone=f"{REGION}{'ab'[n]}")["Subnet"]["SubnetId"]
-        for n in range(2)
-    ]
-    roles = {}
-    for who, policy in (("eks", "AmazonEKSClusterPolicy"), ("ec2", "AmazonEKSWorkerNodePolicy")):
-        trust = {"Effect": "Allow", "Principal": {"Service": f"{who}.amazonaws.com"}, "Action": "sts:AssumeRole"}
-        document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-        roles[who] = iam.create_role(RoleName=f"theirs-{who}", AssumeRolePolicyDocument=document)["Role"]["Arn"]
-        iam.attach_role_policy(RoleName=f"theirs-{who}", PolicyArn=f"arn:aws:iam::aws:policy/{policy}")
-    eks.create_cluster(
-        name="theirs",
-        version="1.34",
-        roleArn=roles["eks"],
-        resourcesVpcConfig={"subnetIds": subnets},
-        accessConfig={"authenticationMode": "API"},
-    )
-    while eks.describe_cluster(name="theirs")["cluster"]["status"] != "ACTIVE":
-        """The simulator goes on with each look."""
-    eks.create_nodegroup(clusterName="theirs", nodegroupName="theirs", nodeRole=roles["ec2"], subnets=subnets)
-    for addon in ("coredns", "eks-pod-identity-agent"):
-        eks.create_addon(clusterName="theirs", addonName=addon, resolveConflicts="OVERWRITE")
+    ec2, eks, s3, efs = (aws.client(service) for service in ("ec2", "eks", "s3", "efs"))
+    maker = Maker(aws, "theirs", 99)
+    maker.network({})
+    maker.cluster(accessConfig={"authenticationMode": "API"})
+    node_role = maker.role("ec2", "AmazonEKSWorkerNodePolicy")
+    eks.create_nodegroup(clusterName="theirs", nodegroupName="theirs", nodeRole=node_role, subnets=maker.subnets)
+    maker.addons("coredns", "eks-pod-identity-agent")
     for name in ("create_launch_template", "create_launch_template_version"):
         data = {"ImageId": IMAGES[name]}
         getattr(ec2, name)(LaunchTemplateName="theirs-image", LaunchTemplateData=data)

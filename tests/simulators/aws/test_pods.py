@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 from simulators.apiserver import ApiServer, node
 from simulators.aws.client import REGION, Simulator, bare_environment
 from simulators.aws.play import TOKEN, pod_environment
+from simulators.aws.shapes import Maker
 from simulators.cluster import ApiClient
 from simulators.fetch import SCRIPT, fetch
 
@@ -66,21 +67,10 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 
 def made(aws: Simulator) -> str:
     """ARN of the role of the pods."""
-    ec2, iam, eks, s3 = (aws.client(service) for service in ("ec2", "iam", "eks", "s3"))
-    vpc = ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
-    subnets = [
-        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.99.{n}.0/24", AvailabilityZone=f"{REGION}{'ab'[n]}")["Subnet"]["SubnetId"]
-        for n in range(2)
-    ]
-    trust = {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    owner = iam.create_role(RoleName="cluster", AssumeRolePolicyDocument=document(trust))["Role"]["Arn"]
-    iam.attach_role_policy(RoleName="cluster", PolicyArn="arn:aws:iam::aws:policy/AmazonEKSClusterPolicy")
-    eks.create_cluster(
-        name="pods", version="1.35", roleArn=owner, resourcesVpcConfig={"subnetIds": subnets},
-        accessConfig={"authenticationMode": "API"},
-    )  # fmt: skip
-    while eks.describe_cluster(name="pods")["cluster"]["status"] != "ACTIVE":
-        """The simulator goes on with each look."""
+    iam, eks, s3 = (aws.client(service) for service in ("iam", "eks", "s3"))
+    maker = Maker(aws, "pods", 99)
+    maker.network({})
+    maker.cluster(accessConfig={"authenticationMode": "API"})
     issuer = eks.describe_cluster(name="pods")["cluster"]["identity"]["oidc"]["issuer"]
     provider = iam.create_open_id_connect_provider(Url=issuer, ClientIDList=["sts.amazonaws.com"])
     name = issuer.removeprefix("https://")

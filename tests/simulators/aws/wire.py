@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs
 from xml.etree import ElementTree as ET
 
-from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
+from botocore.model import ListShape, OperationModel, Shape, StructureShape
 
 Body = dict[str, Any]
 Form = dict[str, str]
@@ -21,7 +21,7 @@ ENVELOPE = ("Action", "Version")
 
 
 def from_form(operation: OperationModel, text: str) -> Body:
-    """A request of the protocols query and ec2: Filter.1.Name=x."""
+    """A request of the protocols query and ec2: Filter.1.Name=x. What is asked by them has no maps."""
     form = {name: values[0] for name, values in parse_qs(text, keep_blank_values=True).items()}
     form = {name: value for name, value in form.items() if name not in ENVELOPE}
     if not isinstance(operation.input_shape, StructureShape):
@@ -37,8 +37,6 @@ def _value(shape: Shape, form: Form, prefix: str, flat: bool, read: set[str]) ->
         return _structure(shape, form, f"{prefix}.", flat, read)
     if isinstance(shape, ListShape):
         return _list(shape, form, prefix, flat, read)
-    if isinstance(shape, MapShape):
-        return _map(shape, form, prefix, flat, read)
     read.add(prefix)
     return scalar(shape, form.get(prefix, ""))
 
@@ -69,17 +67,6 @@ def _list(shape: ListShape, form: Form, prefix: str, flat: bool, read: set[str])
         read.add(prefix)
         return []
     return [_value(shape.member, form, f"{prefix}.{number}", flat, read) for number in _numbers(form, prefix)]
-
-
-def _map(shape: MapShape, form: Form, prefix: str, flat: bool, read: set[str]) -> Body:
-    rows = prefix if shape.serialization.get("flattened") else f"{prefix}.entry"
-    names = shape.key.serialization.get("name", "key"), shape.value.serialization.get("name", "value")
-    return {
-        _value(shape.key, form, f"{rows}.{number}.{names[0]}", flat, read): _value(
-            shape.value, form, f"{rows}.{number}.{names[1]}", flat, read
-        )
-        for number in _numbers(form, rows)
-    }
 
 
 def _numbers(form: Form, prefix: str) -> list[int]:

@@ -9,11 +9,6 @@ from typing import Any
 
 from .discovery import Body, Method
 
-# Methods that only look, though they are POST.
-READING = (
-    "getIamPolicy", "testIamPermissions", "testPermissions", "queryGrantableRoles", "search", "wait", "getAncestry", "lintPolicy",
-    "queryTestablePermissions", "generateAccessToken", "signBlob", "signJwt", "queryAuditableServices", "export",
-)  # fmt: skip
 CODES = {
     400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ALREADY_EXISTS",
     412: "FAILED_PRECONDITION", 416: "OUT_OF_RANGE", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 501: "UNIMPLEMENTED", 503: "UNAVAILABLE",
@@ -72,8 +67,8 @@ class Asked:
 
     @property
     def writes(self) -> bool:
-        last = self.id.rsplit(".", 1)[-1]
-        return self.method.verb != "GET" and last not in READING
+        """A policy is read by POST."""
+        return self.method.verb != "GET" and not self.id.endswith(".getIamPolicy")
 
     def parts(self, name: str) -> dict[str, str]:
         """{"projects": "p", "locations": "l", ...} of a parameter such as "projects/p/locations/l/clusters/c"."""

@@ -13,7 +13,7 @@ from . import catalogue, policies
 from .api import Asked, Refused, handles
 from .discovery import Body
 from .labels import broken
-from .operations import OPERATIONS, Failed, begin
+from .operations import begin, ends
 from .schema import snake
 from .state import Project, Thing, digest, now, number, project
 
@@ -63,13 +63,6 @@ def _check(body: Body) -> None:
         raise Refused(400, f"Invalid label {' '.join(found)}.")  # assumed: the wording
 
 
-def _ends(body: Body, failed: Failed | None) -> None:
-    body["done"] = True
-    if failed:
-        body.pop("response", None)
-        body["error"] = {"code": failed.code, "message": str(failed)}
-
-
 def _shown(body: Body) -> Body:
     """proto3: what is empty is left out."""
     return {name: value for name, value in body.items() if value not in ("", {}, [], False)}
@@ -106,7 +99,7 @@ def _create(asked: Asked) -> Body:
         found.shelf("repositories")[key] = thing
         answer["response"] = {"@type": "type.googleapis.com/google.devtools.artifactregistry.v1.Repository", **_shown(body)}
 
-    begin(asked, operation, answer, key, _ends, finish)
+    begin(asked, operation, answer, key, ends, finish)
     return answer
 
 
@@ -144,17 +137,8 @@ def _delete(asked: Asked) -> Body:
         found.shelf("repositories").pop(key, None)
         answer["response"] = {"@type": "type.googleapis.com/google.protobuf.Empty"}
 
-    begin(asked, operation, answer, key, _ends, finish)
+    begin(asked, operation, answer, key, ends, finish)
     return answer
-
-
-@handles("artifactregistry.projects.locations.operations.get")
-def _operation(asked: Asked) -> Body:
-    operation = OPERATIONS.get(str(asked.params["name"]))
-    if operation is None:
-        raise Refused(404, "Requested entity was not found.")
-    operation.look()
-    return operation.body
 
 
 @handles("artifactregistry.projects.locations.repositories.getIamPolicy")

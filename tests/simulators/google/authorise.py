@@ -14,19 +14,13 @@ from .api import Asked, Refused, error_info
 from .journal import JOURNAL
 from .state import PROJECT, SETTINGS, Project, project
 
-VERBS = {"insert": "create", "aggregatedList": "list", "patch": "update", "compose": "create"}
+VERBS = {"insert": "create", "aggregatedList": "list", "patch": "update"}
 # Methods that need other permissions than their name says.
 EXCEPTIONS = {
     "artifactregistry.projects.locations.operations.get": (),
-    "artifactregistry.projects.locations.repositories.patch": ("artifactregistry.repositories.update",),
-    "cloudresourcemanager.projects.testIamPermissions": (),
     "compute.firewalls.delete": ("compute.firewalls.delete", "compute.networks.updatePolicy"),
     "compute.firewalls.insert": ("compute.firewalls.create", "compute.networks.updatePolicy"),
     "compute.firewalls.patch": ("compute.firewalls.get", "compute.firewalls.update", "compute.networks.updatePolicy"),
-    "compute.firewalls.update": ("compute.firewalls.update", "compute.networks.updatePolicy"),
-    "compute.images.getFromFamily": (),
-    "compute.images.get": (),
-    "compute.networks.delete": ("compute.networks.delete",),
     "compute.routers.insert": ("compute.routers.create", "compute.networks.updatePolicy"),
     "compute.routers.delete": ("compute.routers.delete", "compute.networks.updatePolicy"),
     "compute.routers.patch": ("compute.routers.get", "compute.routers.update", "compute.networks.updatePolicy"),
@@ -37,22 +31,9 @@ EXCEPTIONS = {
         "compute.instances.create", "compute.instances.setMetadata", "compute.instances.setTags", "compute.disks.create",
         "compute.subnetworks.use",
     ),
-    "compute.projects.get": ("compute.projects.get",),
-    "container.projects.locations.getServerConfig": ("container.clusters.list",),
-    "iam.projects.serviceAccounts.patch": ("iam.serviceAccounts.update",),
-    "iam.projects.serviceAccounts.testIamPermissions": (),
-    "iam.roles.get": (),
-    "iam.roles.list": (),
     "serviceusage.operations.get": (),
     "serviceusage.services.batchEnable": ("serviceusage.services.enable",),
     "serviceusage.services.batchGet": ("serviceusage.services.get",),
-    "storage.buckets.insert": ("storage.buckets.create",),
-    "storage.buckets.update": ("storage.buckets.get", "storage.buckets.update"),
-    "storage.buckets.testIamPermissions": (),
-    "storage.objects.copy": ("storage.objects.get", "storage.objects.create"),
-    "storage.objects.rewrite": ("storage.objects.get", "storage.objects.create"),
-    "storage.objects.compose": ("storage.objects.get", "storage.objects.create"),
-    "storage.projects.serviceAccount.get": ("resourcemanager.projects.get",),
 }  # fmt: skip
 
 
@@ -68,10 +49,6 @@ def permissions(method: str) -> tuple[str, ...]:
             return ("container.clusters.get",) if verb in ("get", "list") else ("container.clusters.update",)
         if noun == "clusters" and verb not in ("get", "list", "create", "delete"):
             return ("container.clusters.update",)
-    if api == "compute":
-        if noun.endswith("Operations"):
-            return (f"compute.{noun}.{'get' if verb == 'wait' else verb}",)
-        noun = {"instanceGroupManagers": "instanceGroupManagers", "globalForwardingRules": "globalForwardingRules"}.get(noun, noun)
     return (f"{'resourcemanager' if api == 'cloudresourcemanager' else api}.{noun}.{verb}",)
 
 

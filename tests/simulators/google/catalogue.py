@@ -29,65 +29,22 @@ GPUS = {
         "us-central1": "abcf", "us-east1": "cd", "us-east4": "abc", "us-west1": "ab", "us-west4": "ab", "europe-west1": "bcd",
         "europe-west4": "abc", "asia-east1": "ac", "asia-southeast1": "abc",
     },
-    "nvidia-tesla-p4": {"us-central1": "ac", "us-east4": "abc", "europe-west4": "bc", "asia-southeast1": "bc"},
-    "nvidia-tesla-p100": {
-        "us-central1": "cf", "us-east1": "bc", "us-west1": "ab", "europe-west1": "bd", "europe-west4": "a", "asia-east1": "ac",
-    },
-    "nvidia-tesla-v100": {
-        "us-central1": "abcf", "us-east1": "c", "us-west1": "ab", "europe-west4": "abc", "asia-east1": "c",
-    },
     "nvidia-l4": {
         "us-central1": "abc", "us-east1": "bcd", "us-east4": "ac", "us-west1": "abc", "us-west4": "ac", "europe-west1": "bc",
         "europe-west4": "abc", "asia-east1": "abc", "asia-southeast1": "abc",
     },
-    "nvidia-tesla-a100": {
-        "us-central1": "abcf", "us-east1": "b", "us-west1": "b", "us-west4": "b", "europe-west4": "ab", "asia-southeast1": "bc",
-    },
-    "nvidia-a100-80gb": {"us-central1": "ac", "us-east4": "c", "us-east5": "ab", "europe-west4": "a", "asia-southeast1": "c"},
-    "nvidia-h100-80gb": {
-        "us-central1": "abc", "us-east4": "abc", "us-east5": "a", "us-west1": "ab", "us-west4": "a", "europe-west1": "bc",
-        "europe-west4": "bc", "asia-southeast1": "bc",
-    },
 }  # fmt: skip
-# What each machine family may be given: (accelerator, how many of them by machine type, or the numbers to choose from).
-CHOICE = {
-    "nvidia-tesla-t4": (1, 2, 4), "nvidia-tesla-p4": (1, 2, 4), "nvidia-tesla-p100": (1, 2, 4), "nvidia-tesla-v100": (1, 2, 4, 8),
-}  # fmt: skip
-BUILT_IN = {
-    "g2-standard-4": ("nvidia-l4", 1), "g2-standard-8": ("nvidia-l4", 1), "g2-standard-12": ("nvidia-l4", 1),
-    "g2-standard-16": ("nvidia-l4", 1), "g2-standard-24": ("nvidia-l4", 2), "g2-standard-32": ("nvidia-l4", 1),
-    "g2-standard-48": ("nvidia-l4", 4), "g2-standard-96": ("nvidia-l4", 8),
-    "a2-highgpu-1g": ("nvidia-tesla-a100", 1), "a2-highgpu-2g": ("nvidia-tesla-a100", 2), "a2-highgpu-4g": ("nvidia-tesla-a100", 4),
-    "a2-highgpu-8g": ("nvidia-tesla-a100", 8), "a2-megagpu-16g": ("nvidia-tesla-a100", 16),
-    "a2-ultragpu-1g": ("nvidia-a100-80gb", 1), "a2-ultragpu-2g": ("nvidia-a100-80gb", 2), "a2-ultragpu-4g": ("nvidia-a100-80gb", 4),
-    "a2-ultragpu-8g": ("nvidia-a100-80gb", 8),
-    "a3-highgpu-1g": ("nvidia-h100-80gb", 1), "a3-highgpu-2g": ("nvidia-h100-80gb", 2), "a3-highgpu-4g": ("nvidia-h100-80gb", 4),
-    "a3-highgpu-8g": ("nvidia-h100-80gb", 8),
-}  # fmt: skip
-CPUS_OF_GPUS = {
-    "a2-highgpu-1g": 12, "a2-highgpu-2g": 24, "a2-highgpu-4g": 48, "a2-highgpu-8g": 96, "a2-megagpu-16g": 96, "a2-ultragpu-1g": 12,
-    "a2-ultragpu-2g": 24, "a2-ultragpu-4g": 48, "a2-ultragpu-8g": 96, "a3-highgpu-1g": 26, "a3-highgpu-2g": 52, "a3-highgpu-4g": 104,
-    "a3-highgpu-8g": 208,
-}  # fmt: skip
-QUOTA_OF_GPU = {
-    "nvidia-tesla-t4": "NVIDIA_T4_GPUS", "nvidia-tesla-p4": "NVIDIA_P4_GPUS", "nvidia-tesla-p100": "NVIDIA_P100_GPUS",
-    "nvidia-tesla-v100": "NVIDIA_V100_GPUS", "nvidia-l4": "NVIDIA_L4_GPUS", "nvidia-tesla-a100": "NVIDIA_A100_GPUS",
-    "nvidia-a100-80gb": "NVIDIA_A100_80GB_GPUS", "nvidia-h100-80gb": "NVIDIA_H100_GPUS",
-}  # fmt: skip
+# How many of an accelerator a machine of the N1 family may be given, and which are built into others.
+CHOICE = {"nvidia-tesla-t4": (1, 2, 4)}
+BUILT_IN = {"g2-standard-8": ("nvidia-l4", 1), "g2-standard-24": ("nvidia-l4", 2)}
+QUOTA_OF_GPU = {"nvidia-tesla-t4": "NVIDIA_T4_GPUS", "nvidia-l4": "NVIDIA_L4_GPUS"}
 # (family: GB of memory for each processor, processors to choose from)
 FAMILIES = {
     "e2-standard": (4, (2, 4, 8, 16, 32)),
-    "e2-highmem": (8, (2, 4, 8, 16)),
-    "e2-highcpu": (1, (2, 4, 8, 16, 32)),
     "n1-standard": (3.75, (1, 2, 4, 8, 16, 32, 64, 96)),
-    "n1-highmem": (6.5, (2, 4, 8, 16, 32, 64, 96)),
-    "n2-standard": (4, (2, 4, 8, 16, 32, 48, 64, 80, 96, 128)),
-    "n2-highmem": (8, (2, 4, 8, 16, 32, 48, 64, 80, 96, 128)),
-    "n2d-standard": (4, (2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 224)),
-    "c3-standard": (4, (4, 8, 22, 44, 88, 176)),
-    "g2-standard": (4, (4, 8, 12, 16, 24, 32, 48, 96)),
+    "g2-standard": (4, (8, 24)),
 }
-SHARED = {"e2-micro": (2, 1), "e2-small": (2, 2), "e2-medium": (2, 4)}
+SHARED = {"e2-small": (2, 2), "e2-medium": (2, 4)}
 # TPU machine type: (accelerator, processors, chips, zones, topologies of one host, of several).
 TWO = ("2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 THREE = ("2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x12", "8x8x16", "8x16x16")
@@ -120,16 +77,9 @@ TPUS = {
     "ct6e-standard-8t": Tpu("tpu-v6e-slice", 180, 8, V6E, ("2x4",)),
     "tpu7x-standard-4t": Tpu("tpu7x", 224, 4, ("us-central1-c",), ("2x2x1",), LARGEST, workload_policy=True),
 }  # fmt: skip
-DISK_TYPES = {"pd-standard": 10, "pd-balanced": 10, "pd-ssd": 10, "pd-extreme": 500, "hyperdisk-balanced": 4}
+DISK_TYPES = {"pd-standard": 10, "pd-balanced": 10, "pd-ssd": 10}
 # Public images: family: (project, an image of it, GB).
-IMAGES = {
-    "debian-11": ("debian-cloud", "debian-11-bullseye-v20261014", 10),
-    "debian-12": ("debian-cloud", "debian-12-bookworm-v20261104", 10),
-    "debian-13": ("debian-cloud", "debian-13-trixie-v20261104", 10),
-    "ubuntu-2204-lts": ("ubuntu-os-cloud", "ubuntu-2204-jammy-v20261103", 10),
-    "ubuntu-2404-lts-amd64": ("ubuntu-os-cloud", "ubuntu-2404-noble-amd64-v20261103", 10),
-    "cos-stable": ("cos-cloud", "cos-stable-129-19900-30-5", 10),
-}
+IMAGES = {"debian-12": ("debian-cloud", "debian-12-bookworm-v20261104", 10)}
 
 
 def regions() -> list[str]:
@@ -174,7 +124,7 @@ def machine(zone: str, name: str) -> Machine | None:
     if found is None or (found.gpu and not has_gpu(zone, found.gpu[0])) or (found.tpu and zone not in found.tpu.zones):
         return None
     # us-central2 has nothing but TPUs.
-    return None if region_of(zone) == "us-central2" and not found.tpu and found.family not in ("n1", "n2", "e2") else found
+    return None if region_of(zone) == "us-central2" and not found.tpu and found.family not in ("n1", "e2") else found
 
 
 def _machine(name: str) -> Machine | None:
@@ -183,8 +133,6 @@ def _machine(name: str) -> Machine | None:
         return Machine(name, cpus, memory * 1024, shared=True)
     if name in TPUS:
         return Machine(name, TPUS[name].cpus, TPUS[name].cpus * 2048, tpu=TPUS[name])
-    if name in CPUS_OF_GPUS:
-        return Machine(name, CPUS_OF_GPUS[name], CPUS_OF_GPUS[name] * 7168, gpu=BUILT_IN[name])
     family, _dash, cpus_text = name.rpartition("-")
     if family not in FAMILIES or not cpus_text.isdigit() or int(cpus_text) not in FAMILIES[family][1]:
         return None

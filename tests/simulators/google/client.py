@@ -3,21 +3,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import time
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from ..client import Client, bare_environment, start
 from .oauth import ACCESS_TOKEN, CALLER
 from .state import NUMBER, PROJECT
 
 __all__ = ["ACCESS_TOKEN", "CALLER", "NUMBER", "PROJECT", "Simulator", "bare_environment"]
 
-TESTS = Path(__file__).resolve().parents[2]
 # Everything that a playbook for GKE needs; see Simulator.enable.
 SERVICES = [
     f"{name}.googleapis.com"
@@ -25,34 +19,21 @@ SERVICES = [
 ]
 
 
-class Simulator:
-    """A server of its own on a free port, ended by :meth:`stop`. Its certificates, credentials and log are in ``folder``."""
+class Simulator(Client):
+    """A server of its own on a free port, ended by :meth:`stop`. Its certificates, credentials and log are in ``folder``.
+
+    A fault's operation is the id of the discovery document: container.projects.locations.clusters.create. There are
+
+    refuse (status, message, reason, code), throttle (status=503), stale, slow (polls), stock_out, quota (metric), api_not_enabled,
+    drop, operation_error (code, message). With after=METHOD, once that was answered.
+    """
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.log = folder, folder / "server.log"
-        with self.log.open("w", encoding="utf-8") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "simulators.google.server", "--folder", str(folder), *arguments],
-                cwd=TESTS, stdout=out, stderr=subprocess.STDOUT, env=bare_environment(),
-            )  # fmt: skip
-        self.url = self._address()
+        self.folder = folder
+        super().__init__(*start("google", folder / "server.log", "--folder", str(folder), *arguments))
         self.ca = folder / "ca.pem"
         self.allowed: list[str] | None = None
-
-    def _address(self) -> str:
-        """Where it listens: it says so once it does."""
-        deadline = time.monotonic() + 180
-        while time.monotonic() < deadline and self._process.poll() is None:
-            for line in self.log.read_text(encoding="utf-8").splitlines():
-                if line.startswith("listening on "):
-                    return line.split()[2]
-            time.sleep(0.05)
-        raise RuntimeError(f"the simulator did not start:\n{self.log.read_text(encoding='utf-8')[-2000:]}")
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(10)
 
     def environment(self, auth: str = "accesstoken") -> dict[str, str]:
         """What makes every client of Google's in a process talk to the simulator, and to nothing else.
@@ -81,22 +62,6 @@ class Simulator:
             "CLOUDSDK_CORE_PROJECT": PROJECT,
         }
 
-    def ask(self, name: str, body: Any = None) -> Any:
-        """Use the side door: requests, faults, holdings."""
-        connection = HTTPConnection(self.url.removeprefix("http://"), timeout=60)
-        connection.request("POST", f"/_simulator/{name}", json.dumps(body).encode() if body is not None else b"")
-        reply = json.loads(connection.getresponse().read() or b"null")
-        connection.close()
-        return reply
-
-    def fault(self, kind: str, method: str, times: int = 1, **detail: Any) -> None:
-        """``method`` is the id of the discovery document: container.projects.locations.clusters.create.
-
-        refuse (status, message, reason, code), throttle (status=503), stale, slow (polls), stock_out, quota (metric), api_not_enabled,
-        drop, operation_error (code, message). With after=METHOD, once that was answered.
-        """
-        self.ask("fault", {"kind": kind, "operation": method, "times": times, "detail": detail})
-
     def permissions(self, allowed: list[str] | None) -> None:
         """What the caller may from now on: permissions or patterns; None is everything."""
         self.allowed = allowed
@@ -123,9 +88,6 @@ class Simulator:
         """Hosts that somebody wanted to reach and that are not Google's, or not simulated."""
         return [r["host"] for r in self.ask("requests") if r["method"] == "stranger"]
 
-    def clear(self) -> None:
-        self.ask("clear")
-
     def reset(self) -> None:
         """An empty project."""
         self.ask("reset")
@@ -133,13 +95,3 @@ class Simulator:
 
 def _shown(row: dict[str, Any]) -> str:
     return str(row["method"]).replace(".", ":", 1)
-
-
-def bare_environment() -> dict[str, str]:
-    """This process's environment without anything that could lead to a real project.
-
-    Compiled Python is kept, even where whoever runs the tests forbids it: every task of a playbook is a process of its own.
-    """
-    forbidden = ("GCP_", "GCE_", "GOOGLE_", "CLOUDSDK_", "BOTO_", "AWS_", "PYTHONDONTWRITEBYTECODE")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(forbidden)}
-    return {**kept, "PYTHONPYCACHEPREFIX": str(TESTS.parent / "build" / "pycache")}

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._gcp import api
-from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
+from simulators.google.client import ACCESS_TOKEN, Simulator
 from simulators.google.play import permissions
 from simulators.google.reader import COMPUTE, REGION, Reader
 from simulators.modules import Result, Run, runner, thrice
@@ -38,15 +38,8 @@ def reader(google: Simulator) -> Reader:
 def ground(reader: Reader) -> dict[str, str]:
     """What has to be there before a cluster can be: a network with a subnetwork, and its ranges."""
     reader.write("POST", f"{COMPUTE}/global/networks", {"name": "ground", "autoCreateSubnetworks": False})
-    subnet = {
-        "name": "ground", "network": f"projects/{PROJECT}/global/networks/ground", "ipCidrRange": "10.0.0.0/22",
-        "privateIpGoogleAccess": True,
-        "secondaryIpRanges": [
-            {"rangeName": "pods", "ipCidrRange": "10.4.0.0/14"}, {"rangeName": "services", "ipCidrRange": "10.8.0.0/20"},
-            {"rangeName": "other-services", "ipCidrRange": "10.8.16.0/20"},
-        ],
-    }  # fmt: skip
-    reader.write("POST", f"{COMPUTE}/regions/{REGION}/subnetworks", subnet)
+    ranges = {"pods": "10.4.0.0/14", "services": "10.8.0.0/20", "other_services": "10.8.16.0/20"}
+    reader.subnetwork(REGION, "ground", "ground", "10.0.0.0/22", **ranges)
     return {
         "network": "ground",
         "subnetwork": "ground",

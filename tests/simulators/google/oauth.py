@@ -24,10 +24,8 @@ from .state import PROJECT, number
 HOST = "oauth2.googleapis.com"
 TOKEN_URI = f"https://{HOST}/token"
 CALLER = f"ansible@{PROJECT}.iam.gserviceaccount.com"
-# Canaries: no output may show them.
+# A canary: no output may show it.
 ACCESS_TOKEN = "ya29.canary-access-token-of-google"
-REFRESH_TOKEN = "1//canary-refresh-token-of-google"
-CLIENT_SECRET = "canary-client-secret"
 LIFE_S = 3600
 
 
@@ -43,30 +41,18 @@ class Tokens:
             "private_key": private.decode(), "client_email": CALLER, "client_id": "100000000000000000001",
             "auth_uri": "https://accounts.google.com/o/oauth2/auth", "token_uri": TOKEN_URI, "universe_domain": "googleapis.com",
         }  # fmt: skip
-        user = {
-            "type": "authorized_user", "client_id": "client.apps.googleusercontent.com", "client_secret": CLIENT_SECRET,
-            "refresh_token": REFRESH_TOKEN, "quota_project_id": PROJECT, "universe_domain": "googleapis.com",
-        }  # fmt: skip
-        for name, row in (("service_account.json", service_account), ("user.json", user)):
-            path = folder / name
-            path.touch(mode=0o600)
-            path.write_text(json.dumps(row), encoding="utf-8")
+        path = folder / "service_account.json"
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(service_account), encoding="utf-8")
 
     def token(self, body: bytes) -> tuple[int, Body]:
         """What the token endpoint answers to a form."""
         form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
         grant = form.get("grant_type", "")
-        if grant == "refresh_token":
-            if form.get("refresh_token") != REFRESH_TOKEN or form.get("client_secret") != CLIENT_SECRET:
-                return 400, {"error": "invalid_grant", "error_description": "Bad Request"}
-            return self._new()
         if grant != "urn:ietf:params:oauth:grant-type:jwt-bearer":
             return 400, {"error": "unsupported_grant_type", "error_description": f"Invalid grant_type: {grant}"}
         if problem := self._problem(form.get("assertion", "")):
             return 400, {"error": "invalid_grant", "error_description": problem}
-        return self._new()
-
-    def _new(self) -> tuple[int, Body]:
         token = f"ya29.c.canary-token-{number()}"
         self.good[token] = CALLER
         return 200, {"access_token": token, "expires_in": LIFE_S - 1, "token_type": "Bearer"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .api import Asked
+from .api import Asked, Refused, handles
 from .discovery import Body
 from .journal import JOURNAL
 from .state import SETTINGS, now
@@ -95,3 +95,20 @@ def look_at(target: str) -> None:
     """Somebody reads the state of a resource: that is a look at what is being done to it, too."""
     for operation in running(target):
         operation.look()
+
+
+def ends(body: Body, failed: Failed | None) -> None:
+    """As google.longrunning.Operation says it."""
+    body["done"] = True
+    if failed:
+        body.pop("response", None)
+        body["error"] = {"code": failed.code, "message": str(failed)}
+
+
+@handles("artifactregistry.projects.locations.operations.get", "serviceusage.operations.get")
+def _get(asked: Asked) -> Body:
+    operation = OPERATIONS.get(str(asked.params["name"]))
+    if operation is None:
+        raise Refused(404, "Requested entity was not found.")
+    operation.look()
+    return operation.body

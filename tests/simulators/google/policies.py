@@ -67,8 +67,6 @@ def write(asked: Asked, current: Body, new: Body, kind: str) -> Body:
     if given and given != current.get("etag"):
         raise Refused(409, CONCURRENT.format(given, current.get("etag", "")), code="ABORTED", reason="aborted")
     version = int(new.get("version") or 0)
-    if version not in (0, 1, 3):
-        raise Refused(400, f"Invalid policy version {version}: must be 0, 1, or 3.")  # assumed: the wording
     if given and version < current.get("version", 1) == 3:
         text = f"Specified policy version ({version}) cannot be less than the existing policy version (3)."
         raise Refused(400, f"{text} For more information, please refer to https://cloud.google.com/iam/docs/policies#versions")
@@ -102,8 +100,7 @@ def _role(role: str, kind: str) -> None:
         raise Refused(400, f"Role ({role}) does not exist in the resource's hierarchy.")
     if role not in ROLES:
         raise Refused(400, f"Role {role} is not supported for this resource.")
-    kinds = ROLES[role]
-    if kinds and kind not in kinds:
+    if kind not in ROLES[role]:
         raise Refused(400, f"Role {role} is not supported for this resource.")
 
 

@@ -16,17 +16,15 @@ from .operations import Failed
 from .state import Project, Thing
 
 GLOBAL = {
-    "NETWORKS": 15.0, "FIREWALLS": 100.0, "ROUTERS": 20.0, "SUBNETWORKS": 100.0, "GPUS_ALL_REGIONS": 32.0, "SNAPSHOTS": 5000.0,
+    "NETWORKS": 15.0, "FIREWALLS": 100.0, "ROUTERS": 20.0, "SUBNETWORKS": 100.0, "GPUS_ALL_REGIONS": 32.0,
     "CPUS_ALL_REGIONS": 1000.0,
 }  # fmt: skip
 REGIONAL = {
-    "CPUS": 256.0, "PREEMPTIBLE_CPUS": 256.0, "N2_CPUS": 200.0, "DISKS_TOTAL_GB": 20480.0, "SSD_TOTAL_GB": 20480.0, "STATIC_ADDRESSES": 8.0,
+    "CPUS": 256.0, "PREEMPTIBLE_CPUS": 256.0, "DISKS_TOTAL_GB": 20480.0, "SSD_TOTAL_GB": 20480.0, "STATIC_ADDRESSES": 8.0,
     "IN_USE_ADDRESSES": 64.0, "INSTANCES": 720.0, **dict.fromkeys(catalogue.QUOTA_OF_GPU.values(), 16.0),
     **{f"PREEMPTIBLE_{metric}": 16.0 for metric in catalogue.QUOTA_OF_GPU.values()},
 }  # fmt: skip
-SHELVES = {
-    "NETWORKS": "networks", "FIREWALLS": "firewalls", "ROUTERS": "routers", "SUBNETWORKS": "subnetworks", "SNAPSHOTS": "snapshots",
-}  # fmt: skip
+SHELVES = {"NETWORKS": "networks", "FIREWALLS": "firewalls", "ROUTERS": "routers", "SUBNETWORKS": "subnetworks"}
 
 
 def limit(metric: str) -> float:
@@ -64,8 +62,7 @@ def needs(machine: catalogue.Machine | None, gpus: dict[str, int], spot: bool) -
     """What one machine takes. Spot GPUs have quotas of their own; spot processors come from the usual one where there is no other."""
     if machine is None or machine.tpu:
         return {}
-    wanted: dict[str, float] = {"CPUS_ALL_REGIONS": machine.cpus, "INSTANCES": 1.0}
-    wanted["N2_CPUS" if machine.family == "n2" else "CPUS"] = float(machine.cpus)
+    wanted = {"CPUS_ALL_REGIONS": float(machine.cpus), "INSTANCES": 1.0, "CPUS": float(machine.cpus)}
     for gpu, count in gpus.items():
         metric = catalogue.QUOTA_OF_GPU[gpu]
         wanted[f"PREEMPTIBLE_{metric}" if spot else metric] = float(count)

@@ -17,6 +17,12 @@ PROJECTS = f"https://cloudresourcemanager.googleapis.com/v3/projects/{PROJECT}"
 STORAGE = "https://storage.googleapis.com/storage/v1"
 
 
+def cluster(name: str, network: str = "ground", subnetwork: str = "ground", services: str = "services", **fields: Any) -> dict[str, Any]:
+    """What a cluster is made of; a range for Services belongs to one cluster."""
+    ranges = {"useIpAliases": True, "clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": services}
+    return {"cluster": {"name": name, "network": network, "subnetwork": subnetwork, "ipAllocationPolicy": ranges, **fields}}
+
+
 class Reader:
     """Google's API without the collection's code: the second opinion."""
 
@@ -38,6 +44,12 @@ class Reader:
         while "operationType" in answer and answer["status"] != "DONE":
             answer = self._body(self._session.get(answer["selfLink"]))
         return answer
+
+    def subnetwork(self, region: str, name: str, network: str, cidr: str, **ranges: str) -> None:
+        """One of a network, with secondary ranges."""
+        rows = [{"rangeName": one.replace("_", "-"), "ipCidrRange": text} for one, text in ranges.items()]
+        body = {"name": name, "network": f"projects/{PROJECT}/global/networks/{network}", "ipCidrRange": cidr, "secondaryIpRanges": rows}
+        self.write("POST", f"{COMPUTE}/regions/{region}/subnetworks", {**body, "privateIpGoogleAccess": True})
 
     def begin(self, verb: str, url: str, body: Any = None) -> Any:
         """Send a request, and wait for nothing."""

@@ -62,18 +62,8 @@ def handler(gate: Gate, authority: Authority) -> type[BaseHTTPRequestHandler]:
             self.reply(Raw(text.encode(), 403, {"Content-Type": "text/plain"}))
             self.close_connection = True
 
-        def body(self) -> bytes:
-            if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
-                parts = []
-                while size := int(self.rfile.readline().split(b";")[0], 16):
-                    parts.append(self.rfile.read(size))
-                    self.rfile.readline()
-                self.rfile.readline()
-                return b"".join(parts)
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-
         def do_any(self) -> None:
-            raw = self.body()
+            raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             if self.path.startswith(SIDE_DOOR):
                 self.reply(Raw(json.dumps(side_door(gate, self.path.removeprefix(SIDE_DOOR), raw)).encode()))
                 return

@@ -11,7 +11,7 @@ from __future__ import annotations
 from . import iam
 from .api import Asked, Refused, error_info, handles
 from .discovery import Body
-from .operations import OPERATIONS, Failed, begin
+from .operations import begin, ends
 from .resourcemanager import grant
 from .state import LATE, Project, number, project
 
@@ -80,24 +80,19 @@ def known(names: list[str], found: Project) -> None:
     raise Refused(403, f"Not found or permission denied for service(s): {', '.join(wrong)}.", details=[info])
 
 
-def _ends(body: Body, failed: Failed | None) -> None:
-    body["done"] = True
-    if failed:
-        body.pop("response", None)
-        body["error"] = {"code": failed.code, "message": str(failed)}
-
-
-def _operation(asked: Asked, found: Project, names: list[str], one: bool) -> Body:
+@handles("serviceusage.services.batchEnable")
+def _batch_enable(asked: Asked) -> Body:
+    found, names = project(asked.parts("parent")["projects"]), list(asked.body.get("serviceIds") or [])
+    if len(names) > MOST:
+        # GoogleCloudPlatform/k8s-config-connector issue 6334
+        raise Refused(400, f"Number of services must not exceed the maximum batch size ({MOST}).")
     known(names, found)
-    new = [name for name in names if name not in found.services]
 
     def response() -> Body:
-        rows = [shown(found, name) for name in names]
-        kind = "EnableServiceResponse" if one else "BatchEnableServicesResponse"
-        inner = {"service": rows[0]} if one else {"services": rows}
-        return {"@type": f"type.googleapis.com/google.api.serviceusage.v1.{kind}", **inner}
+        kind = "type.googleapis.com/google.api.serviceusage.v1.BatchEnableServicesResponse"
+        return {"@type": kind, "services": [shown(found, name) for name in names]}
 
-    if not new:
+    if all(name in found.services for name in names):
         return {"name": "operations/noop.DONE_OPERATION", "done": True, "response": response()}
     key = f"operations/acat.p2-{found.number}-{number():08d}-0000-4000-8000-000000000000"
     body: Body = {"name": key}
@@ -106,24 +101,8 @@ def _operation(asked: Asked, found: Project, names: list[str], one: bool) -> Bod
         enable(found, names)
         body["response"] = response()
 
-    begin(asked, key, body, f"projects/{found.id}/services", _ends, finish)
+    begin(asked, key, body, f"projects/{found.id}/services", ends, finish)
     return body
-
-
-@handles("serviceusage.services.enable")
-def _enable(asked: Asked) -> Body:
-    return _operation(asked, project(asked.parts("name")["projects"]), [asked.parts("name")["services"]], one=True)
-
-
-@handles("serviceusage.services.batchEnable")
-def _batch_enable(asked: Asked) -> Body:
-    names = list(asked.body.get("serviceIds") or [])
-    if not names:
-        raise Refused(400, "At least one service must be specified.")  # assumed: the wording
-    if len(names) > MOST:
-        # GoogleCloudPlatform/k8s-config-connector issue 6334
-        raise Refused(400, f"Number of services must not exceed the maximum batch size ({MOST}).")
-    return _operation(asked, project(asked.parts("parent")["projects"]), names, one=False)
 
 
 @handles("serviceusage.services.get")
@@ -139,12 +118,3 @@ def _batch_get(asked: Asked) -> Body:
     names = [one.rsplit("/", 1)[-1] for one in asked.params.get("names", [])]
     known(names, found)
     return {"services": [shown(found, name) for name in names]}
-
-
-@handles("serviceusage.operations.get")
-def _operation_get(asked: Asked) -> Body:
-    operation = OPERATIONS.get(str(asked.params["name"]))
-    if operation is None:
-        raise Refused(404, f"Operation {asked.params['name']} not found.")  # assumed: the wording
-    operation.look()
-    return operation.body

@@ -12,7 +12,7 @@ import pytest
 
 from simulators.google.client import PROJECT, Simulator
 from simulators.google.conftest import killed
-from simulators.google.reader import COMPUTE, GKE, REGION, Reader
+from simulators.google.reader import COMPUTE, GKE, REGION, Reader, cluster
 from simulators.modules import Run
 
 Body = dict[str, Any]
@@ -533,12 +533,9 @@ def test_every_kind_of_login_works(google: Simulator, run: Run, monkeypatch: pyt
 
 def test_a_cluster_of_others_keeps_its_nodes_when_it_is_taken_over(run: Run, changes: Run, reader: Reader, ground: dict[str, str]) -> None:
     """As gcloud makes one, with a default pool."""
-    cluster: Body = {
-        "name": "theirs", "initialNodeCount": 1, "network": "ground", "subnetwork": "ground", "locations": ZONES,
-        "ipAllocationPolicy": {"useIpAliases": True, "clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": "other-services"},
-    }  # fmt: skip
     url = f"{GKE}/{REGION}/clusters/theirs"
-    reader.write("POST", f"{GKE}/{REGION}/clusters", {"cluster": cluster})
+    body = cluster("theirs", services="other-services", initialNodeCount=1, locations=ZONES)
+    reader.write("POST", f"{GKE}/{REGION}/clusters", body)
     asked = {"name": "theirs", "location": REGION, "owner": "theirs"}
     assert "does not carry the label muster-owner=theirs: another owner created it" in run("gke_cluster", **asked)["msg"]
     assert "does not have the mark" in run("gke_cluster", **asked, state="absent")["kept"]
@@ -564,11 +561,8 @@ def test_an_autopilot_cluster_of_others_is_taken_over_and_deleted_and_has_no_nod
     run: Run, changes: Run, reader: Reader, google: Simulator
 ) -> None:
     """As gcloud container clusters create-auto makes one; its own pools do not keep it."""
-    ranges = {"useIpAliases": True, "clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": "other-services"}
-    cluster: Body = {
-        "name": "auto", "autopilot": {"enabled": True}, "network": "ground", "subnetwork": "ground", "ipAllocationPolicy": ranges,
-    }  # fmt: skip
-    reader.write("POST", f"{GKE}/{REGION}/clusters", {"cluster": cluster})
+    body = cluster("auto", services="other-services", autopilot={"enabled": True})
+    reader.write("POST", f"{GKE}/{REGION}/clusters", body)
     asked = {"name": "auto", "location": REGION, "owner": "auto"}
     google.clear()
     for state in ("present", "absent"):

@@ -13,7 +13,7 @@ import yaml
 
 from simulators.google.client import PROJECT, Simulator
 from simulators.google.play import DATA_TOO, MANAGEMENT, NO_MACHINE, SETTINGS, Play, failure, hold, left, playground
-from simulators.google.reader import COMPUTE, GKE, IAM, REGION, Reader
+from simulators.google.reader import COMPUTE, GKE, IAM, REGION, Reader, cluster
 from simulators.processes import recap
 
 
@@ -119,20 +119,11 @@ def test_a_bucket_of_another_project_is_named_and_the_teardown_goes_on(play: Pla
 
 def made_by_somebody_else(reader: Reader) -> None:
     """A network with a cluster in it, both called theirs."""
-    network = f"projects/{PROJECT}/global/networks/theirs"
     reader.write("POST", f"{COMPUTE}/global/networks", {"name": "theirs", "autoCreateSubnetworks": False})
-    subnet = {
-        "name": "theirs", "network": network, "ipCidrRange": "10.60.144.0/24", "secondaryIpRanges": [
-            {"rangeName": "pods", "ipCidrRange": "10.60.0.0/17"}, {"rangeName": "services", "ipCidrRange": "10.60.128.0/20"},
-        ],
-    }  # fmt: skip
-    reader.write("POST", f"{COMPUTE}/regions/{REGION}/subnetworks", subnet)
-    ranges = {"useIpAliases": True, "clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": "services"}
-    cluster = {
-        "name": "theirs", "network": "theirs", "subnetwork": "theirs", "initialNodeCount": 1, "ipAllocationPolicy": ranges,
-        "workloadIdentityConfig": {"workloadPool": f"{PROJECT}.svc.id.goog"},
-    }  # fmt: skip
-    reader.write("POST", f"{GKE}/{REGION}/clusters", {"cluster": cluster})
+    reader.subnetwork(REGION, "theirs", "theirs", "10.60.144.0/24", pods="10.60.0.0/17", services="10.60.128.0/20")
+    pool = {"workloadPool": f"{PROJECT}.svc.id.goog"}
+    body = cluster("theirs", "theirs", "theirs", initialNodeCount=1, workloadIdentityConfig=pool)
+    reader.write("POST", f"{GKE}/{REGION}/clusters", body)
 
 
 @pytest.mark.prove
@@ -157,12 +148,12 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, goog
     assert done.returncode == 0, failure(done)
     pools = {row["name"] for row in reader.get(f"{GKE}/{REGION}/clusters/theirs")["nodePools"]}
     assert pools == {"default-pool", "ours"}
-    cluster = play.api_server.cluster
-    assert cluster.stored("Namespace", "ml"), "the key of the buckets is in a Secret in it"
+    stored = play.api_server.cluster.stored
+    assert stored("Namespace", "ml"), "the key of the buckets is in a Secret in it"
     gone = play("gke_teardown", **adopted, **DATA_TOO)
     assert gone.returncode == 0, failure(gone)
     after = hold(google)
     assert left(before, after) == {}
     assert after["clusters"].keys() == before["clusters"].keys()
-    assert not cluster.stored("Namespace", "ml"), "it was empty once the Secret had gone"
+    assert not stored("Namespace", "ml"), "it was empty once the Secret had gone"
     assert kubeconfig.exists()

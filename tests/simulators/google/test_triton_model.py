@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.auth.transport.requests import AuthorizedSession
+from google.cloud.storage import Client
+from google.oauth2.credentials import Credentials
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
@@ -30,7 +33,6 @@ from ansible_collections.muster.ml.plugins.modules import triton_model
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.models import FakeReplica, write_model
-from simulators.google import clients
 from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
 
 BUCKET = f"{PROJECT}-models"
@@ -38,6 +40,14 @@ MAY = [f"storage.objects.{verb}" for verb in ("list", "get", "create", "delete")
 INSERT, LIST, DELETE = (f"storage.objects.{verb}" for verb in ("insert", "list", "delete"))
 PUT = "storage:objects.insert"
 LABELS = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}
+
+
+def storage(google: Simulator) -> Client:
+    """google-cloud-storage, led to the simulator."""
+    credentials = Credentials(ACCESS_TOKEN)
+    session = AuthorizedSession(credentials)
+    session.trust_env, session.proxies, session.verify = False, {"https": google.url}, str(google.ca)
+    return Client(project=PROJECT, credentials=credentials, _http=session)
 
 
 class Replica(FakeReplica):
@@ -61,7 +71,7 @@ class World:
 
     def __init__(self, google: Simulator, tmp: Path) -> None:
         self.google, self.src = google, tmp / "src"
-        self.bucket = clients.storage(google).bucket(BUCKET)
+        self.bucket = storage(google).bucket(BUCKET)
         self.cluster = FakeCluster()
         self.replicas = [Replica(tmp / name, self.bucket) for name in ("a", "b")]
         args = ["tritonserver", "--model-control-mode=explicit", "--load-model=*"]
@@ -111,7 +121,7 @@ def world(google: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(objects, "_PATIENCE_S", 3.0)
     google.reset()
     google.enable()
-    clients.storage(google).create_bucket(BUCKET, location="us-central1")
+    storage(google).create_bucket(BUCKET, location="us-central1")
     google.permissions(MAY)
     found = World(google, tmp_path)
     yield found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A project of Google Cloud in memory, as a session shows it, in which a run can be killed at any request.
+"""A project of Google Cloud in memory, as a session shows it.
 
 It knows paths, labels, operations that take a look or two, and which requests are refused. ``tests/simulators/google`` judges requests
 against Google's own description; this does not.
@@ -17,10 +17,6 @@ Answer = tuple[int, t.Any]
 PROJECT = "muster-test"
 
 
-class Killed(BaseException):
-    """The end of a run, at once."""
-
-
 def error(http: int, reason: str, message: str = "no", **more: t.Any) -> Answer:
     """An answer in the shape of compute and Cloud Storage; ``status`` and ``details`` make it one of the newer APIs."""
     rows = [{"reason": reason, "message": message, "domain": "global"}]
@@ -28,7 +24,7 @@ def error(http: int, reason: str, message: str = "no", **more: t.Any) -> Answer:
 
 
 class Google:
-    """Things by path. ``kill_at`` counts requests that change something; ``answered`` is whether it was done before the end."""
+    """Things by path."""
 
     def __init__(self) -> None:
         self.things: dict[str, Body] = {}
@@ -36,8 +32,6 @@ class Google:
         self.operations: dict[str, list[Body]] = {}
         self.refusals: list[tuple[str, Answer]] = []  # (a part of "VERB path", what is answered instead, once)
         self.ends: list[Body] = []  # how the next operations end
-        self.kill_at: int | None = None
-        self.answered = False
         self.asked: list[str] = []
         self._ids = itertools.count(1)
 
@@ -50,14 +44,9 @@ class Google:
                 return answer
         if verb == "GET":
             return self._get(path, params)
-        last = self.kill_at == len(self.writes)
-        if last and not self.answered:
-            raise Killed
         done = self._write(verb, path, copied(json or {}), params)
         if done[0] < 400:
             self.writes.append((verb, path, json or {}))
-        if last:
-            raise Killed
         return done
 
     def _get(self, path: str, _params: Body) -> Answer:

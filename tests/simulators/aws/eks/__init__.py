@@ -13,9 +13,9 @@ from typing import Any
 from ..api import Asked, Refused
 from ..state import SETTINGS, Body
 from . import access, addons, clusters, nodegroups
-from .account import REGIONS, account
+from .account import account
 
-__all__ = ["SETTINGS", "answer", "reset", "tagged"]
+__all__ = ["SETTINGS", "answer", "tagged"]
 
 OPERATIONS = clusters.OPERATIONS | nodegroups.OPERATIONS | addons.OPERATIONS | access.OPERATIONS
 
@@ -34,7 +34,3 @@ def tagged(region: str) -> Iterator[tuple[str, dict[str, str]]]:
         for body in clusters.bodies(cluster):
             [arn, *_others] = [str(body[name]) for name in clusters.ARNS if name in body]
             yield arn, body["tags"]
-
-
-def reset() -> None:
-    REGIONS.clear()

@@ -9,8 +9,8 @@ from moto.backends import get_backend
 
 from ..api import Refused
 from ..journal import JOURNAL
-from ..state import ACCOUNT, Body, now, number, role
-from .account import Account, Cluster, Handler, missing, show
+from ..state import ACCOUNT, Body, now, role
+from .account import Account, Cluster, Handler, admit, associate, missing, show
 
 POLICIES = ("AmazonEKSClusterAdminPolicy", "AmazonEKSAdminPolicy", "AmazonEKSEditPolicy", "AmazonEKSViewPolicy")
 NO_ROLE = "Role provided in the request does not exist."  # as terraform-provider-aws, pod_identity_association.go, knows it
@@ -69,18 +69,9 @@ def create_entry(account: Account, params: Body) -> Body:
     kind = params.get("type", "STANDARD")
     if kind != "STANDARD" and params.get("kubernetesGroups"):
         raise Refused("InvalidParameterException", f"Kubernetes groups cannot be given for type {kind}")
-    cluster.entries[principal] = {
-        "clusterName": cluster.body["name"],
-        "principalArn": principal,
-        "kubernetesGroups": params.get("kubernetesGroups", []),
-        "accessEntryArn": account.arn("access-entry", cluster.body["name"], "role", number()),
-        "createdAt": now(),
-        "modifiedAt": now(),
-        "tags": params.get("tags", {}),
-        "username": params.get("username", f"{principal}/{{{{SessionName}}}}"),
-        "type": kind,
-    }
-    return {"accessEntry": show(cluster.entries[principal])}
+    given = {k: params[k] for k in ("kubernetesGroups", "tags") if k in params}
+    user = params.get("username", f"{principal}/{{{{SessionName}}}}")
+    return {"accessEntry": show(admit(account, cluster, principal, username=user, type=kind, **given))}
 
 
 def describe_entry(account: Account, params: Body) -> Body:
@@ -143,21 +134,8 @@ def create_association(account: Account, params: Body) -> Body:
     if any((a["namespace"], a["serviceAccount"]) == place for a in cluster.associations.values()):
         raise Refused("ResourceInUseException", f"Association already exists for {'/'.join(place)}", 409)
     role(params["roleArn"], "pods.eks.amazonaws.com", "CreatePodIdentityAssociation", NO_ROLE)
-    identity = f"a-{number()}"
-    cluster.associations[identity] = {
-        "clusterName": cluster.body["name"],
-        "namespace": params["namespace"],
-        "serviceAccount": params["serviceAccount"],
-        "roleArn": params["roleArn"],
-        "associationArn": account.arn("podidentityassociation", cluster.body["name"], identity),
-        "associationId": identity,
-        "tags": params.get("tags", {}),
-        "disableSessionTags": params.get("disableSessionTags", False),
-        **{k: params[k] for k in ("targetRoleArn",) if k in params},
-        "createdAt": now(),
-        "modifiedAt": now(),
-    }
-    return {"association": show(cluster.associations[identity])}
+    sessions = params.get("disableSessionTags", False)
+    return {"association": show(associate(account, cluster, params, disableSessionTags=sessions))}
 
 
 def _association(account: Account, params: Body) -> Body:

@@ -70,6 +70,39 @@ def missing(message: str) -> NoReturn:
     raise Refused("ResourceNotFoundException", message, 404)
 
 
+def admit(account: Account, cluster: Cluster, principal: str, **fields: Any) -> Body:
+    """The access entry of a principal, which may be there already."""
+    entry = {
+        "clusterName": cluster.body["name"],
+        "principalArn": principal,
+        "kubernetesGroups": [],
+        "accessEntryArn": account.arn("access-entry", cluster.body["name"], "role", number()),
+        "createdAt": now(),
+        "modifiedAt": now(),
+        "tags": {},
+        "type": "STANDARD",
+        **fields,
+    }
+    return cluster.entries.setdefault(principal, entry)
+
+
+def associate(account: Account, cluster: Cluster, params: Body, **fields: Any) -> Body:
+    """A pod identity: the role of a service account."""
+    identity = f"a-{number()}"
+    cluster.associations[identity] = {
+        "clusterName": cluster.body["name"],
+        "namespace": "kube-system",
+        "associationArn": account.arn("podidentityassociation", cluster.body["name"], identity),
+        "associationId": identity,
+        "tags": {},
+        "createdAt": now(),
+        "modifiedAt": now(),
+        **{k: params[k] for k in ("namespace", "serviceAccount", "roleArn", "targetRoleArn", "tags") if k in params},
+        **fields,
+    }
+    return cluster.associations[identity]
+
+
 def show(item: Item | Body) -> Body:
     return copy.deepcopy(item.body if isinstance(item, Item) else item)
 

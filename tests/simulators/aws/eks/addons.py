@@ -8,7 +8,7 @@ import json
 from ..api import Refused
 from ..journal import JOURNAL
 from ..state import Body, Item, now, number, role
-from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
+from .account import VERSIONS, Account, Cluster, Handler, associate, missing, show, update
 
 # name: (newest first) version and the Kubernetes versions it is for. Names and the form of versions are real; which
 # version fits where is assumed.
@@ -120,24 +120,9 @@ def _weigh(cluster: Cluster, item: Item) -> None:
 
 def _associate(account: Account, cluster: Cluster, params: Body, addon: str) -> list[str]:
     """Pod identities that an add-on asks for belong to it and go with it."""
-    arns = []
-    for desired in params.get("podIdentityAssociations") or []:
-        identity = f"a-{number()}"
-        arn = account.arn("podidentityassociation", cluster.body["name"], identity)
-        cluster.associations[identity] = {
-            "clusterName": cluster.body["name"],
-            "namespace": "kube-system",
-            "serviceAccount": desired["serviceAccount"],
-            "roleArn": desired["roleArn"],
-            "associationArn": arn,
-            "associationId": identity,
-            "tags": {},
-            "ownerArn": account.arn("addon", cluster.body["name"], addon),
-            "createdAt": now(),
-            "modifiedAt": now(),
-        }
-        arns.append(arn)
-    return arns
+    owner = account.arn("addon", cluster.body["name"], addon)
+    rows = [associate(account, cluster, row, ownerArn=owner) for row in params.get("podIdentityAssociations") or []]
+    return [row["associationArn"] for row in rows]
 
 
 def _dissociate(cluster: Cluster, item: Item) -> None:

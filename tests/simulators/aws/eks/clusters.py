@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +14,7 @@ from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBacken
 from ..api import Refused
 from ..state import ACCOUNT, GONE, SETTINGS, Body, ec2, needs_policies, now, number, plug, role, subnets, unplug
 from . import doors
-from .account import SELF_MANAGED, VERSIONS, Account, Cluster, Handler, missing, show, update
+from .account import SELF_MANAGED, VERSIONS, Account, Cluster, Handler, admit, missing, show, update
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -180,17 +179,7 @@ def _security_group(account: Account, cluster: Cluster, vpc: str) -> str:
 
 def _admit_creator(account: Account, cluster: Cluster) -> None:
     principal = f"arn:aws:iam::{ACCOUNT}:root"
-    cluster.entries[principal] = {
-        "clusterName": cluster.body["name"],
-        "principalArn": principal,
-        "kubernetesGroups": [],
-        "accessEntryArn": account.arn("access-entry", cluster.body["name"], "user", ACCOUNT, "root", number()),
-        "createdAt": now(),
-        "modifiedAt": now(),
-        "tags": {},
-        "username": principal,
-        "type": "STANDARD",
-    }
+    admit(account, cluster, principal, username=principal)
     scope = {"type": "cluster", "namespaces": []}
     cluster.policies[principal] = {ADMIN: {"policyArn": ADMIN, "accessScope": scope, "associatedAt": now()}}
 
@@ -431,10 +420,6 @@ def untag(account: Account, params: Body) -> Body:
     return {}
 
 
-def list_tags(account: Account, params: Body) -> Body:
-    return {"tags": json.loads(json.dumps(_tagged(account, params["resourceArn"])))}
-
-
 OPERATIONS: dict[str, Handler] = {
     "CreateCluster": create,
     "DescribeCluster": describe,
@@ -447,5 +432,4 @@ OPERATIONS: dict[str, Handler] = {
     "DescribeClusterVersions": versions,
     "TagResource": tag,
     "UntagResource": untag,
-    "ListTagsForResource": list_tags,
 }

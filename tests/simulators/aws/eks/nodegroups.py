@@ -14,7 +14,7 @@ from ..api import Refused
 from ..journal import JOURNAL
 from ..state import SETTINGS, Body, Item, needs_policies, now, number, plug, role, subnets, unplug
 from . import images, nodes
-from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
+from .account import VERSIONS, Account, Cluster, Handler, admit, missing, show, update
 from .account import account as account_of
 
 NODE_POLICIES = ["AmazonEKSWorkerNodePolicy"]
@@ -114,20 +114,8 @@ def _admit_nodes(account: Account, cluster: Cluster, principal: str) -> None:
     """EKS makes the access entry of managed nodes itself (user guide, "Create access entries")."""
     if cluster.body["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
         return
-    cluster.entries.setdefault(
-        principal,
-        {
-            "clusterName": cluster.body["name"],
-            "principalArn": principal,
-            "kubernetesGroups": ["system:nodes"],
-            "accessEntryArn": account.arn("access-entry", cluster.body["name"], "role", number()),
-            "createdAt": now(),
-            "modifiedAt": now(),
-            "tags": {},
-            "username": "system:node:{{EC2PrivateDNSName}}",
-            "type": "EC2_LINUX",
-        },
-    )
+    groups, user = ["system:nodes"], "system:node:{{EC2PrivateDNSName}}"
+    admit(account, cluster, principal, kubernetesGroups=groups, username=user, type="EC2_LINUX")
 
 
 def _consistent(params: Body) -> None:

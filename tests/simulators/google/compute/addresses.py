@@ -10,19 +10,17 @@ from __future__ import annotations
 import ipaddress
 
 from .. import quotas
-from ..api import Asked, Refused, handles
+from ..api import Asked, handles
 from ..discovery import Body
 from ..state import SETTINGS, number, project
-from .resources import find, fingerprint, insert, made, refer, remove, where
+from .resources import find, fingerprint, insert, invalid, made, refer, remove, where
 
 
 @handles("compute.addresses.insert", "compute.globalAddresses.insert")
 def _insert(asked: Asked) -> Body:
     if asked.body.get("labels"):
         # assumed: that it is refused and not ignored, and the wording; either way the labels are not there afterwards.
-        raise Refused(
-            400, "Invalid value for field 'resource.labels': ''. Labels can only be set by the setLabels method.", reason="invalid"
-        )
+        raise invalid("labels", "", "Labels can only be set by the setLabels method.")
     found = project(str(asked.params["project"]))
     kind = asked.body.get("addressType") or "EXTERNAL"
     body = made(asked, asked.body, {"status": "RESERVING", "labelFingerprint": fingerprint({}), "ipVersion": "IPV4"})

@@ -12,27 +12,22 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any
 
 from .. import quotas
 from ..api import Asked, Refused, handles
 from ..discovery import Body
 from ..state import project
-from .resources import bare, change, find, insert, made, refer, remove
+from .resources import bare, change, find, insert, invalid, made, refer, remove
 
 PROTOCOLS = ("tcp", "udp", "icmp", "esp", "ah", "sctp", "ipip", "all")
 PORTED = ("tcp", "udp", "sctp", "6", "17", "132")
 FIXED = ("network", "direction")
 
 
-def _invalid(field: str, value: Any, text: str) -> Refused:
-    return Refused(400, f"Invalid value for field 'resource.{field}': '{value}'. {text}", reason="invalid")
-
-
 def _check(body: Body) -> None:
     allowed, denied = body.get("allowed"), body.get("denied")
     if bool(allowed) == bool(denied):
-        raise _invalid("allowed", "", "Exactly one of allowed and denied must be specified.")  # assumed: the wording
+        raise invalid("allowed", "", "Exactly one of allowed and denied must be specified.")  # assumed: the wording
     for field, rules in (("allowed", allowed), ("denied", denied)):
         for index, rule in enumerate(rules or []):
             _rule(f"{field}[{index}]", rule)
@@ -41,29 +36,29 @@ def _check(body: Body) -> None:
             try:
                 ipaddress.ip_network(one)
             except ValueError as error:
-                raise _invalid(f"{field}[{index}]", one, "Must be a valid IP address range in CIDR format.") from error
+                raise invalid(f"{field}[{index}]", one, "Must be a valid IP address range in CIDR format.") from error
     if body["direction"] == "EGRESS" and (body.get("sourceTags") or body.get("sourceServiceAccounts")):
         text = "Should not specify source tag or service account for egress direction."  # mchmarny/grunner issue 6
         raise Refused(400, text, reason="badRequest")
     tags = body.get("sourceTags") or body.get("targetTags")
     if tags and (body.get("sourceServiceAccounts") or body.get("targetServiceAccounts")):
-        raise _invalid("targetServiceAccounts", "", "Tags and service accounts cannot be used together.")  # assumed: the wording
+        raise invalid("targetServiceAccounts", "", "Tags and service accounts cannot be used together.")  # assumed: the wording
     if not 0 <= int(body["priority"]) <= 65535:
-        raise _invalid("priority", body["priority"], "Must be between 0 and 65535.")
+        raise invalid("priority", body["priority"], "Must be between 0 and 65535.")
 
 
 def _rule(field: str, rule: Body) -> None:
     protocol = str(rule.get("IPProtocol", ""))
     if protocol not in PROTOCOLS and not (protocol.isdigit() and int(protocol) < 256):
-        raise _invalid(f"{field}.IPProtocol", protocol, "Must be a valid protocol name or number.")
+        raise invalid(f"{field}.IPProtocol", protocol, "Must be a valid protocol name or number.")
     ports = rule.get("ports") or []
     if ports and protocol not in PORTED:
-        raise _invalid(f"{field}.ports", ports[0], f"Ports are not allowed for protocol {protocol}.")
+        raise invalid(f"{field}.ports", ports[0], f"Ports are not allowed for protocol {protocol}.")
     for index, port in enumerate(ports):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", str(port))
         if not match or not 0 <= int(match[1]) <= int(match[2] or match[1]) <= 65535:
             text = "Ports specified in the wrong format."
-            raise _invalid(f"{field}.ports[{index}]", port, text)
+            raise invalid(f"{field}.ports[{index}]", port, text)
 
 
 def _defaults(body: Body) -> Body:
@@ -112,9 +107,9 @@ def _insert(asked: Asked) -> Body:
 def _fixed(asked: Asked, before: Body, after: Body) -> None:
     for name in FIXED:
         if bare(str(before[name])) != bare(str(after[name])):
-            raise _invalid(name, after[name], "The field cannot be changed.")  # assumed: the wording
+            raise invalid(name, after[name], "The field cannot be changed.")  # assumed: the wording
     if ("allowed" in before) != bool(after.get("allowed")):
-        raise _invalid("allowed", "", "The action of a rule cannot be changed.")  # assumed: the wording
+        raise invalid("allowed", "", "The action of a rule cannot be changed.")  # assumed: the wording
 
 
 @handles("compute.firewalls.patch")

@@ -19,7 +19,7 @@ from ..journal import JOURNAL
 from ..operations import Failed
 from ..state import Project, Thing, project
 from . import machines
-from .resources import bare, change, find, fingerprint, insert, label, link, made, ready, remove, same
+from .resources import bare, change, find, fingerprint, insert, invalid, label, link, made, ready, remove, same
 
 STOCK_OUT = (
     "The zone 'projects/{}/zones/{}' does not have enough resources available to fulfill the request.  "
@@ -46,7 +46,7 @@ def _insert(asked: Asked) -> Body:
         raise Refused(409, f"The resource '{bare(body['selfLink'])}' already exists")
     kind = machines.machine(zone, str(body.get("machineType", "")))
     body["machineType"] = link(f"projects/{found.id}/zones/{zone}/machineTypes/{kind.name}")
-    gpus = machines.gpus(zone, kind, body.get("guestAccelerators") or [])
+    gpus = dict([kind.gpu]) if kind.gpu else {}
     body["scheduling"] = machines.scheduling(body.get("scheduling") or {}, bool(gpus))
     if body.get("serviceAccounts"):
         machines.run_as(asked, found, body["serviceAccounts"])
@@ -85,7 +85,7 @@ def _marks(body: Body) -> None:
     items = (body.get("metadata") or {}).get("items") or []
     keys = [row.get("key") for row in items]
     if len(keys) != len(set(keys)):
-        raise machines.invalid("metadata", "", "Duplicate metadata keys are not allowed.")  # assumed: the wording
+        raise invalid("metadata", "", "Duplicate metadata keys are not allowed.")  # assumed: the wording
     body["metadata"] = {"kind": "compute#metadata", "fingerprint": fingerprint(items), **({"items": items} if items else {})}
     body["fingerprint"] = fingerprint([body["tags"], body["metadata"], body.get("labels")])
 

@@ -9,7 +9,6 @@ not found" (GoogleCloudPlatform/terraform-google-nat-gateway issue 86); assumed:
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
 from .. import catalogue
 from ..api import Asked, Refused
@@ -17,11 +16,7 @@ from ..authorise import need
 from ..discovery import Body
 from ..state import Project, Thing, long_id, now, number, see
 from .images import resolve
-from .resources import bare, fingerprint, link, refer
-
-
-def invalid(field: str, value: Any, text: str) -> Refused:
-    return Refused(400, f"Invalid value for field 'resource.{field}': '{value}'. {text}", reason="invalid")
+from .resources import bare, fingerprint, invalid, link, refer
 
 
 def machine(zone: str, url: str) -> catalogue.Machine:
@@ -34,26 +29,6 @@ def machine(zone: str, url: str) -> catalogue.Machine:
     if found is None:
         raise invalid("machineType", url, f"Machine type with name '{name}' does not exist in zone '{zone}'.")
     return found
-
-
-def gpus(zone: str, kind: catalogue.Machine, rows: list[Body]) -> dict[str, int]:
-    """Accelerators of a machine: built in, or chosen for a machine of the N1 family."""
-    chosen: dict[str, int] = {}
-    for index, row in enumerate(rows):
-        name = str(row.get("acceleratorType", "")).rsplit("/", 1)[-1]
-        count = int(row.get("acceleratorCount") or 0)
-        field = f"guestAccelerators[{index}].acceleratorType"
-        if not catalogue.has_gpu(zone, name):
-            raise invalid(field, row.get("acceleratorType"), f"The accelerator type '{name}' does not exist in zone '{zone}'.")
-        if kind.gpu:
-            if (name, count) != kind.gpu:
-                raise invalid(field, name, f"[{kind.name}, {name}] features are not compatible for creating instance.")
-        elif kind.family != "n1" or count not in catalogue.CHOICE.get(name, ()):
-            raise invalid(field, name, f"[{kind.name}, {name}:{count}] features are not compatible for creating instance.")
-        chosen[name] = count
-    if kind.gpu:
-        chosen = {kind.gpu[0]: kind.gpu[1]}
-    return chosen
 
 
 def scheduling(given: Body, has_gpus: bool) -> Body:
@@ -200,8 +175,6 @@ def release(found: Project, user: str) -> None:
 
 def run_as(asked: Asked, found: Project, rows: list[Body]) -> None:
     """The service account is there, is known to compute by now, and the caller may act as it."""
-    if len(rows) > 1:
-        raise invalid("serviceAccounts", "", "At most one service account may be given.")  # assumed: the wording
     for row in rows:
         email = str(row.get("email", ""))
         if email in ("", "default"):

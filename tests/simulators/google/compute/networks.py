@@ -12,7 +12,7 @@ from .. import catalogue, quotas
 from ..api import Asked, Refused, handles
 from ..discovery import Body
 from ..state import Project, Thing, project
-from .resources import bare, change, find, insert, link, made, remove, users
+from .resources import bare, change, find, insert, invalid, link, made, remove, users
 
 SMALLEST_MTU, LARGEST_MTU = 1300, 8896
 
@@ -21,8 +21,7 @@ def _check_mtu(fields: Body) -> None:
     mtu = fields.get("mtu")
     if mtu is not None and not SMALLEST_MTU <= int(mtu) <= LARGEST_MTU:
         bounds = f"Must be greater than or equal to {SMALLEST_MTU} and less than or equal to {LARGEST_MTU}"
-        text = f"Invalid value for field 'resource.mtu': '{mtu}'. {bounds}"
-        raise Refused(400, text, reason="invalid")
+        raise invalid("mtu", mtu, bounds)
 
 
 @handles("compute.networks.insert")
@@ -73,8 +72,7 @@ def _patch(asked: Asked) -> Body:
         if value is None or thing.body.get(name) == value or name in ("fingerprint", "kind", "id", "selfLink"):
             continue
         if name not in ("routingConfig", "mtu", "networkFirewallPolicyEnforcementOrder"):
-            text = f"Invalid value for field 'resource.{name}': '{value}'. The field cannot be changed."  # assumed: the wording
-            raise Refused(400, text, reason="invalid")
+            raise invalid(name, value, "The field cannot be changed.")  # assumed: the wording
         fields[name] = {**thing.body["routingConfig"], **value} if name == "routingConfig" else value
     if "mtu" in fields:
         _none_runs(asked, thing)

@@ -120,6 +120,11 @@ def refer(asked: Asked, value: str, kind: str, field: str, scope: str = "") -> T
     return ready(thing)
 
 
+def invalid(field: str, value: Any, text: str) -> Refused:
+    """A field of the resource has a value that does not do."""
+    return Refused(400, f"Invalid value for field 'resource.{field}': '{value}'. {text}", reason="invalid")
+
+
 def texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value

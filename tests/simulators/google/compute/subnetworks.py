@@ -16,15 +16,16 @@ from .. import quotas
 from ..api import Asked, Refused, handles
 from ..discovery import Body
 from ..state import Project, Thing, long_id, now, project
-from .resources import bare, change, find, fingerprint, insert, link, made, ready, refer, remove, same
+from .resources import bare, change, find, fingerprint, insert, invalid, link, made, ready, refer, remove, same
 
 STALE = "Invalid fingerprint."
+# At least four addresses.
+LONGEST = 29
 AUTO = ipaddress.IPv4Network("10.128.0.0/9")
 DEFAULTS = {
     "purpose": "PRIVATE", "stackType": "IPV4_ONLY", "privateIpGoogleAccess": False, "privateIpv6GoogleAccess": "DISABLE_GOOGLE_ACCESS",
     "allowSubnetCidrRoutesOverlap": False,
 }  # fmt: skip
-LOGS = {"aggregationInterval": "INTERVAL_5_SEC", "flowSampling": 0.5, "metadata": "EXCLUDE_ALL_METADATA"}
 FINGERED = ("secondaryIpRanges", "logConfig", "privateIpGoogleAccess", "ipCidrRange", "stackType", "purpose")
 CHANGEABLE = (
     "secondaryIpRanges", "logConfig", "enableFlowLogs", "stackType", "ipv6AccessType", "privateIpv6GoogleAccess", "purpose", "role",
@@ -50,29 +51,24 @@ def _gateway(cidr: str) -> str:
     return str(ipaddress.ip_network(cidr)[1])
 
 
-def _cidr(field: str, text: str, longest: int) -> ipaddress.IPv4Network:
+def _cidr(field: str, text: str) -> ipaddress.IPv4Network:
     try:
         found = ipaddress.IPv4Network(text, strict=False)
     except ValueError as error:
-        raise Refused(
-            400, f"Invalid value for field '{field}': '{text}'. Must be a valid IPV4 CIDR address range.", reason="invalid"
-        ) from error
+        raise invalid(field, text, "Must be a valid IPV4 CIDR address range.") from error
     if str(found) != text:
-        text_ = f"Invalid value for field '{field}': '{text}'. {text} is not a valid network: the host part is not zero, {found} would be"
-        raise Refused(400, f"{text_}.", reason="invalid")  # assumed: the wording
-    if not 4 <= found.prefixlen <= longest:
-        raise Refused(
-            400, f"Invalid value for field '{field}': '{text}'. The prefix length must be between 4 and {longest}.", reason="invalid"
-        )
+        raise invalid(field, text, f"{text} is not a valid network: the host part is not zero, {found} would be.")  # assumed: the wording
+    if not 4 <= found.prefixlen <= LONGEST:
+        raise invalid(field, text, f"The prefix length must be between 4 and {LONGEST}.")
     return found
 
 
 def ranges(body: Body) -> list[tuple[str, ipaddress.IPv4Network]]:
     """(field, range) of a subnetwork: the primary one has to leave room for at least four addresses."""
-    rows = [("resource.ipCidrRange", _cidr("resource.ipCidrRange", str(body.get("ipCidrRange")), 29))]
+    rows = [("ipCidrRange", _cidr("ipCidrRange", str(body.get("ipCidrRange"))))]
     for index, one in enumerate(body.get("secondaryIpRanges") or []):
-        field = f"resource.secondaryIpRanges[{index}].ipCidrRange"
-        rows.append((field, _cidr(field, str(one.get("ipCidrRange")), 29)))
+        field = f"secondaryIpRanges[{index}].ipCidrRange"
+        rows.append((field, _cidr(field, str(one.get("ipCidrRange")))))
     return rows
 
 
@@ -81,11 +77,7 @@ def _fit(found: Project, body: Body) -> None:
     for index, (_field, one) in enumerate(own):
         for field, other in own[index + 1 :]:
             if one.overlaps(other):
-                raise Refused(
-                    400,
-                    f"Invalid value for field '{field}': '{other}'. The range overlaps with {one} of this subnetwork.",
-                    reason="invalid",
-                )
+                raise invalid(field, other, f"The range overlaps with {one} of this subnetwork.")
     for thing in found.shelf("subnetworks").values():
         other = thing.body
         if bare(other["network"]) != bare(body["network"]) or other["selfLink"] == body["selfLink"]:
@@ -95,27 +87,19 @@ def _fit(found: Project, body: Body) -> None:
             if any(one.overlaps(cidr) for cidr in taken):
                 region = other["region"].rsplit("/", 1)[-1]
                 text = f"Invalid IPCidrRange: {one} conflicts with existing subnetwork '{other['name']}' in region '{region}'."
-                raise Refused(400, f"Invalid value for field '{field}': '{one}'. {text}", reason="invalid")
+                raise invalid(field, one, text)
 
 
 def _extends(body: Body) -> None:
     for field, one in ranges(body):
         if one.overlaps(AUTO):
-            text = f"Extended subnetworks in auto subnet mode networks cannot overlap with {AUTO}."
-            raise Refused(400, f"Invalid value for field '{field}': '{one}'. {text}", reason="invalid")
+            raise invalid(field, one, f"Extended subnetworks in auto subnet mode networks cannot overlap with {AUTO}.")
 
 
 def is_auto(network: Body | None, body: Body) -> bool:
     """Whether the network made it."""
     own = bool(network and network.get("autoCreateSubnetworks"))
     return own and ipaddress.IPv4Network(body["ipCidrRange"]).subnet_of(AUTO)
-
-
-def _logs(body: Body) -> None:
-    given = body.get("logConfig")
-    if given:
-        body["logConfig"] = {**LOGS, **given} if given.get("enable") else {"enable": False}
-        body["enableFlowLogs"] = bool(given.get("enable"))
 
 
 @handles("compute.subnetworks.insert")
@@ -128,7 +112,6 @@ def _insert(asked: Asked) -> Body:
     if network.body.get("autoCreateSubnetworks"):
         _extends(body)
     _fit(found, body)
-    _logs(body)
     body["gatewayAddress"] = _gateway(body["ipCidrRange"])
     mark(body)
     done = insert(
@@ -147,14 +130,12 @@ def _patch(asked: Asked) -> Body:
     wanted = {name: value for name, value in asked.body.items() if name != "fingerprint" and thing.body.get(name) != value}
     for name, value in wanted.items():
         if name not in CHANGEABLE:
-            text = f"Invalid value for field 'resource.{name}': '{value}'. The field cannot be changed by a patch."  # assumed: the wording
-            raise Refused(400, text, reason="invalid")
+            raise invalid(name, value, "The field cannot be changed by a patch.")  # assumed: the wording
     after = {**thing.body, **wanted}
     _fit(found, after)
-    _logs(after)
     if "secondaryIpRanges" in wanted:
         _still_used(found, thing, wanted["secondaryIpRanges"] or [])
-    fields = {name: after.get(name) for name in (*wanted, "enableFlowLogs") if name in after}
+    fields = {name: after[name] for name in wanted}
     return change(asked, thing, {**fields, "fingerprint": mark(after)["fingerprint"]})
 
 
@@ -169,8 +150,8 @@ def _still_used(found: Project, thing: Thing, after: list[Body]) -> None:
                 policy.get("clusterSecondaryRangeName"),
                 policy.get("servicesSecondaryRangeName"),
             ):
-                text = f"Invalid value for field 'resource.secondaryIpRanges': ''. The secondary range '{one['rangeName']}' is in use"
-                raise Refused(400, f"{text} by cluster '{cluster.body['name']}'.", reason="invalid")  # assumed: the wording
+                text = f"The secondary range '{one['rangeName']}' is in use by cluster '{cluster.body['name']}'."  # assumed: the wording
+                raise invalid("secondaryIpRanges", "", text)
 
 
 @handles("compute.subnetworks.setPrivateIpGoogleAccess")
@@ -184,10 +165,10 @@ def _private(asked: Asked) -> Body:
 def _expand(asked: Asked) -> Body:
     found, thing = project(str(asked.params["project"])), find(asked)
     wanted = str(asked.body.get("ipCidrRange"))
-    new, old = _cidr("ipCidrRange", wanted, 29), ipaddress.IPv4Network(thing.body["ipCidrRange"])
+    new, old = _cidr("ipCidrRange", wanted), ipaddress.IPv4Network(thing.body["ipCidrRange"])
     if new == old or not old.subnet_of(new):
-        text = f"Invalid value for field 'ipCidrRange': '{wanted}'. New IP CIDR range must be larger than, and contain, the existing {old}."
-        raise Refused(400, text, reason="invalid")  # assumed: the wording
+        text = f"New IP CIDR range must be larger than, and contain, the existing {old}."  # assumed: the wording
+        raise invalid("ipCidrRange", wanted, text)
     after = {**thing.body, "ipCidrRange": wanted}
     _fit(found, after)
     return change(asked, thing, {"ipCidrRange": wanted, "gatewayAddress": _gateway(wanted), "fingerprint": mark(after)["fingerprint"]})

@@ -46,13 +46,6 @@ def _get(asked: Asked) -> Body:
     return shown.pool(found, thing)
 
 
-@handles("container.projects.locations.clusters.nodePools.list")
-def _list(asked: Asked) -> Body:
-    found, cluster = _standard(*clusters.find(asked, "parent"))
-    rows = [shown.pool(found, thing) for thing in shown.pools_of(found, cluster.extra["path"])]
-    return {"nodePools": rows} if rows else {}
-
-
 def stock_out(found: Project, pool: Thing) -> Failed:
     return _not_running(pool, "ZONE_RESOURCE_POOL_EXHAUSTED", STOCK_OUT.format(found.id, pool.body["locations"][0]))
 

@@ -89,15 +89,13 @@ def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tu
     config |= {name: value for name, value in given.items() if value is not None}
     config["metadata"] = {"disable-legacy-endpoints": "true", **(given.get("metadata") or {})}
     config["imageType"] = check_image(config["imageType"])
-    if config.get("spot") and config.get("preemptible"):
-        raise Refused(400, "Spot and preemptible cannot both be set.")  # assumed: the wording
     mode = (config.get("workloadMetadataConfig") or {}).get("mode")
     if mode == "GKE_METADATA" and not cluster.body["workloadIdentityConfig"].get("workloadPool"):
         text = "GKE_METADATA workload metadata mode requires Workload Identity to be enabled on the cluster."  # assumed: the wording
         raise Refused(400, text)
     gpus = accelerators(config, zones)
     config["taints"] = taints(config.get("taints") or [], found, cluster, bool(gpus), config["machineType"])
-    model = "spot" if config.get("spot") else "preemptible" if config.get("preemptible") else "on-demand"
+    model = "spot" if config.get("spot") else "on-demand"
     refuse_of_gke(config.get("resourceLabels"), "node_pool.config.resource_labels")
     refuse_of_nodes(config.get("labels"))
     # GKE's own labels beside the user's, visible in the pool (terraform-google-modules/terraform-google-kubernetes-engine issue 2371).

@@ -60,7 +60,7 @@ def _update(asked: Asked) -> Body:
     if len(wanted) > 1 and not set(wanted) <= MACHINE:
         raise Refused(400, f"Only one kind of update can be made at a time: {', '.join(sorted(wanted))}.")  # assumed: the wording
     after = {"config": copy.deepcopy(thing.body["config"])}
-    new_nodes = bool(set(wanted) & {*MACHINE, "accelerators"})
+    new_nodes = bool(set(wanted) & MACHINE)
     for name, value in wanted.items():
         change = CHANGES.get(name, _plain(name))
         change(found, cluster, thing, after, value)
@@ -118,10 +118,6 @@ def _resource_labels(_found: Project, _cluster: Thing, thing: Thing, after: Body
     after["config"]["resourceLabels"] = {**(value.get("labels") or {}), **own}
 
 
-def _accelerators(_found: Project, _cluster: Thing, _thing: Thing, after: Body, value: object) -> None:
-    after["config"]["accelerators"] = value
-
-
 def _version(_found: Project, cluster: Thing, thing: Thing, after: Body, value: object) -> None:
     master = cluster.body["currentMasterVersion"]
     version = master if value in ("", "-") else versions.chosen(str(value), "", "Node")
@@ -156,9 +152,8 @@ def _upgrade(_found: Project, _cluster: Thing, thing: Thing, after: Body, value:
 
 
 CHANGES: dict[str, Change] = {
-    "labels": _labels, "taints": _taints, "tags": _tags, "resourceLabels": _resource_labels, "accelerators": _accelerators,
-    "nodeVersion": _version,
-    "imageType": _image, "diskType": _disk("diskType"), "diskSizeGb": _disk("diskSizeGb"), "locations": _locations,
+    "labels": _labels, "taints": _taints, "tags": _tags, "resourceLabels": _resource_labels,
+    "nodeVersion": _version, "imageType": _image, "diskType": _disk("diskType"), "diskSizeGb": _disk("diskSizeGb"), "locations": _locations,
     "upgradeSettings": _upgrade,
 }  # fmt: skip
 
@@ -182,9 +177,7 @@ def _autoscaling(asked: Asked) -> Body:
 @handles("container.projects.locations.clusters.nodePools.setManagement")
 def _management(asked: Asked) -> Body:
     found, cluster, thing = nodepools.find(asked)
-    given = asked.body.get("management")
-    if given is None:
-        raise Refused(400, "Management must be specified.")  # assumed: the wording
+    given = asked.body["management"]
     after = pools.management({"autoRepair": False, "autoUpgrade": False, **given}, cluster.body)
     if after["autoUpgrade"] and not thing.body["management"].get("autoUpgrade"):
         versions.of_nodes(thing.body["version"], cluster.body["currentMasterVersion"], upgraded=True)  # assumed: here, too

@@ -17,31 +17,9 @@ from ..api import Asked, Refused, handles
 from ..discovery import Body
 from ..operations import Failed
 from ..state import Project, Thing
-from . import clusters, doors, nodepools, nodes, pools, poolupdates, shown, versions
+from . import clusters, doors, nodes, pools, shown, versions
 from .operations import free, start
 
-# Said beside a desired field, not instead of one.
-BESIDE = ("desiredNodePoolId", "desiredImageProject", "etag")
-# Fields that take the place of the cluster's own, by its name there.
-REPLACED = {
-    "desiredAuthenticatorGroupsConfig": "authenticatorGroupsConfig", "desiredBinaryAuthorization": "binaryAuthorization",
-    "desiredClusterAutoscaling": "autoscaling", "desiredCostManagementConfig": "costManagementConfig",
-    "desiredDatabaseEncryption": "databaseEncryption", "desiredIdentityServiceConfig": "identityServiceConfig",
-    "desiredMeshCertificates": "meshCertificates", "desiredNotificationConfig": "notificationConfig",
-    "desiredPodAutoscaling": "podAutoscaling",
-    "desiredRbacBindingConfig": "rbacBindingConfig", "desiredResourceUsageExportConfig": "resourceUsageExportConfig",
-    "desiredSecretManagerConfig": "secretManagerConfig", "desiredSecurityPostureConfig": "securityPostureConfig",
-    "desiredShieldedNodes": "shieldedNodes", "desiredVerticalPodAutoscaling": "verticalPodAutoscaling",
-    "desiredAnonymousAuthenticationConfig": "anonymousAuthenticationConfig", "desiredLoggingService": "loggingService",
-    "desiredMonitoringService": "monitoringService", "desiredEnterpriseConfig": "enterpriseConfig",
-}  # fmt: skip
-# The same, in networkConfig.
-NETWORK = {
-    "desiredDnsConfig": "dnsConfig", "desiredGatewayApiConfig": "gatewayApiConfig",
-    "desiredServiceExternalIpsConfig": "serviceExternalIpsConfig",
-    "desiredEnableFqdnNetworkPolicy": "enableFqdnNetworkPolicy", "desiredEnableMultiNetworking": "enableMultiNetworking",
-    "desiredDefaultSnatStatus": "defaultSnatStatus", "desiredInTransitEncryptionConfig": "inTransitEncryptionConfig",
-}  # fmt: skip
 Apply = Callable[[], None]
 Change = Callable[[Asked, Project, Thing, Any], Apply]
 
@@ -68,35 +46,28 @@ def _update(asked: Asked) -> Body:
     if update.get("etag") not in (None, "", shown.etag(thing.body)):
         text = "The etag of the cluster does not match the current one."  # assumed: the wording
         raise Refused(412, text, code="FAILED_PRECONDITION", reason="conditionNotMet")
-    fields = [name for name in update if name not in BESIDE]
+    fields = [name for name in update if name != "etag"]
     if not fields:
         raise Refused(400, "Must specify a field to update.")
-    if len(fields) > 1 and set(fields) != {"desiredNodeVersion", "desiredImageType"}:
+    if len(fields) > 1:
         raise Refused(400, "Exactly one update can be applied to a cluster with each request.")
     free(thing.extra["path"])
     name = fields[0]
-    if name in ("desiredNodeVersion", "desiredNodePoolAutoscaling", "desiredImageType", "desiredLocations"):
-        return _of_pools(asked, found, thing, update, name)
+    if name == "desiredLocations":
+        return _locations(asked, found, thing, list(update[name]))
     kind = "UPGRADE_MASTER" if name == "desiredMasterVersion" else "UPDATE_CLUSTER"
-    return busy(asked, thing, kind, _change(name)(asked, found, thing, update[name]))
-
-
-def _change(name: str) -> Change:
-    if name in CHANGES:
-        return CHANGES[name]
-    if name in REPLACED:
-        return _replace(REPLACED[name])
-    if name in NETWORK:
-        return _replace_network(NETWORK[name])
-    raise Refused(501, f"the simulator does not change {name} of a cluster", code="UNIMPLEMENTED")
+    if name not in CHANGES:
+        raise Refused(501, f"the simulator does not change {name} of a cluster", code="UNIMPLEMENTED")
+    return busy(asked, thing, kind, CHANGES[name](asked, found, thing, update[name]))
 
 
 def _replace(field: str) -> Change:
+    """The field of the cluster's own takes the value."""
     return lambda _asked, _found, thing, value: lambda: thing.body.update({field: value})
 
 
-def _replace_network(field: str) -> Change:
-    return lambda _asked, _found, thing, value: lambda: thing.body["networkConfig"].update({field: value})
+def _gateways(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+    return lambda: thing.body["networkConfig"].update(gatewayApiConfig=value)
 
 
 def _master(_asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
@@ -129,10 +100,6 @@ def _channel(_asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
     return apply
 
 
-def _authorized(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
-    return _doors(thing, networks=value)
-
-
 def _endpoints(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
     ip = value.get("ipEndpointsConfig") or {}
     both = _doors(thing, ip.get("enablePublicEndpoint"), ip.get("authorizedNetworksConfig"))
@@ -146,11 +113,7 @@ def _endpoints(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Appl
     return apply
 
 
-def _private_endpoint(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
-    return _doors(thing, not value)
-
-
-def _doors(thing: Thing, public: bool | None = None, networks: Body | None = None) -> Apply:
+def _doors(thing: Thing, public: bool | None, networks: Body | None) -> Apply:
     """The public endpoint and the authorised networks; what is not given stays, and both have to fit."""
     ip, before = (thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"], thing.body["masterAuthorizedNetworksConfig"])
     wanted = ip["enablePublicEndpoint"] if public is None else public
@@ -209,38 +172,17 @@ def _telemetry(field: str) -> Change:
 
 
 CHANGES: dict[str, Change] = {
-    "desiredMasterVersion": _master, "desiredReleaseChannel": _channel, "desiredMasterAuthorizedNetworksConfig": _authorized,
-    "desiredControlPlaneEndpointsConfig": _endpoints, "desiredEnablePrivateEndpoint": _private_endpoint,
-    "desiredDefaultEnablePrivateNodes": _private_nodes,
+    "desiredMasterVersion": _master, "desiredReleaseChannel": _channel,
+    "desiredControlPlaneEndpointsConfig": _endpoints, "desiredDefaultEnablePrivateNodes": _private_nodes,
     "desiredAddonsConfig": _addons, "desiredWorkloadIdentityConfig": _workload, "desiredLoggingConfig": _telemetry("loggingConfig"),
-    "desiredMonitoringConfig": _telemetry("monitoringConfig"),
+    "desiredMonitoringConfig": _telemetry("monitoringConfig"), "desiredLoggingService": _replace("loggingService"),
+    "desiredMonitoringService": _replace("monitoringService"), "desiredGatewayApiConfig": _gateways,
 }  # fmt: skip
 
 
-def _of_pools(asked: Asked, found: Project, thing: Thing, update: Body, name: str) -> Body:
-    """What the old form of the API changes in a pool, or in all of them (desiredLocations: "will update the locations of all node
-    pools")."""
-    rows = shown.pools_of(found, thing.extra["path"])
-    if name == "desiredLocations":
-        return _locations(asked, found, thing, list(update[name]), rows)
-    wanted = update.get("desiredNodePoolId")
-    if not wanted and len(rows) > 1:
-        # hashicorp/terraform-provider-google issue 1274, with both stops
-        raise Refused(400, "Node pool id must be specified if cluster has more than one node pool..")
-    asked.params["name"] = f"{asked.params['name']}/nodePools/{wanted or rows[0].extra['path'].rsplit('/', 1)[-1]}"
-    pool = nodepools.find(asked)[2]
-    after: Body = {"config": copy.deepcopy(pool.body["config"])}
-    if name == "desiredNodePoolAutoscaling":
-        after["autoscaling"] = pools.check_autoscaling(update[name])
-    for one, field in (("desiredNodeVersion", "nodeVersion"), ("desiredImageType", "imageType")):
-        if one in update:
-            poolupdates.CHANGES[field](found, thing, pool, after, update[one])
-    kind = "SET_NODE_POOL_MANAGEMENT" if name == "desiredNodePoolAutoscaling" else "UPGRADE_NODES"
-    return poolupdates.apply(asked, found, thing, pool, kind, after, lambda: nodes.replace(found, thing.body, pool))
-
-
-def _locations(asked: Asked, found: Project, thing: Thing, zones: list[str], rows: list[Thing]) -> Body:
-    location = thing.body["location"]
+def _locations(asked: Asked, found: Project, thing: Thing, zones: list[str]) -> Body:
+    """Of all its node pools, too (desiredLocations: "will update the locations of all node pools")."""
+    location, rows = thing.body["location"], shown.pools_of(found, thing.extra["path"])
     for zone in zones:
         clusters.check_zone(zone, catalogue.region_of(location))
     if catalogue.is_zone(location) and location not in zones:

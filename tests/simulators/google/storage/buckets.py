@@ -53,8 +53,7 @@ def find(asked: Asked) -> Thing:
     if thing is None or thing.extra.get("deleted"):
         raise Refused(404, "The specified bucket does not exist.")
     if not mine(thing):
-        verb = {"get": "get", "list": "list"}.get(asked.id.rsplit(".", 1)[-1], asked.id.rsplit(".", 1)[-1])
-        permission = f"storage.{asked.id.split('.')[1]}.{verb}"
+        permission = asked.id
         text = f"{asked.caller} does not have {permission} access to the Google Cloud Storage bucket."
         raise Refused(403, f"{text} Permission '{permission}' denied on resource (or it may not exist).")
     _preconditions(asked, thing)
@@ -163,18 +162,6 @@ def _start(found: Project) -> Body:
 @handles("storage.buckets.get")
 def _get(asked: Asked) -> Body:
     return find(asked).body
-
-
-@handles("storage.buckets.list")
-def _list(asked: Asked) -> Body:
-    found = project(str(asked.params["project"]))
-    prefix = str(asked.params.get("prefix", ""))
-    rows = [
-        t.body
-        for name, t in sorted(BUCKETS.items())
-        if t.extra["project"] == found.id and not t.extra.get("deleted") and name.startswith(prefix)
-    ]
-    return page(asked, rows, "storage#buckets")
 
 
 def page(asked: Asked, rows: list[Body], kind: str) -> Body:

@@ -51,11 +51,6 @@ def _etag() -> str:
     return base64.b64encode(f"hmac{number():06d}".encode()).decode()
 
 
-@handles("storage.projects.hmacKeys.get")
-def _get(asked: Asked) -> Body:
-    return _find(asked).body
-
-
 @handles("storage.projects.hmacKeys.list")
 def _list(asked: Asked) -> Body:
     found = project(str(asked.params["projectId"]))
@@ -71,8 +66,6 @@ def _list(asked: Asked) -> Body:
 @handles("storage.projects.hmacKeys.update")
 def _update(asked: Asked) -> Body:
     thing, state = _find(asked), asked.body.get("state")
-    if state not in ("ACTIVE", "INACTIVE"):
-        raise Refused(400, f"Invalid state for HMAC key: {state}.", reason="invalid")  # assumed: the wording
     if thing.body["state"] == "DELETED":
         # googleapis/google-cloud-cpp issue 2434
         raise Refused(400, "Cannot update keys in 'DELETED' state.", reason="invalid")

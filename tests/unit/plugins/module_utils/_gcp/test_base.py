@@ -64,10 +64,6 @@ def run(google: Google, resource: Resource, *, seconds: float = 600, **options: 
     return converge(resource, Api(google, FakeClock()), choices, WaitOptions(wait=True, seconds=seconds))
 
 
-def actions(outcome: Outcome) -> list[str]:
-    return [str(step) for step in outcome.plan.steps]
-
-
 # Comparison
 
 
@@ -226,22 +222,6 @@ def test_pages_follow_each_other() -> None:
 
 
 # Operations
-
-
-@pytest.mark.parametrize(
-    ("path", "answer", "place"),
-    [
-        ("projects/p/global/networks", {"kind": "compute#operation", "name": "o"}, "projects/p/global/operations/o"),
-        ("projects/p/zones/z/x", {"kind": "compute#operation", "name": "o", "zone": "h/zones/z"}, "projects/p/zones/z/operations/o"),
-        ("projects/p/regions/r/x", {"kind": "compute#operation", "name": "o", "region": "h/r"}, "projects/p/regions/r/operations/o"),
-        ("projects/p/locations/l/clusters/c:x", {"operationType": "X", "name": "o"}, "projects/p/locations/l/operations/o"),
-        ("projects/p/services/s:enable", {"name": "operations/o"}, "operations/o"),
-        ("projects/p/locations/l/repositories", {"name": "projects/p/locations/l/operations/o"}, "projects/p/locations/l/operations/o"),
-        ("b", {"kind": "storage#bucket", "name": "o"}, ""),
-    ],
-)  # fmt: skip
-def test_each_api_has_its_operations_somewhere(path: str, answer: dict[str, t.Any], place: str) -> None:
-    assert operations.place_of(step(path=path), answer) == place
 
 
 def looked_at(operation: dict[str, t.Any]) -> t.Any:

@@ -211,6 +211,7 @@ def test_everything_goes_and_nothing_else(machine: Machine) -> None:
     for name in ("audit-b.log", "audit-b-2026-01-01T00-00-00.000.log", "audit-old.log", "audit.log.bak"):
         (machine.logs / name).touch()
     machine.links |= {"mu-dev-x", "mu-devel", "mu-dev-x-1"}
+    machine.tables.add("muster_dev_x")
     (machine.netns / "muster-dev-x-1").touch()
     machine.process("kubelet", "system.slice/docker-abc.scope/muster-dev/dev-1/init")
     machine.process("kubelet", "muster-dev-x/dev-x-1/init")
