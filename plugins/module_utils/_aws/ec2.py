@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Parts of a network that EC2 deletes only when nothing uses them any more."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Resources of an EKS cluster that an account still has: those with our tag, and those that AWS or its add-ons created for it.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """OpenID Connect providers of IAM as values: how IAM knows the service accounts of a cluster (IRSA)."""
 

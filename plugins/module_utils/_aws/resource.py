@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The base of all AWS resources: marked by tags, in the account that their ARN names, with updates that EKS records."""
 

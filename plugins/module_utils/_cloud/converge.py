@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Reconcile one resource: read, plan, send, wait. The same for every cloud and every kind of resource."""
 

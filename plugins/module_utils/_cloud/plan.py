@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Plans: the requests to a cloud, and the changes that a user sees. Pure values, from a comparison of desired and live."""
 

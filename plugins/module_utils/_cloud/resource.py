@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The interface that every kind of resource implements, in any cloud, for the one loop of ``converge``."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Options of both clouds: mappings with keys of the user's own (tags, labels, metadata), versions and address ranges. Pure."""
 

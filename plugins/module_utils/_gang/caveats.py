@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Features that are not judged: those of pods that decide on their nodes, and those that may free capacity for a gang. No I/O."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Do all pods of a gang fit at once? By the floor of free by request on each node, from what was read of the cluster. No I/O.
 

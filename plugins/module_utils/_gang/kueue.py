@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Whether a queue of Kueue can ever admit a gang: the nominal quota of its ClusterQueue. No I/O.
 

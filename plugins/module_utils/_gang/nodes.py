@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The nodes of a cluster: what is free on each, and why the pods of a group cannot be there. No I/O."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Access to the control plane of a GKE cluster: whether it has a public address, and which networks may reach it."""
 

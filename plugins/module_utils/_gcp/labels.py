@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Labels, metadata and network tags: their values as text, and what Google accepts of them, so that a plan refuses the rest."""
 

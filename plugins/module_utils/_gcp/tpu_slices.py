@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Slices of TPUs: the shapes that Google has, and what machines, nodes and pods each of them needs. No I/O.
 

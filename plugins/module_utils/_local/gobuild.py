@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Build programs from pinned Go modules, cached by content: the same pins and flags are built once per machine."""
 

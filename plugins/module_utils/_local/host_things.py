@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Resources of a host that roles create, other than files: packages of Debian, tables of nftables, enabled units.
 

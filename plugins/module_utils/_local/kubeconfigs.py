@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Find out which cluster a kubeconfig is for, so that none of another cluster is replaced or removed, and how long it is valid."""
 

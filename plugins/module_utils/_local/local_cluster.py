@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The objects that role local_cluster applies to its cluster: DNS, a default StorageClass, NetworkPolicies, simulated nodes. No I/O."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A registry that gets an image. ORAS asks it and pushes to it; like umoci, it is built from a pinned Go module."""
 

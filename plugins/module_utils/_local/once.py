@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Locks for the files and settings that clusters on this machine share: one process at a time reads and changes them."""
 

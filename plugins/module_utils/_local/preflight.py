@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Find what a host lacks for a local cluster: first gather all facts, then judge them with pure functions, so that one message has all."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The programs that a local cluster needs, and their sources: released files by URL and checksum, or Go modules."""
 

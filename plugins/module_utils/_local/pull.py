@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Pull the images of Kubernetes that kubeadm names from their registry, or a mirror of it, into OCI archives in the cache.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Manifests that a project releases, made from the Go module with their sources, byte by byte as the project's own release does.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Builds of several kinds at the same time, so that where one has work for a single core, another one uses the rest."""
 

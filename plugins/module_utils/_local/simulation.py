@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Simulated nodes: how kwok changes Node objects with the label type=kwok, and the pods on them. No I/O.
 

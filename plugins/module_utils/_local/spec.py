@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The specification of a local cluster: its names, addresses and folders, all computed from a few options. No I/O."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Survey a local cluster and its host: what exists, what is missing, what is in the way. Changes nothing."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Kubernetes' own images: pulled, or built from its programs, and imported into a node before kubeadm runs."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The manifests of role efs_csi: a claim on EFS with its class or volume, and the two Jobs that verify it."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The manifests of role gpu_drivers: a DaemonSet that installs NVIDIA's driver or a device plugin on the nodes.
 

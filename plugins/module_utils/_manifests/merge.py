@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Strategic merge of a user's overrides into a manifest, by the rules Kubernetes itself uses for its own types."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The manifests of module prometheus_adapter: prometheus-adapter, which serves metrics of a Prometheus as an API of Kubernetes.
 

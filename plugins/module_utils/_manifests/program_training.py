@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A training whose pods are equal and run a program of the user: the options that all of these have, and the objects around the pods."""
 

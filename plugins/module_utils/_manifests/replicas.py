@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Replicas of one server that serves models, as a Deployment: a pod ends after another one got ready, and after its own requests."""
 

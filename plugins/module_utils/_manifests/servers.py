@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The names and labels of servers, and the objects around their pods: Services, NetworkPolicy, claims, a disruption budget."""
 

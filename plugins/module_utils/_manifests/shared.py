@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Keep the programs in the ConfigMap of a running training, even if a new version of Muster has others.
 

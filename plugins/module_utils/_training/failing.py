@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Failures that a wait cannot outlast: a rank ends again and again with the same error, or does not get its image.
 

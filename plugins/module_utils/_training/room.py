@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The preflight of a training, before any of its objects is created: all pods of a new one, the additional pods of a running one."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Read the stacks of a training's ranks: with the py-spy of their image, or else with that of an ephemeral container."""
 

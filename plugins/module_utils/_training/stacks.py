@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The Python stacks of a training's processes, as py-spy reads them. Equal ones are folded, that of the fewest threads first.
 

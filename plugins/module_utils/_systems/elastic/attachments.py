@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Objects that this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Find elastic trainings whose pods wait for each other: the rendezvous does not answer, or fewer pods join it than the training needs."""
 

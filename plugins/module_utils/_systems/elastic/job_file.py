@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A job file of torchelastic's documentation as options: an ElasticJob of its operator, or its pods and Services of before.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """An elastic PyTorch job: an Indexed Job whose completions and parallelism are scaled together, and its Service.
 

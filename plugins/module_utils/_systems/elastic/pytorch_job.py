@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """An elastic job as a PyTorchJob of training-operator 1.x, whose pods run the same launcher.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """An elastic PyTorch job as the user describes it: valid options, whichever backend runs it."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """An elastic job as a TrainJob of Kubeflow Trainer 2, with a TrainingRuntime of its own that holds the pods.
 

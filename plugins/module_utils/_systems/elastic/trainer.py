@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The objects that role trainer installs: those of the kustomization of Kubeflow Trainer 2."""
 

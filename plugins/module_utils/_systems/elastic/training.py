@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The specifics of an elastic PyTorch job: its size may change while it runs, and its logs show its progress."""
 

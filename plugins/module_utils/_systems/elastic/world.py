@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The progress of an elastic job: agents log the rendezvous, the script logs its steps or reports to Kubeflow Trainer."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """An etcd cluster as a StatefulSet, for the rendezvous of torchrun and other clients that need a small consistent store."""
 

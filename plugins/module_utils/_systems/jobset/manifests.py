@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The objects of a training as a JobSet: one Job for each slice, and in it one pod for each host. Its controller makes the Service."""
 

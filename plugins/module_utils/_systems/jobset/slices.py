@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """TPU slices as options of a JobSet: the pods of each slice, their nodes and their chips. No I/O."""
 

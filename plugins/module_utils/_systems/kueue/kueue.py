@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The objects that role kueue installs: the manifest of a release of Kueue, for the integrations that an option lists, and the queues."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """An S3-compatible store in the cluster: versitygw, one pod that keeps objects as files of its claim.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The push gateway of a PERSIA training: whether one that exists already can be reached, and the metrics that the training pushed."""
 

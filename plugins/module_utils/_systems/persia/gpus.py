@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """GPUs of the trainers: requested only where a process can use them, because idle GPUs are the most expensive part of a cluster."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A job file of PERSIA's documentation as options: a PersiaJob or the four StatefulSets, and perhaps a NatsCluster.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The PersiaJob resource of PERSIA's own operator, and the options that it has no field for."""
 

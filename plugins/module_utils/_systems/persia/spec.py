@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A PERSIA training as the user describes it: the values, their checks, and the objects that both backends share."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The specifics of a PERSIA training: servers that are useless after it, and an operator with a finalizer."""
 

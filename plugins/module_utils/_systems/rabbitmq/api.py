@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The HTTP client of RabbitMQ's management API, with login, TLS, timeouts, and errors of the collection's classes.
 

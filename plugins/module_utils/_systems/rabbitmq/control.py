@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """rabbitmqctl on the broker's own host, for actions that need no login: create a first administrator, and reset a lost password.
 

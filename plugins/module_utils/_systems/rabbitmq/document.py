@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """RabbitMQ's format of definitions: the kinds of objects, their fields, and rows as the broker exports them.
 

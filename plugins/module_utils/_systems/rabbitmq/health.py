@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The health of a broker: nodes, alarms, listeners, queues, and one message that is published and consumed; what the doctor says of it."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The comparison of a document of definitions with a broker: the requests, and the changes that a user sees. Pure.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The broker's URL as the runner reads it (its AMQP_URL), which is stricter than the URL format. No I/O.
 

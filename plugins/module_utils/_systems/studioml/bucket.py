@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A bucket of an S3-compatible store, with errors by meaning. Google Cloud Storage is one with HMAC keys."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """An experiment of StudioML as the client writes it into a request, with what the runner makes of each field. No I/O.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Secrets with keys and logins of StudioML: stored values are checked, missing ones are generated, and usable ones are never replaced.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Keys of StudioML: made, read, checked, and written in the formats that runner and client accept. No I/O.
 

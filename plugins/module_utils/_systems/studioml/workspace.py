@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The files of an experiment as one tar file, stored under the sum of its content as the client stores it (``blobstore/SHA256.tar``).
 

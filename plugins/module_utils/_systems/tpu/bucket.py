@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A bucket of Google Cloud Storage as a folder of pods on GKE, by its CSI driver for Cloud Storage FUSE. No I/O.
 

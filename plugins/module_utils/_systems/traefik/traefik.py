@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The objects that role traefik installs: Traefik as a controller of the Gateway API, its GatewayClass, and only the permissions it uses.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The objects of role inference_gateway besides the routes: a Gateway in front of servers, and how it asks for their health."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """A model's folder in a bucket of any store. The SHA-256 of each file is stored as metadata of its object."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The plan for a model's folder in the store: the files to upload and to delete, by content, without changes to served versions."""
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """The replicas of a Triton server in a cluster, each reached by a forwarded port: a Service would select any one of them."""
 

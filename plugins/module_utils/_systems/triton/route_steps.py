@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Change the weights of a route in steps, and roll back if the servers that get more requests exceed the limits.
 

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, Muster contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Private to the collection.
 
 """Values of tensors as bytes, as gRPC carries them: little-endian, one after the other; BYTES each with its length in front.
 
