@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 from support.docs import attempts, awx, collection, commands, fences, landing, pages, picture, recording, rights, settings, words
 from support.docs.reference import comment_of, reference
 from support.docs.write import ARCHITECTURE
@@ -170,6 +171,14 @@ def test_the_recording_shows_tasks_that_exist() -> None:
     assert shown
     unknown = [name for name in shown if not any(known.match(name) for known in known)]
     assert unknown == [], "scripts/record"
+
+
+def test_the_rulebook_runs_a_playbook_with_variables_that_it_has() -> None:
+    (ruleset,) = yaml.safe_load((ROOT / "extensions/eda/rulebooks/doctor.yml").read_text(encoding="utf-8"))
+    known = yaml.safe_load((ROOT / "playbooks/vars/argument_specs.yml").read_text(encoding="utf-8"))
+    for action in (rule["action"]["run_playbook"] for rule in ruleset["rules"]):
+        assert (ROOT / "playbooks" / f"{action['name'].removeprefix('muster.ml.')}.yml").exists()
+        assert {*action["extra_vars"]} <= {*known["argument_specs"]["main"]["options"]}
 
 
 def like(name: str) -> re.Pattern[str]:

@@ -25,6 +25,7 @@ LISTED = {
 LEFT = {
     "scripts/molecule": "is a check of its own",
     "ansible-galaxy": "is run by the check package",
+    "ansible-rulebook": "waits for alerts",
     **dict.fromkeys((".", "pip", "pipx", "python3"), "makes or changes the reader's Python"),
     "kubectl": "asks for what a training has left",
     "jq": "reads the audit log of the reader's cluster",
