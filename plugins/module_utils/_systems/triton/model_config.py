@@ -119,9 +119,9 @@ class ModelConfig:
 
     @property
     def model_file(self) -> str | None:
-        """The file that every version must have, where that is known. Runtimes, and PyTorch's AOTInductor, have others."""
+        """The file that every version must have, where that is known. Runtimes, AOTInductor and other backends may read others."""
         config = self._message
-        if config.cc_model_filenames or config.runtime or config.platform == "torch_aoti":
+        if config.cc_model_filenames or config.runtime or config.platform == "torch_aoti" or config.backend not in {"", *_MODEL_FILES}:
             return None
         return config.default_model_filename or _MODEL_FILES.get(config.backend)
 

@@ -168,6 +168,8 @@ ENSEMBLE = 'platform: "ensemble"\n'
         ('output [ { name: "C", dims: [ 1 ] } ]', ["1/model.plan"], ["1/model.plan"]),  # qa/L0_model_config, incomplete_output
         ('backend: "pytorch"\nplatform: "torch_aoti"', ["1/model.pt2"], ["1/model.pt2"]),
         ('backend: "tensorrt"\ncc_model_filenames { key: "9.0" value: "h100.plan" }', ["1/h100.plan"], ["1/h100.plan"]),
+        # As fauxpilot's models for FasterTransformer, which reads the folder that a parameter names.
+        ('backend: "fastertransformer"\ndefault_model_filename: "codegen"', ["1/1-gpu/config.ini"], ["1/1-gpu/config.ini"]),
     ],
 )
 def test_what_the_server_loads_is_taken(world: World, config: str | None, files: list[str], uploaded: list[str] | None) -> None:
