@@ -129,9 +129,7 @@ def _check(server: VllmServer) -> None:
         raise InvalidInput(f"gpu_memory_utilization: {share} is not a share of the memory.", "0.9 is nine tenths.")
     for flag in map(str, server.args):
         if flag.partition("=")[0].lstrip("-").replace("_", "-") in _ELSEWHERE:
-            raise InvalidInput(
-                f"args: with {flag} no probe and no client reaches the pods by HTTP.", "Leave it out; a Gateway can end TLS."
-            )
+            raise InvalidInput(f"args: with {flag} no probe and no client gets an answer by HTTP.", "Leave it out; a Gateway can end TLS.")
     refuse_variables(server.pod.env, _ENV)
     _check_gpus(server)
 

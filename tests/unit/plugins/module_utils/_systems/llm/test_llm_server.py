@@ -75,7 +75,7 @@ def test_no_pod_gets_the_variables_of_services_or_a_key_as_text() -> None:
         ({"args": ["--max-num-seqs", "16", "32"]}, "'32' is not a flag"),
         ({"args": ["--max-num-seqs=16", "32"]}, "'32' is not a flag"),
         ({"args": ["-tp", "2"]}, "'-tp' is not a flag"),
-        ({"args": ["--ssl_keyfile", "/tls/tls.key"]}, "with --ssl_keyfile no probe and no client reaches the pods"),
+        ({"args": ["--ssl_keyfile", "/tls/tls.key"]}, "with --ssl_keyfile no probe and no client gets an answer"),
         ({"pod": dataclasses.replace(POD, env=[{"name": "VLLM_API_KEY", "value": "x"}])}, "VLLM_API_KEY is set by an option"),
         ({"pod": dataclasses.replace(POD, image="vllm/vllm-openai:latest")}, "is not pinned"),
         ({"pod": dataclasses.replace(POD, termination_grace_period_seconds=130)}, "130 s end before"),
