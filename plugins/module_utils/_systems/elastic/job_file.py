@@ -61,9 +61,9 @@ _ENV: Mapping[str, Field] = {
 }
 
 _FLAGS: Mapping[str, Field] = {
-    "nproc_per_node": Field("nproc_per_node", "a flag of the launcher; it is option nproc_per_node"),
-    "max_restarts": Field("max_restarts", "a flag of the launcher; it is option max_restarts"),
-    "monitor_interval": Field("monitor_interval", "a flag of the launcher; it is option monitor_interval"),
+    **{
+        name: Field(name, f"a flag of the launcher; it is option {name}") for name in ("nproc_per_node", "max_restarts", "monitor_interval")
+    },
     "start_method": Field(why="ignored; torchrun starts processes of their own"),
     **dict.fromkeys(("nnodes", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "node_rank", "master_addr", "master_port"), _MEETING),
 }
@@ -106,20 +106,21 @@ def _pytorch_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> No
         count = group.get("replicas", 1)
         if not isinstance(count, int):
             found.refused.append(f"{where}.{role}.replicas: {count!r} is not a number; write it.")
-        else:
-            replicas += count
-        pods.append(_pod(found, group.get("template", {}), f"{where}.{role}.template", {}))
+        replicas += count if isinstance(count, int) else 0
+        pods.append(_pod(found, group.get("template", {}), f"{where}.{role}.template", {}, {}))
     if not pods or pods[0] != pods[-1]:
         found.refused.append(f"{where}: {'Master is not as Worker; all pods of a job are equal' if pods else 'no pods'}.")
     sizes = dict.fromkeys(("replicas", "min_replicas", "max_replicas"), replicas)
     found.options |= {"name": name, "rdzv_backend": "c10d", **sizes, **job, **(pods[0] if pods else {})}
 
 
-def _pod(found: Translation, template: Mapping[str, t.Any], where: str, job: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Return the options of a worker's pod, added to those of its JOB."""
+def _pod(
+    found: Translation, template: Mapping[str, t.Any], where: str, job: dict[str, t.Any], known: Mapping[str, Field] = _ENV
+) -> dict[str, t.Any]:
+    """Return the options of a worker's pod, added to those of its JOB; KNOWN variables are options."""
     pod = {**job, **found.pod(template, where)}
     pod.pop("labels", None)
-    options, kept = found.variables(pod.pop("env", None), _ENV, f"{where} env")
+    options, kept = found.variables(pod.pop("env", None), known, f"{where} env")
     for option, value in options.items():
         number = option in _SIZES.values() and str(value).isdecimal()
         found.put(pod, Field(option), int(value) if number else value, f"{where} env")

@@ -134,5 +134,6 @@ def parsed(text: str, where: str) -> ModelConfig:
     try:
         text_format.Parse(text, message)
     except text_format.ParseError as error:
-        raise InvalidInput(f"{where} is not a configuration of a model: {str(error).rstrip('.')} (line:column).") from error
+        hint = "It is a template, whose ${...} are to be filled in first." if "${" in text else ""
+        raise InvalidInput(f"{where} is not a configuration of a model: {str(error).rstrip('.')} (line:column).", hint) from error
     return ModelConfig(message)

@@ -150,6 +150,7 @@ spec:
               image: example/torch:2
               command: [/usr/local/bin/torchrun, --nnodes=3, /fsdp/train.py]
               args: [--epochs, "1"]
+              env: [{name: JOB_ID, value: "of its script"}]
     Worker: {replicas: 2, restartPolicy: OnFailure, template: *pod}
 """
 
@@ -168,6 +169,7 @@ def test_a_pytorch_job_is_a_training() -> None:
         "image": "example/torch:2",
         "script": "/fsdp/train.py",
         "args": ["--epochs", "1"],
+        "env": [{"name": "JOB_ID", "value": "of its script"}],
     }
     assert native.manifests(from_params({**found.options, "namespace": "ml"}))
     fixed = translate(read(PYTORCH.replace("elasticPolicy: {", "runPolicy: {} #")), "fsdp.yaml").options
