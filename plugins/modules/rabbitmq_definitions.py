@@ -33,7 +33,7 @@ options:
       - Path of a JSON file with definitions, as C(rabbitmqctl export_definitions) or C(GET /api/definitions) writes it, on the host that
         the task runs on. Its rows are added to those of the task.
       - Parameters other than C(vhost-limits) and operator policies, such as shovels, are skipped with a warning, and the identity of the
-        cluster, C(internal_cluster_id), without one.
+        cluster, C(internal_cluster_id), without one. Those of C(amq.) and the default exchange are skipped with a warning.
     type: path
   vhost:
     description: Name of the vhost of rows that name none, such as those of an export of one vhost.
@@ -421,7 +421,7 @@ def _exported(ctx: HostContext) -> dict[str, t.Any]:
     if not path:
         return {}
     try:
-        text = pathlib.Path(path).read_text(encoding="utf-8")
+        text = pathlib.Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
         raise InvalidInput(f"src: {path} cannot be read: {getattr(exc, 'strerror', None) or exc}.") from exc
     rows, ignored = document.exported(text, f"src: {path}")

@@ -113,7 +113,9 @@ options:
     type: bool
     default: false
   args:
-    description: More flags of C(tritonserver), each as V(--NAME=VALUE). Those that the module sets itself are refused.
+    description:
+      - More flags of C(tritonserver), each as V(--NAME=VALUE), or with its value as the next one.
+      - Those that the module sets itself are refused.
     type: list
     elements: raw
   shm_size:

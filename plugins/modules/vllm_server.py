@@ -66,7 +66,9 @@ options:
     description: Share of a GPU's memory that the server takes, above 0 and at most 1. By default the server's own.
     type: float
   args:
-    description: More flags of C(vllm serve), each as V(--NAME) or V(--NAME=VALUE). Those that the module sets itself are refused.
+    description:
+      - More flags of C(vllm serve), each as V(--NAME) or V(--NAME=VALUE), or with its value as the next one.
+      - Those that the module sets itself are refused.
     type: list
     elements: raw
   api_key_secret:

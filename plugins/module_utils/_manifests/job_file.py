@@ -87,7 +87,7 @@ class Translation:
             field, place = fields.get(key), f"{where}.{key}"
             if field is None:
                 near = suggest(str(key), fields)
-                self.refused.append(f"{place}: unknown" + (f"; did you mean {near}?" if near else "."))
+                self.refused.append(f"{place}: unknown" + (f"; did you mean {near}?" if near else "; no option has it, but overrides may."))
             elif isinstance(field.inside, Mapping):
                 for name, inner in self.take(item, field.inside, place).items():
                     self.put(taken, Field(name), inner, place)

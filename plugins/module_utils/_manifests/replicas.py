@@ -90,11 +90,13 @@ def _service_account(server: Replicas) -> Manifest:
 
 
 def flags(server: Replicas, program: str, form: str, own: Mapping[str, str]) -> list[str]:
-    """The user's flags of PROGRAM, each in FORM. Those in OWN are refused, with their option, if they have one."""
+    """The user's flags of PROGRAM, each in FORM, or with its value as the next one. Those in OWN are refused, with their option if any."""
     given = texts(server.args, "args")
-    for flag in given:
+    for before, flag in zip(["", *given], given, strict=False):
         name = flag.partition("=")[0].lstrip("-").replace("_", "-")
         if not flag.startswith("--"):
+            if before.startswith("--") and "=" not in before and not flag.startswith("-"):
+                continue
             raise InvalidInput(f"args: '{flag}' is not a flag of {program}.", f"Write each as {form}.")
         if name in own:
             instead = f"Use option {own[name]}." if own[name] else "The Service has the usual ports."

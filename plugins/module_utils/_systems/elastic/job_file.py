@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A job file of torchelastic's documentation as options: an ElasticJob of its operator, or its pods and Services of before.
+"""A job file as options: an ElasticJob of torchelastic's operator, its pods and Services of before, or a PyTorchJob of training-operator.
 
-The fields are those of kubernetes/api/v1alpha1 and kubernetes/config/samples of pytorch/elastic at bc88e69, and of kubernetes/imagenet.yaml
-at f8d2b6b (January 2020).
+The fields are those of kubernetes/api/v1alpha1 and kubernetes/config/samples of pytorch/elastic at bc88e69, of kubernetes/imagenet.yaml
+at f8d2b6b (January 2020), and of pkg/apis/kubeflow.org/v1 of kubeflow/training-operator 1.9.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 import typing as t
 from collections.abc import Mapping, Sequence
@@ -20,21 +21,37 @@ _RESTARTS = (
 )
 _SIZES = {"MIN_SIZE": "min_replicas", "MAX_SIZE": "max_replicas", "SIZE": "replicas"}
 
-_JOB: Mapping[str, Field] = {
-    "rdzvEndpoint": Field("rdzv_endpoint"),
-    "minReplicas": Field("min_replicas"),
-    "maxReplicas": Field("max_replicas"),
-    "replicaSpecs": Field(
-        inside={
-            "Worker": Field(
-                inside={"replicas": Field("replicas"), "restartPolicy": Field(why=_RESTARTS), "template": Field("template")},
-            )
-        }
-    ),
+_MEETING = Field(why="ignored; the sizes of the job and the name of the job say it")
+_RUN: Mapping[str, Field] = {
     "backoffLimit": Field("backoff_limit"),
     "activeDeadlineSeconds": Field("active_deadline_seconds"),
     "ttlSecondsAfterFinished": Field("ttl_seconds_after_finished"),
     "cleanPodPolicy": Field(why="ignored; pods of an ended job stay until it is removed, for their logs"),
+}
+_REPLICA: Mapping[str, Field] = {
+    "replicas": Field("replicas"), "restartPolicy": Field(why=_RESTARTS), "template": Field("template"),
+}  # fmt: skip
+_SIZE: Mapping[str, Field] = {"minReplicas": Field("min_replicas"), "maxReplicas": Field("max_replicas")}
+_JOB: Mapping[str, Field] = {
+    **_SIZE,
+    **_RUN,
+    "rdzvEndpoint": Field("rdzv_endpoint"),
+    "replicaSpecs": Field(inside={"Worker": Field(inside=_REPLICA)}),
+    "RunPolicy": Field(inside=_RUN),
+}
+_ELASTIC: Mapping[str, Field] = {
+    **_SIZE,
+    "maxRestarts": Field("max_restarts"),
+    "nProcPerNode": Field("nproc_per_node"),
+    "metrics": Field(why="ignored; elastic_replicas is the number of pods, within the sizes"),
+    **dict.fromkeys(("rdzvBackend", "rdzvHost", "rdzvPort", "rdzvId"), Field(why="ignored; pod 0 hosts the rendezvous")),
+}
+_PYTORCH: Mapping[str, Field] = {
+    **_RUN,
+    "runPolicy": Field(inside=_RUN),
+    "elasticPolicy": Field(inside=_ELASTIC),
+    "nprocPerNode": Field("nproc_per_node"),
+    "pytorchReplicaSpecs": Field("pods"),
 }
 
 _ENV: Mapping[str, Field] = {
@@ -44,17 +61,16 @@ _ENV: Mapping[str, Field] = {
 }
 
 _FLAGS: Mapping[str, Field] = {
-    "nproc_per_node": Field("nproc_per_node", "a flag of the launcher; it is option nproc_per_node"),
-    "max_restarts": Field("max_restarts", "a flag of the launcher; it is option max_restarts"),
-    "monitor_interval": Field("monitor_interval", "a flag of the launcher; it is option monitor_interval"),
+    **{
+        name: Field(name, f"a flag of the launcher; it is option {name}") for name in ("nproc_per_node", "max_restarts", "monitor_interval")
+    },
     "start_method": Field(why="ignored; torchrun starts processes of their own"),
-    **dict.fromkeys(
-        ("nnodes", "rdzv_backend", "rdzv_endpoint", "rdzv_id"), Field(why="ignored; the sizes of the job and the name of the job say it")
-    ),
+    **dict.fromkeys(("nnodes", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "node_rank", "master_addr", "master_port"), _MEETING),
 }
 # Its images have the torch of 2020, and torchrun needs 1.13.
 _OLD_IMAGE = re.compile(r"(^|/)torchelastic/examples(:|@|$)")
 _UNFILLED = re.compile(r"<\w+>")
+_LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "torchelastic.distributed.launch")
 
 
 def translate(documents: Sequence[t.Any], source: str) -> Translation:
@@ -66,10 +82,11 @@ def translate(documents: Sequence[t.Any], source: str) -> Translation:
 
     kinds = {
         "ElasticJob": Kind("elastic.pytorch.org/v1alpha1", _elastic_job),
+        "PyTorchJob": Kind("kubeflow.org/v1", _pytorch_job),
         "Pod": Kind("v1", read_pod, many=True),
         "Service": Kind("v1", _service, many=True),
     }
-    return read(documents, source, kinds, ("ElasticJob", "Pod"), lambda found: _end(found, pods))
+    return read(documents, source, kinds, ("ElasticJob", "PyTorchJob", "Pod"), lambda found: _end(found, pods))
 
 
 def _service(found: Translation, name: str, _spec: Mapping[str, t.Any]) -> None:
@@ -81,18 +98,37 @@ def _elastic_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> No
     found.options |= {"name": name, **_pod(found, job.pop("template", {}), "spec.replicaSpecs.Worker.template", job)}
 
 
-def _pod(found: Translation, template: Mapping[str, t.Any], where: str, job: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Return the options of a worker's pod, added to those of its JOB."""
+def _pytorch_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
+    """A Master is one more worker: torchrun elects rank 0."""
+    job, where, replicas, pods = found.take(spec, _PYTORCH, "spec"), "spec.pytorchReplicaSpecs", 0, []
+    for role, given in found.take(job.pop("pods", {}), {"Master": Field("Master"), "Worker": Field("Worker")}, where).items():
+        group = found.take(given, _REPLICA, f"{where}.{role}")
+        count = group.get("replicas", 1)
+        if not isinstance(count, int):
+            found.refused.append(f"{where}.{role}.replicas: {count!r} is not a number; write it.")
+        replicas += count if isinstance(count, int) else 0
+        pods.append(_pod(found, group.get("template", {}), f"{where}.{role}.template", {}, {}))
+    if not pods or pods[0] != pods[-1]:
+        found.refused.append(f"{where}: {'Master is not as Worker; all pods of a job are equal' if pods else 'no pods'}.")
+    sizes = dict.fromkeys(("replicas", "min_replicas", "max_replicas"), replicas)
+    found.options |= {"name": name, "rdzv_backend": "c10d", **sizes, **job, **(pods[0] if pods else {})}
+
+
+def _pod(
+    found: Translation, template: Mapping[str, t.Any], where: str, job: dict[str, t.Any], known: Mapping[str, Field] = _ENV
+) -> dict[str, t.Any]:
+    """Return the options of a worker's pod, added to those of its JOB; KNOWN variables are options."""
     pod = {**job, **found.pod(template, where)}
     pod.pop("labels", None)
-    options, kept = found.variables(pod.pop("env", None), _ENV, f"{where} env")
+    options, kept = found.variables(pod.pop("env", None), known, f"{where} env")
     for option, value in options.items():
         number = option in _SIZES.values() and str(value).isdecimal()
         found.put(pod, Field(option), int(value) if number else value, f"{where} env")
-    words = [str(word) for word in found.sequence(pod.pop("args", None), f"{where} args")]
-    if pod.pop("command", None):
+    command, args = ([str(word) for word in found.sequence(pod.pop(key, None), f"{where} {key}")] for key in ("command", "args"))
+    words = _launched([*command, *args]) if command else args
+    if words is None:
         found.refused.append(f"{where} command: torchrun runs the script; give the script and its arguments as args.")
-    script, args = _arguments(found, pod, words, f"{where} args")
+    script, args = _arguments(found, pod, words or [], f"{where} args")
     image = str(pod.get("image") or "")
     if _OLD_IMAGE.search(image):
         found.differences.append(
@@ -108,6 +144,17 @@ def _pod(found: Translation, template: Mapping[str, t.Any], where: str, job: dic
     return {**pod, **({"env": kept} if kept else {}), **({"script": script} if script else {}), **({"args": args} if args else {})}
 
 
+def _launched(words: list[str]) -> list[str] | None:
+    """Return the words after torchrun or Python; none if a command is of another program."""
+    program = posixpath.basename(words[0])
+    if program == "torchrun":
+        return words[1:]
+    if not re.fullmatch(r"python[0-9.]*", program):
+        return None
+    rest = words[2:] if words[1:2] == ["-u"] else words[1:]
+    return rest[2:] if rest[:1] == ["-m"] and {*rest[1:2]} & {*_LAUNCHERS} else rest
+
+
 def _arguments(found: Translation, pod: dict[str, t.Any], words: list[str], where: str) -> tuple[str, list[str]]:
     """Return the script and its arguments; the flags before it are the launcher's, and go to the options of POD."""
     rest = list(words)
@@ -116,7 +163,7 @@ def _arguments(found: Translation, pod: dict[str, t.Any], words: list[str], wher
         name = flag.lstrip("-").replace("-", "_")
         field = _FLAGS.get(name)
         if field is None:
-            found.refused.append(f"{where} {flag}: no flag of torchelastic's launcher that has an option.")
+            found.refused.append(f"{where} {flag}: no flag of torchelastic's launcher that has an option. Name the file of a program.")
         elif not equals and rest:
             value = rest.pop(0)
         if field is not None:
@@ -131,6 +178,8 @@ def _arguments(found: Translation, pod: dict[str, t.Any], words: list[str], wher
 
 def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]]) -> None:
     """Make one job of equal pods, and settle where the rendezvous is."""
+    if found.options.get("rdzv_backend") == "c10d":
+        return
     if pods:
         found.options |= pods[0][1]
         others = [name for name, pod in pods if pod != pods[0][1]]

@@ -48,6 +48,7 @@ _SET = ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "WORLD_SIZE", "LOCAL_WO
 _OWNED = {
     **{name: f"Use option {option}." for name, option in _TORCHRUN.items()},
     "MUSTER_WARM_START": "Use option warm_start.",
+    **dict.fromkeys(("PET_MODULE", "PET_NO_PYTHON", "PET_RUN_PATH"), "torchrun would not run a file of Python. Leave it out."),
     **dict.fromkeys(_SET, "It differs by pod or process, and is set for each."),
 }
 

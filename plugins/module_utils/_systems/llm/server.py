@@ -48,6 +48,8 @@ _OWN = {
     "gpu-memory-utilization": "gpu_memory_utilization",
     "shutdown-timeout": "exit_timeout",
 }
+_ELSEWHERE = ("headless", "grpc", "uds", "ssl-keyfile", "ssl-certfile")
+"""Flags after which nothing answers at the port by HTTP: docs.vllm.ai/en/v0.30.0/cli/serve."""
 _ENV = {
     API_KEY: "Use api_key_secret.",
     HUB_TOKEN: "Use hub_token_secret.",
@@ -125,6 +127,9 @@ def _check(server: VllmServer) -> None:
     share = server.gpu_memory_utilization
     if share is not None and not 0 < share <= 1:
         raise InvalidInput(f"gpu_memory_utilization: {share} is not a share of the memory.", "0.9 is nine tenths.")
+    for flag in map(str, server.args):
+        if flag.partition("=")[0].lstrip("-").replace("_", "-") in _ELSEWHERE:
+            raise InvalidInput(f"args: with {flag} no probe and no client gets an answer by HTTP.", "Leave it out; a Gateway can end TLS.")
     refuse_variables(server.pod.env, _ENV)
     _check_gpus(server)
 

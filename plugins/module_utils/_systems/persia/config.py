@@ -86,14 +86,32 @@ def _check_tree(value: t.Any, known: Mapping[str, t.Any], where: str) -> None:
             rule(item, f"{where}.{key}")
 
 
+# Of PersiaML/PERSIA before b74e8c6 (1 September 2021), before ebe7551 (23 November 2021), and of its examples of today.
+_RENAMED = {
+    "shard_server_config": "embedding_parameter_server_config",
+    "embedding_server_config": "embedding_parameter_server_config",
+    "middleware_config": "embedding_worker_config",
+    "push_interval_sec": "push_interval_seconds",
+}
+
+
 def current_names(config: t.Any) -> t.Any:
-    """The configuration with push_interval_sec, as PERSIA's own examples spell it, under the name that PERSIA reads."""
-    common = config.get("common_config") if isinstance(config, Mapping) else None
-    metrics = common.get("metrics_config") if isinstance(common, Mapping) else None
-    if not isinstance(metrics, Mapping) or "push_interval_sec" not in metrics or "push_interval_seconds" in metrics:
+    """The configuration with the names that PERSIA reads today instead of those that it had, which it would ignore."""
+    if not isinstance(config, Mapping):
         return config
-    renamed = {"push_interval_seconds" if key == "push_interval_sec" else key: value for key, value in metrics.items()}
-    return {**config, "common_config": {**config["common_config"], "metrics_config": renamed}}
+    named = _renamed(config)
+    if isinstance(common := named.get("common_config"), Mapping):
+        common = {key: _renamed(value) if key == "metrics_config" else value for key, value in common.items()}
+        if "num_embedding_io_workers" in common and "checkpointing_config" not in common:  # before 0a3ad0d (17 November 2021)
+            common["checkpointing_config"] = {"num_workers": common.pop("num_embedding_io_workers")}
+        named["common_config"] = common
+    return named
+
+
+def _renamed(given: t.Any) -> t.Any:
+    if not isinstance(given, Mapping):
+        return given
+    return {_RENAMED[key] if key in _RENAMED and _RENAMED[key] not in given else key: value for key, value in given.items()}
 
 
 def check_global_config(config: Mapping[str, t.Any]) -> None:

@@ -28,6 +28,15 @@ _IDENTITY = "internal_cluster_id"
 """The global parameter by which a cluster knows its own members (rabbit_nodes.erl): another cluster's is not taken over."""
 _OPERATOR_POLICY = "operator_policy"
 """The component of parameters under which an export lists operator policies (3.10.8)."""
+_RESERVED = {
+    ("exchanges", "name"): re.compile(r"|amq\..*"),
+    ("queues", "name"): re.compile(r"amq\..*"),
+    ("bindings", "source"): re.compile(""),
+    ("bindings", "destination"): re.compile(r"|amq\.gen-.*"),
+}
+"""Names of what the broker makes itself. It skips them in a file (rabbit_definitions.erl, 4.2), and refuses requests for them."""
+_HASHED_BY_MD5 = re.compile(r"3\.[0-5]\.")
+_MD5 = "rabbit_password_hashing_md5"
 SECRETS = ("password", "password_hash")
 MANAGEMENT_TAGS = ("administrator", "management", "monitoring", "policymaker")
 """Each of them lets a user log in to the management API."""
@@ -124,14 +133,18 @@ def parse(given: Mapping[str, Iterable[Row] | None], vhost: str = "/", *, keys_o
             if not isinstance(row, dict):
                 raise InvalidInput(f"{name}: a row is not a mapping of fields.")
             clean = _row(name, kind, row, vhost, keys_only=keys_only)
-            if kind.key_of(clean) in found[name]:
+            if found[name].get(kind.key_of(clean), clean) != clean:
                 raise InvalidInput(f"{name}: there are several rows for {kind.label_of(clean)}, and only one can be.")
             found[name][kind.key_of(clean)] = clean
     return found
 
 
 def exported(text: str, where: str) -> tuple[dict[str, list[Row]], list[str]]:
-    """Return the rows of a file of definitions, and the kinds in it that are not managed. WHERE names the file in messages."""
+    """Return the rows of a file of definitions, and what in it is skipped. WHERE names the file in messages.
+
+    Exports of 3.0 to 3.5 have hashes by MD5 and name no algorithm (rabbit_auth_backend_internal.erl, 4.2).
+    """
+    why = "A field has a value of another kind than RabbitMQ gives it."
     try:
         found = json.loads(text)
         rows = {name: list(found.get(name) or []) for name in KINDS}
@@ -140,10 +153,21 @@ def exported(text: str, where: str) -> tuple[dict[str, list[Row]], list[str]]:
         others = [row for row in rows["parameters"] if row not in (*limits, *operator)]
         ignored = [f"{row['component']} {row['name']}" for row in others]
         rows["global_parameters"] = [row for row in rows["global_parameters"] if row["name"] != _IDENTITY]
-    except (ValueError, AttributeError, TypeError, KeyError):
-        hint = "RabbitMQ exports one as JSON: rabbitmqctl export_definitions."
-        raise InvalidInput(f"{where} is not a file of definitions.", hint) from None
-    return {**rows, "parameters": limits}, ignored
+        for (name, field), word in _RESERVED.items():
+            reserved = [row for row in rows[name] if isinstance(row, dict) and word.fullmatch(str(row.get(field)))]
+            rows[name] = [row for row in rows[name] if row not in reserved]
+            ignored += [f"{name[:-1]} with {field} '{row[field]}'" for row in reserved]
+        if _HASHED_BY_MD5.match(str(found.get("rabbit_version"))):
+            rows["users"] = [{"hashing_algorithm": _MD5, **row} if "password_hash" in row else row for row in rows["users"]]
+    except json.JSONDecodeError as error:
+        why = f"Line {error.lineno}, column {error.colno}: {error.msg}."
+    except KeyError as error:
+        why = f"A row has no {error}."
+    except (ValueError, AttributeError, TypeError):
+        pass
+    else:
+        return {**rows, "parameters": limits}, ignored
+    raise InvalidInput(f"{where} is not a file of definitions. {why}", "RabbitMQ exports one as JSON: rabbitmqctl export_definitions.")
 
 
 def references(name: str, row: Row) -> Iterator[tuple[str, Row]]:
@@ -183,7 +207,7 @@ def live_row(name: str, found: Row) -> Row:
         row["properties_key"] = found["properties_key"]
     if name == "users":
         row["password_hash"] = Sensitive(found["password_hash"])
-        row["hashing_algorithm"] = found.get("hashing_algorithm") or "rabbit_password_hashing_md5"
+        row["hashing_algorithm"] = found.get("hashing_algorithm") or _MD5
     return row
 
 

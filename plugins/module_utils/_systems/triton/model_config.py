@@ -119,9 +119,9 @@ class ModelConfig:
 
     @property
     def model_file(self) -> str | None:
-        """The file that every version must have, where that is known. Runtimes, and PyTorch's AOTInductor, have others."""
+        """The file that every version must have, where that is known. Runtimes, AOTInductor and other backends may read others."""
         config = self._message
-        if config.cc_model_filenames or config.runtime or config.platform == "torch_aoti":
+        if config.cc_model_filenames or config.runtime or config.platform == "torch_aoti" or config.backend not in {"", *_MODEL_FILES}:
             return None
         return config.default_model_filename or _MODEL_FILES.get(config.backend)
 
@@ -134,5 +134,6 @@ def parsed(text: str, where: str) -> ModelConfig:
     try:
         text_format.Parse(text, message)
     except text_format.ParseError as error:
-        raise InvalidInput(f"{where} is not a configuration of a model: {str(error).rstrip('.')} (line:column).") from error
+        hint = "It is a template, whose ${...} are to be filled in first." if "${" in text else ""
+        raise InvalidInput(f"{where} is not a configuration of a model: {str(error).rstrip('.')} (line:column).", hint) from error
     return ModelConfig(message)

@@ -149,9 +149,32 @@ def test_an_export_of_the_broker_is_a_document(run: Run, tmp_path: Path) -> None
     path.write_text(json.dumps({"queues": [{"name": "q", "durable": True, "auto_delete": False, "arguments": {}}]}))
     run(src=str(path), vhost="/")
     run.again(src=str(path))
-    for text, told in (("[]", "is not a file of definitions"), ("{", "is not a file"), ('{"queues": [1]}', "a row")):
+    wrong = (
+        ("[]", "is not a file of definitions"), ("{", "Line 1, column 2: "), ('{"queues": [1]}', "a row"),
+        ('{"parameters": [{"name": "s"}]}', "A row has no 'component'."),
+    )  # fmt: skip
+    for text, told in wrong:
         path.write_text(text)
         assert told in run.refused(InvalidInput, src=str(path))
+
+
+def test_a_file_of_anybody_is_read_as_the_broker_reads_it(run: Run, tmp_path: Path) -> None:
+    """With a byte order mark, a hash of 3.5 without its algorithm, one row twice, and objects that the broker makes itself."""
+    path = tmp_path / "definitions.json"
+    to_gone = {"source": "x", "destination": "amq.gen-1", "destination_type": "queue"}
+    rows = {
+        "rabbit_version": "3.5.7",
+        "users": [{"name": "u", "password_hash": "jl8SwsyUdF7PMwIqmg480wCRLDE=", "tags": "management"}],
+        "exchanges": [{"name": "", "type": "direct"}, {"name": "amq.foobar", "type": "topic"}, {"name": "x"}, {"name": "x"}],
+        "queues": [{"name": "q"}, {"name": "amq.gen-1"}],
+        "bindings": [{"source": "", "destination": "q", "routing_key": "q"}, to_gone],
+    }
+    path.write_text(json.dumps(rows), "utf-8-sig")
+    assert run(src=str(path))["actions"] == ["create user u", "create exchange x in vhost /", "create queue q in vhost /"]
+    assert run.broker.objects["users", "u"]["hashing_algorithm"] == "rabbit_password_hashing_md5"
+    skipped = "exchange with name '', exchange with name 'amq.foobar', queue with name 'amq.gen-1', binding with source '', "
+    assert run.warnings == [f"Not managed, and skipped in {path}: {skipped}binding with destination 'amq.gen-1'."]
+    run.again(src=str(path))
 
 
 def test_operator_policies_of_an_export_are_taken(run: Run, tmp_path: Path) -> None:

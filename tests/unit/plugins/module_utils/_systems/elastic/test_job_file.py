@@ -130,6 +130,66 @@ def test_the_pods_of_the_document_are_a_training() -> None:
     assert "Pod imagenet-worker-1 metadata.labels: ignored" in told
 
 
+# The fields of examples of kubeflow/training-operator 1.9 and of awslabs/awsome-distributed-training.
+PYTORCH = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: fsdp}
+spec:
+  nprocPerNode: "2"
+  elasticPolicy: {rdzvBackend: c10d, rdzvPort: 29400, minReplicas: 1, maxReplicas: 4, maxRestarts: 3, metrics: []}
+  runPolicy: {cleanPodPolicy: None, backoffLimit: 2}
+  pytorchReplicaSpecs:
+    Master: &same
+      replicas: 1
+      restartPolicy: OnFailure
+      template: &pod
+        spec:
+          containers:
+            - name: pytorch
+              image: example/torch:2
+              command: [/usr/local/bin/torchrun, --nnodes=3, /fsdp/train.py]
+              args: [--epochs, "1"]
+              env: [{name: JOB_ID, value: "of its script"}]
+    Worker: {replicas: 2, restartPolicy: OnFailure, template: *pod}
+"""
+
+
+def test_a_pytorch_job_is_a_training() -> None:
+    found = translate(read(PYTORCH), "fsdp.yaml")
+    assert found.options == {
+        "name": "fsdp",
+        "replicas": 3,
+        "min_replicas": 1,
+        "max_replicas": 4,
+        "nproc_per_node": "2",
+        "max_restarts": 3,
+        "backoff_limit": 2,
+        "rdzv_backend": "c10d",
+        "image": "example/torch:2",
+        "script": "/fsdp/train.py",
+        "args": ["--epochs", "1"],
+        "env": [{"name": "JOB_ID", "value": "of its script"}],
+    }
+    assert native.manifests(from_params({**found.options, "namespace": "ml"}))
+    fixed = translate(read(PYTORCH.replace("elasticPolicy: {", "runPolicy: {} #")), "fsdp.yaml").options
+    assert (fixed["min_replicas"], fixed["max_replicas"]) == (3, 3)
+    told = "\n".join(found.differences)
+    assert "spec.elasticPolicy.rdzvPort: ignored; pod 0 hosts the rendezvous" in told
+    assert "Worker.template args --nnodes: ignored" in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["torchrun", "python, -m, torch.distributed.launch", "/opt/python3.11, -u, -m, torch.distributed.run", "python3, -u"],
+)
+def test_a_command_that_starts_the_script_is_taken(command: str) -> None:
+    """As in the job of a workshop for EKS, which names torchrun before the arguments."""
+    text = JOB.replace("args: [", f"command: [{command}]\n              args: [").replace("torchelastic/examples:0.2.0", "example/torch:2")
+    options = translate(read(text.replace("cleanPodPolicy: Running", "RunPolicy: {cleanPodPolicy: None}")), "imagenet.yaml").options
+    assert (options["script"], options["nproc_per_node"]) == ("/workspace/examples/imagenet/main.py", "1")
+
+
 def test_an_image_and_an_etcd_of_ones_own_are_taken() -> None:
     text = JOB.replace("torchelastic/examples:0.2.0", "example/torch:2").replace(
         "<your_etcd_endpoint>:<your_etcd_port>", "etcd-service:2379"
@@ -148,9 +208,20 @@ def test_an_image_and_an_etcd_of_ones_own_are_taken() -> None:
         (JOB.replace("cleanPodPolicy: Running", "schedulingPolicy: {}"), r"spec\.schedulingPolicy: unknown"),
         (JOB.replace("--nproc_per_node=1", "--role=x"), "--role: no flag of torchelastic's launcher"),
         (JOB.replace("args: [", "command: [sh]\n              args: ["), "torchrun runs the script"),
+        (
+            JOB.replace("args: [", "command: [python, -m, pkg.main]\n              args: ["),
+            "-m: no flag of torch.* Name the file of a program",
+        ),
+        (PYTORCH.replace("replicas: 1", "replicas: $N"), r"Master.replicas: '\$N' is not a number"),
+        (PYTORCH.replace("template: *pod", "template: {spec: {containers: []}}"), "Master is not as Worker"),
+        (PYTORCH.replace("- name: pytorch", "- workingDir: /x"), r"workingDir: unknown; no option has it, but overrides may"),
+        (PYTORCH.replace("pytorchReplicaSpecs:", "pytorchReplicaSpecs: {}\n  x:"), "pytorchReplicaSpecs: no pods"),
         (JOB.replace("v1alpha1", "v1beta1"), "apiVersion elastic.pytorch.org/v1beta1 is not"),
-        (JOB + "---" + WORKER, "kind ElasticJob or Pod: only one of them"),
-        (JOB + "---\napiVersion: v1\nkind: ConfigMap\n", "kind ConfigMap: a job file has ElasticJob or Pod, and of others Service"),
+        (JOB + "---" + WORKER, "kind ElasticJob or PyTorchJob or Pod: only one of them"),
+        (
+            JOB + "---\napiVersion: v1\nkind: ConfigMap\n",
+            "kind ConfigMap: a job file has ElasticJob or PyTorchJob or Pod, and of others Service",
+        ),
         (PODS.replace("s3://data/petctl", "s3://<BUCKET>/petctl"), "<BUCKET> stands for a name of yours"),
         (PODS.replace('"10"', '"11"', 1), "Pod imagenet-worker-2: not as Pod imagenet-worker-1"),
         (PODS.replace('value: "3"', "valueFrom: {fieldRef: {fieldPath: x}}", 1), "MAX_SIZE: no value"),

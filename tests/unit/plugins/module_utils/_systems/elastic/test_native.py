@@ -142,6 +142,7 @@ def test_a_script_that_cannot_be_fetched_fails_the_job() -> None:
             for endpoint in ("http://etcd:2379", "etcd:2379/v2", "etcd:23790000", "a b:1", "::1:2379")
         ),
         ({"rdzv_backend": "etcd-v2", "rdzv_endpoint": "etcd:99999"}, "rdzv_endpoint"),
+        ({"env": [{"name": "PET_MODULE", "value": "1"}]}, "PET_MODULE .* torchrun would not run a file of Python"),
         ({"env": [{"name": "PET_NNODES", "value": "2"}]}, "PET_NNODES .* Use option replicas, min_replicas"),
         ({"env": [{"name": "WORLD_SIZE", "value": "2"}]}, "WORLD_SIZE .* set for each"),
         ({"args": ["--nproc_per_node=4", "main.py"]}, "flag of torchrun.* Use option nproc_per_node"),

@@ -72,6 +72,10 @@ def test_no_pod_gets_the_variables_of_services_or_a_key_as_text() -> None:
         ({"args": ["--api-key=x"]}, "--api-key is set by the module"),
         ({"args": ["--max_model_len=1"]}, "--max-model-len is set by the module"),
         ({"args": ["--port", "80"]}, "is set by the module"),
+        ({"args": ["--max-num-seqs", "16", "32"]}, "'32' is not a flag"),
+        ({"args": ["--max-num-seqs=16", "32"]}, "'32' is not a flag"),
+        ({"args": ["-tp", "2"]}, "'-tp' is not a flag"),
+        ({"args": ["--ssl_keyfile", "/tls/tls.key"]}, "with --ssl_keyfile no probe and no client gets an answer"),
         ({"pod": dataclasses.replace(POD, env=[{"name": "VLLM_API_KEY", "value": "x"}])}, "VLLM_API_KEY is set by an option"),
         ({"pod": dataclasses.replace(POD, image="vllm/vllm-openai:latest")}, "is not pinned"),
         ({"pod": dataclasses.replace(POD, termination_grace_period_seconds=130)}, "130 s end before"),
@@ -81,6 +85,13 @@ def test_servers_that_cannot_be(changes: dict[str, t.Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         manifests(server(**changes))
     assert told in caught.value.message
+
+
+def test_a_flag_may_have_its_value_behind_it() -> None:
+    """As in most Deployments of others."""
+    given = ["--max-num-seqs", "16", "--trust-remote-code", "--kv-cache-dtype", "fp8"]
+    made = next(one for one in manifests(server(args=given)) if one["kind"] == "Deployment")
+    assert made["spec"]["template"]["spec"]["containers"][0]["args"][-5:] == given
 
 
 @pytest.mark.parametrize(("given", "told"), [({"min_replicas": 0}, "min_replicas"), ({"requests_waiting": 0}, "requests_waiting")])

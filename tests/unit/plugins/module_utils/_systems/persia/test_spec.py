@@ -268,6 +268,18 @@ def test_the_interval_of_persias_own_examples_is_carried() -> None:
     assert spec.metrics_config(from_params({**PARAMS, "global_config": config}))["push_interval_seconds"] == 7
 
 
+@pytest.mark.parametrize("section", ["shard_server_config", "embedding_server_config"])
+def test_a_configuration_of_2021_has_the_names_of_today(section: str) -> None:
+    """As e2e/adult_income/config of PersiaML/PERSIA had them from July to November 2021; PERSIA would skip each."""
+    common = {"num_embedding_io_workers": 4, "metrics_config": {"push_interval_sec": 7}}
+    old = {"common_config": common, section: {"capacity": 9}, "middleware_config": {"forward_buffer_size": 8}}
+    assert from_params({**PARAMS, "global_config": old}).global_config == {
+        "common_config": {"metrics_config": {"push_interval_seconds": 7}, "checkpointing_config": {"num_workers": 4}},
+        "embedding_parameter_server_config": {"capacity": 9},
+        "embedding_worker_config": {"forward_buffer_size": 8},
+    }
+
+
 def test_a_launch_script_gets_the_word_of_its_group_and_the_addresses() -> None:
     own = job(launch_script="launch.sh", files={**PARAMS["files"], "launch.sh": "#!/bin/bash\n"})
     env = {role: {item["name"]: item.get("value") for item in native.persia_env(own, group)} for role, group in own.groups.items()}
