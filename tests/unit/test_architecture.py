@@ -310,6 +310,8 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("apply", "_edge.options", ["STATE", "APPLY"]),
         ("pod", "_edge.groups", ["POD"]),
         ("network_policy", "_edge.groups", ["NETWORK"]),
+        ("queue", "_edge.groups", ["QUEUE"]),
+        ("queue.servers", "_edge.groups", ["QUEUE"]),
         ("replicas", "_edge.replicas", ["COMMON"]),
         ("storage", "_edge.groups", ["STORAGE"]),
         ("storage.claim", "_edge.groups", ["CLAIM"]),

@@ -10,7 +10,7 @@ import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from .meta import ANNOTATION_SPEC_PARTS, LABEL_GROUP, LABEL_ROLE, Manifest, check_count, hashes, metadata
+from .meta import ANNOTATION_SPEC_PARTS, LABEL_GROUP, LABEL_ROLE, Manifest, check_count, hashes, metadata, queue_labels
 from .network_policy import own_pods
 from .pods import PodSettings
 from .shared import File, check_files
@@ -39,6 +39,8 @@ class ProgramTraining:
     storage: Storage | None = None
     ttl_seconds_after_finished: int | None = None
     overrides: Mapping[str, t.Any] | None = None
+    queue_name: str | None = None
+    queue_priority_class: str | None = None
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
@@ -48,6 +50,7 @@ class ProgramTraining:
         if self.ttl_seconds_after_finished is not None:
             check_count(self.ttl_seconds_after_finished, "ttl_seconds_after_finished")
         check_files(self.files)
+        queue_labels(self.queue_name, self.queue_priority_class)
 
     @classmethod
     def from_params(cls, params: Mapping[str, t.Any]) -> t.Self:
@@ -82,6 +85,12 @@ class ProgramTraining:
     def metadata(self, name: str) -> Manifest:
         """The metadata of an object."""
         return metadata(name, self.namespace, self.labels)
+
+    @property
+    def queued_metadata(self) -> Manifest:
+        """The metadata of the workload, by whose labels a queue admits its pods."""
+        queue = queue_labels(self.queue_name, self.queue_priority_class)
+        return metadata(self.name, self.namespace, {**self.labels, **queue})
 
     def shared_objects(self, config: Manifest) -> list[Manifest]:
         """The objects beside the workload: the ConfigMap CONFIG with the record of the options, storage, the NetworkPolicy."""
