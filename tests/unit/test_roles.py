@@ -326,7 +326,7 @@ def test_internal_variables_that_a_role_reads_are_set_in_it(name: str) -> None:
     keys = r"(?:^\s*(?:- )?|[{,]\s*)(__\w+):(?=\s|$)"
     named = r"(?:register|loop_var|index_var): (__\w+)|\bset (__\w+)|\bfor (__\w+)"
     found = [name for row in re.findall(f"{keys}|{named}", text, re.MULTILINE) for name in row if name]
-    given = {"__released_operator_spec", "__kueue_local_queue"}  # by the roles that share its tasks
+    given = {"__released_operator_spec"}  # by the roles that share its tasks
     assert read - {*found} - given == set()
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why Kueue holds something back, and what it would not hold. A Workload of it stands for one object, or for a group of pods."""
+"""The reasons why Kueue holds objects back, and what it would not hold. A Workload is one object of a queue, or a group of pods."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 
 def why_queued(cluster: Cluster, item: Manifest) -> str:
     """The reason why Kueue holds an object back, or the pods that it makes; empty if they are admitted or in no queue."""
-    queue = labels_of(item).get(LABEL_QUEUE) or labels_of(_template(item)).get(LABEL_QUEUE)
+    template = (item.get("spec") or {}).get("template") or {}
+    queue = labels_of(item).get(LABEL_QUEUE) or labels_of(template).get(LABEL_QUEUE)
     if not queue:
         return ""
     where, suspended = f"waits in queue {queue}", _is_suspended(item)
     try:
         if cluster.resource(API_VERSION, _WORKLOAD) is None:
             return f"{where}: this cluster has no Kueue (role muster.ml.kueue)" if suspended else ""
-        found = _workload(cluster, item)
+        found = _workload(cluster, item, labels_of(template).get(LABEL_POD_GROUP))
     except MusterError:
         # A user with permission to run trainings may lack the permission to read Kueue's Workloads.
         return where if suspended else ""
@@ -57,13 +58,9 @@ def not_held(cluster: Cluster, objects: Iterable[Manifest]) -> list[str]:
 
 def _pod(item: Manifest) -> Manifest:
     """A pod of the object's template."""
-    template = _template(item)
+    template = item["spec"].get("template") or {}
     metadata = {**(template.get("metadata") or {}), "name": "muster-preflight", "namespace": item["metadata"].get("namespace")}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
-
-
-def _template(item: Manifest) -> Manifest:
-    return (item.get("spec") or {}).get("template") or {}
 
 
 def _is_suspended(item: Manifest) -> bool:
@@ -71,9 +68,9 @@ def _is_suspended(item: Manifest) -> bool:
     return bool(spec.get("suspend") or (spec.get("runPolicy") or {}).get("suspend"))
 
 
-def _workload(cluster: Cluster, item: Manifest) -> Manifest | None:
-    """The Workload of an object or of the group of its pods. Of an elastic Job that grows it is the newest of two."""
-    namespace, group = item["metadata"].get("namespace"), labels_of(_template(item)).get(LABEL_POD_GROUP)
+def _workload(cluster: Cluster, item: Manifest, group: str | None) -> Manifest | None:
+    """The Workload of an object or of the GROUP of its pods. Of an elastic Job that grows it is the newest of two."""
+    namespace = item["metadata"].get("namespace")
     if group:
         return cluster.get(Ref(API_VERSION, _WORKLOAD, group, namespace))
     found = cluster.list(API_VERSION, _WORKLOAD, namespace, f"{_LABEL_JOB_UID}={item['metadata'].get('uid')}")

@@ -28,7 +28,7 @@ LABEL_ROLE = "muster.ml/role"
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"
 LABEL_POD_GROUP = "kueue.x-k8s.io/pod-group-name"
-"""That of Kueue on pods of several owners that are admitted together; the value is the name of their Workload."""
+"""A label of Kueue on pods of several owners that are admitted together; the value is the name of their Workload."""
 ANNOTATION_SPEC_PARTS = "muster.ml/spec-parts"
 ANNOTATION_CONFIG_HASH = "muster.ml/config-hash"
 ANNOTATION_SERVES = "muster.ml/serves"
@@ -173,11 +173,12 @@ def metadata(name: str, namespace: str | None = None, labels: Mapping[str, str] 
     return compact({"name": name, "namespace": namespace, "labels": dict(labels or {})})
 
 
-def queue_labels(name: str | None, priority_class: str | None) -> dict[str, str]:
-    """The labels of what a queue of Kueue is to admit."""
-    if priority_class and not name:
+def queued(described: Manifest, queue: str | None, priority_class: str | None) -> Manifest:
+    """The metadata DESCRIBED of an object, with the labels of the queue of Kueue that is to admit it, if there is one."""
+    if priority_class and not queue:
         raise InvalidInput("queue_priority_class: there is no queue without queue_name.")
-    return compact({LABEL_QUEUE: name or None, LABEL_QUEUE_PRIORITY: priority_class or None})
+    labels = {LABEL_QUEUE: queue, **({LABEL_QUEUE_PRIORITY: priority_class} if priority_class else {})} if queue else {}
+    return {**described, "labels": {**described["labels"], **labels}}
 
 
 def spec_hash(value: t.Any) -> str:

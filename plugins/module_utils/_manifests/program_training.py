@@ -10,7 +10,7 @@ import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from .meta import ANNOTATION_SPEC_PARTS, LABEL_GROUP, LABEL_ROLE, Manifest, check_count, hashes, metadata, queue_labels
+from .meta import ANNOTATION_SPEC_PARTS, LABEL_GROUP, LABEL_ROLE, Manifest, check_count, hashes, metadata, queued
 from .network_policy import own_pods
 from .pods import PodSettings
 from .shared import File, check_files
@@ -50,7 +50,6 @@ class ProgramTraining:
         if self.ttl_seconds_after_finished is not None:
             check_count(self.ttl_seconds_after_finished, "ttl_seconds_after_finished")
         check_files(self.files)
-        queue_labels(self.queue_name, self.queue_priority_class)
 
     @classmethod
     def from_params(cls, params: Mapping[str, t.Any]) -> t.Self:
@@ -82,15 +81,11 @@ class ProgramTraining:
         pod = spec.pop("pod")
         return hashes({**spec, **pod})
 
-    def metadata(self, name: str) -> Manifest:
-        """The metadata of an object."""
-        return metadata(name, self.namespace, self.labels)
-
-    @property
-    def queued_metadata(self) -> Manifest:
-        """The metadata of the workload, by whose labels a queue admits its pods."""
-        queue = queue_labels(self.queue_name, self.queue_priority_class)
-        return metadata(self.name, self.namespace, {**self.labels, **queue})
+    def metadata(self, name: str, *, in_queue: bool = False) -> Manifest:
+        """The metadata of an object. IN_QUEUE: it is the workload, whose pods a queue admits."""
+        described = metadata(name, self.namespace, self.labels)
+        asked = in_queue and (self.queue_name or self.queue_priority_class)
+        return queued(described, self.queue_name, self.queue_priority_class) if asked else described
 
     def shared_objects(self, config: Manifest) -> list[Manifest]:
         """The objects beside the workload: the ConfigMap CONFIG with the record of the options, storage, the NetworkPolicy."""

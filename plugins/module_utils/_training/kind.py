@@ -120,6 +120,8 @@ class Desired:
     suspended: bool = False
     """Whether its pods are not to be created now."""
     results_pattern: re.Pattern[str] | None = None
+    queue: str | None = None
+    """The queue of Kueue that decides when the pods begin."""
     made_once: Sequence[Ref] = ()
     """Objects with a generated value, which a training keeps as long as it lives: of two first runs at once, one makes them."""
 
@@ -134,6 +136,7 @@ class Desired:
             objects=objects,
             config=job.objects_name,
             parts=job.parts,
+            queue=job.queue_name,
             unwanted=() if job.network_policy else (policy,),
             **more,
         )

@@ -136,7 +136,8 @@ def _stop(request: Request, desired: Desired, before: Observed) -> Report:
 def _continued(desired: Desired, before: Observed, config: Manifest | None) -> Desired:
     """Return the desired training with the values that the live one keeps while it runs."""
     objects: Sequence[Manifest] = with_live_programs(desired.objects, config, before.workloads)
-    objects = with_live_placement(objects, before.workloads)
+    if desired.queue:
+        objects = with_live_placement(objects, before.workloads)
     if desired.backend.continued:
         objects = desired.backend.continued(objects, before.workloads)
     return dataclasses.replace(desired, objects=objects)

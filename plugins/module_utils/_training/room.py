@@ -29,7 +29,7 @@ def require(request: Request, desired: Desired, before: Observed, *, again: bool
     if grows and (desired.size is None or desired.size <= size):
         return
     makers = {workload.group_kind for workload in desired.backend.workloads if workload.size}
-    if at_once := not_held(request.cluster, [item for item in desired.objects if group_kind(item) in makers]):
+    if at_once := desired.queue and not_held(request.cluster, [item for item in desired.objects if group_kind(item) in makers]):
         said = f"{desired} would not wait in its queue: Kueue does not hold {', '.join(at_once)}."
         if not request.check:
             raise InvalidInput(said, _OFF)

@@ -41,7 +41,7 @@ def manifests(job: ElasticJob) -> list[Manifest]:
     """All objects of JOB."""
     ends = {"ttlSecondsAfterFinished": job.ttl_seconds_after_finished, "activeDeadlineSeconds": job.active_deadline_seconds}
     spec = {**job_spec(job, GROUP, job.name), **compact(ends)}
-    described = job.queued_metadata
+    described = job.metadata(job.name, in_queue=True)
     if job.queue_name and job.min_replicas < job.max_replicas:
         described["annotations"] = {ANNOTATION_ELASTIC: "true"}
     item = {"apiVersion": "batch/v1", "kind": "Job", "metadata": described, "spec": spec}

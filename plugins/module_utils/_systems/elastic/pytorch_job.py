@@ -67,7 +67,7 @@ def _pytorch_job(job: ElasticJob, run_id: str) -> Manifest:
         "nprocPerNode": job.nproc_per_node,
         "pytorchReplicaSpecs": {"Worker": worker},
     }
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": job.queued_metadata, "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": job.metadata(job.name, in_queue=True), "spec": spec}
 
 
 def _elastic_policy(job: ElasticJob, run_id: str) -> Manifest:

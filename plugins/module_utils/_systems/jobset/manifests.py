@@ -36,7 +36,7 @@ def _job_set(job: JobSet) -> Manifest:
         "failurePolicy": {"maxRestarts": job.max_restarts, "restartStrategy": job.restart_strategy, "rules": [disrupted]},
         "replicatedJobs": [{"name": GROUP, "replicas": job.slices, "template": {"spec": _job(job)}}],
     }
-    described = job.queued_metadata
+    described = job.metadata(job.name, in_queue=True)
     if job.exclusive_topology:
         described["annotations"] = {ANNOTATION_EXCLUSIVE: job.exclusive_topology}
     return {"apiVersion": API_VERSION, "kind": JOB_SET, "metadata": described, "spec": compact(spec)}
