@@ -28,7 +28,7 @@ class TrainingStatefulSet:
     nproc_per_node: int = 1
     master_port: int = 29500
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # Labels of the pods.
+    pod_labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     pod_annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Labels by which the pods of this group differ from all others; the default is the name of the group.
     selector: Mapping[str, str] | None = None
@@ -118,7 +118,7 @@ def stateful_set(group: TrainingStatefulSet) -> Manifest:
             "template": pod_template(
                 group.pod,
                 container=group.container or group.name,
-                labels={**group.labels, **group.match_labels},
+                labels={**group.labels, **group.match_labels, **group.pod_labels},
                 selector=group.match_labels,
                 env=rank_env(group),
                 annotations=group.pod_annotations,

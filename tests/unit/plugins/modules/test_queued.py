@@ -10,10 +10,11 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NoRoom
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
-from ansible_collections.muster.ml.plugins.modules import elastic_job
+from ansible_collections.muster.ml.plugins.modules import elastic_job, persia_job
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
+from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA
 
 Manifest = dict[str, t.Any]
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -181,3 +182,73 @@ def test_an_elastic_job_stays_where_kueue_has_placed_it(kueue: Kueue) -> None:
 def test_a_priority_is_of_a_queue(kueue: Kueue) -> None:
     with pytest.raises(InvalidInput, match="there is no queue without queue_name"):
         elastic(kueue, queue_name=None)
+
+
+GROUPS = ("trainer", "data-compose", "middleware", "emb-server", "metrics-gateway")
+WORKLOADS = {
+    "trainer": "Job",
+    "data-compose": "Job",
+    "middleware": "StatefulSet",
+    "emb-server": "StatefulSet",
+    "metrics-gateway": "Deployment",
+}
+
+
+def persia(cluster: FakeCluster, **more: t.Any) -> Manifest:
+    return tasks.run(persia_job, cluster, {**PERSIA, "queue_name": "research", "queue_priority_class": "urgent", "wait": False, **more})
+
+
+def templates(cluster: FakeCluster) -> dict[str, Manifest]:
+    """The metadata of the pods of each group."""
+    found = {name: cluster.stored(kind, f"adult-{name}", "default") for name, kind in WORKLOADS.items()}
+    return {name: item["spec"]["template"]["metadata"] for name, item in found.items() if item}
+
+
+def test_all_pods_of_persia_are_one_group(kueue: Kueue) -> None:
+    persia(kueue)
+    found = templates(kueue)
+    groups = {row["labels"]["kueue.x-k8s.io/pod-group-name"] for row in found.values()}
+    assert (set(found), len(groups)) == (set(GROUPS), 1)
+    assert all({**QUEUE, "kueue.x-k8s.io/managed": "true"}.items() <= row["labels"].items() for row in found.values())
+    counted = {"kueue.x-k8s.io/pod-group-total-count": "5", "kueue.x-k8s.io/pod-suspending-parent": "muster.ml"}
+    assert all(counted.items() <= row["annotations"].items() for row in found.values())
+    workloads = [kueue.stored(kind, f"adult-{name}", "default") or {} for name, kind in WORKLOADS.items()]
+    assert not [one for one in workloads if "kueue" in str(one["metadata"]["labels"])]
+    assert persia(kueue)["changed"] is False
+
+
+def test_another_run_of_persia_is_another_group(kueue: Kueue) -> None:
+    persia(kueue)
+    before = templates(kueue)["trainer"]["labels"]
+    persia(kueue, restart=True)
+    assert templates(kueue)["trainer"]["labels"] != before
+
+
+def test_persia_says_what_it_waits_for(kueue: Kueue) -> None:
+    persia(kueue)
+    kueue.workload(templates(kueue)["trainer"]["labels"]["kueue.x-k8s.io/pod-group-name"], PENDING)
+    told = persia(kueue)
+    assert (told["state"], told["changed"]) == ("Pending", False)
+    assert told["reason"].endswith("waits in queue research: insufficient unused quota")
+    assert "waits in queue" not in persia(kueue, queue_name=None, queue_priority_class=None, name="free")["reason"]
+
+
+def test_persia_needs_the_integration_of_pods(kueue: Kueue) -> None:
+    kueue.integrations.remove("Pod")
+    with pytest.raises(InvalidInput, match=r"does not hold .*adult-trainer \(integration pod\)"):
+        persia(kueue)
+    with pytest.raises(InvalidInput, match="no field for queue_name, queue_priority_class"):
+        persia(kueue, backend="operator")
+
+
+def test_what_has_ended_gives_its_quota_back_once(kueue: Kueue) -> None:
+    persia(kueue)
+    labels = {**templates(kueue)["trainer"]["labels"], "muster.ml/role": "nn-worker"}
+    kueue.add(pod("adult-trainer-0", "Succeeded", labels=labels))
+    kueue.set_status(Ref("batch/v1", "Job", "adult-trainer", "default"), {"conditions": [{"type": "Complete", "status": "True"}]})
+    told = persia(kueue)
+    assert [row["action"] for row in told["objects"] if row["kind"] == "Pod"] == ["updated"]
+    live = kueue.stored("Pod", "adult-trainer-0", "default")
+    assert live is not None
+    assert live["metadata"]["annotations"]["kueue.x-k8s.io/retriable-in-group"] == "false"
+    assert persia(kueue)["changed"] is False
