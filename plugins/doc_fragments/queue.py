@@ -23,8 +23,8 @@ options:
 options:
   queue_name:
     description:
-      - LocalQueue of Kueue in the namespace, of whose quota each pod takes its share. A pod begins when there is room for it, whatever the
-        others do, and is created again, to wait, when Kueue stops it for the sake of something else.
+      - LocalQueue of Kueue in the namespace. Each pod waits by itself until the quota has room for it, and is replaced by one that waits
+        when Kueue stops it for the sake of something else. The pods that were admitted serve meanwhile.
       - Needs Kueue, see P(muster.ml.kueue#role). Kueue refuses another queue while a pod is ready.
     type: str
   queue_priority_class:

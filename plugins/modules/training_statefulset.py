@@ -28,6 +28,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube
   - muster.ml.pod.program
   - muster.ml.pod
+  - muster.ml.queue
 options:
   name:
     description: Name of the group, its StatefulSet and its Service. At most 52 characters.
@@ -173,6 +174,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "replicas": {"type": "int"},
     "nproc_per_node": groups.PROCESSES,
     **with_defaults(TrainingStatefulSet, master_port="int"),
+    **groups.QUEUE,
     **groups.PROGRAM_POD,
     "command": groups.WORDS,
     "args": groups.WORDS,

@@ -8,9 +8,16 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NoRoom
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NoRoom, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
-from ansible_collections.muster.ml.plugins.modules import elastic_job, persia_job
+from ansible_collections.muster.ml.plugins.modules import (
+    elastic_job,
+    job_info,
+    persia_job,
+    training_statefulset,
+    triton_server,
+    vllm_server,
+)
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
@@ -252,3 +259,45 @@ def test_what_has_ended_gives_its_quota_back_once(kueue: Kueue) -> None:
     assert live is not None
     assert live["metadata"]["annotations"]["kueue.x-k8s.io/retriable-in-group"] == "false"
     assert persia(kueue)["changed"] is False
+
+
+SERVERS: list[tuple[t.Any, str, str, Manifest]] = [
+    (triton_server, "Deployment", "triton", {"model_repository": "gs://example-models/live"}),
+    (vllm_server, "Deployment", "llm", {"model": "example/chat"}),
+    (training_statefulset, "StatefulSet", "ranks", {"name": "ranks", "image": "example/torch:1", "replicas": 2}),
+]
+NAMED = {"namespace": "default", "queue_name": "research", "queue_priority_class": "urgent"}
+GATED = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}], "phase": "Pending"}
+
+
+@pytest.mark.parametrize(("module", "kind", "name", "given"), SERVERS)
+def test_servers_and_stateful_sets_are_queued(kueue: Kueue, module: t.Any, kind: str, name: str, given: Manifest) -> None:
+    tasks.run(module, kueue, {**NAMED, **given})
+    live = kueue.stored(kind, name, "default")
+    assert live is not None
+    assert QUEUE.items() <= live["metadata"]["labels"].items()
+    # Of a Deployment Kueue labels the pods itself.
+    of_pods = live["spec"]["template"]["metadata"]["labels"].get("kueue.x-k8s.io/queue-name")
+    assert of_pods == (None if kind == "Deployment" else "research")
+    assert tasks.run(module, kueue, {**NAMED, **given})["changed"] is False
+
+
+@pytest.mark.parametrize(("module", "kind", "name", "given"), SERVERS)
+def test_a_wait_for_servers_says_what_they_wait_for(kueue: Kueue, module: t.Any, kind: str, name: str, given: Manifest) -> None:
+    tasks.run(module, kueue, {**NAMED, **given})
+    live = kueue.stored(kind, name, "default")
+    assert live is not None
+    gated = pod(f"{name}-0", "Pending", labels={**live["spec"]["selector"]["matchLabels"], **QUEUE})
+    kueue.add({**gated, "metadata": {**gated["metadata"], "uid": "of-pod"}, "status": GATED})
+    kueue.workload("w", PENDING, uid="of-pod" if kind == "Deployment" else live["metadata"]["uid"])
+    with pytest.raises(WaitTimeout, match=r"waits in queue research: insufficient unused quota"):
+        tasks.run(module, kueue, {**NAMED, **given, "wait": True, "wait_timeout": 5})
+
+
+def test_the_state_of_a_stateful_set_says_what_it_waits_for(kueue: Kueue) -> None:
+    tasks.run(training_statefulset, kueue, {**NAMED, **SERVERS[2][3]})
+    live = kueue.stored("StatefulSet", "ranks", "default")
+    assert live is not None
+    kueue.workload("w", PENDING, uid=live["metadata"]["uid"])
+    told = tasks.run(job_info, kueue, {"name": "ranks", "namespace": "default", "kind": "training_statefulset"})
+    assert told["reason"] == "ranks: waits in queue research: insufficient unused quota"
