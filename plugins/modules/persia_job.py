@@ -18,8 +18,8 @@ description:
   - The names of the groups default to those of PERSIA's document for Google Cloud (trainer, data-compose, middleware, emb-server).
     Commands and environment are those of the current persia-launcher.
   - A queue (O(queue_name)) admits all pods or none, servers and metrics gateway included, as one group of pods. A lost pod comes back
-    without waiting again. The task that sees the end gives the quota back. Pods that Kueue stops count towards O(backoff_limit).
-    Not with O(backend=operator).
+    without waiting again. The task that sees the end gives the quota back. Pods that Kueue stops count towards O(backoff_limit), and the
+    time in the queue towards O(active_deadline_seconds). Not with O(backend=operator).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth

@@ -17,6 +17,7 @@ description:
     (pod 0) and E(MASTER_PORT) are set as well; a variable of the same name in O(env) wins.
   - A StatefulSet restarts every rank that ends, even after success. Use this module for groups that run until they are removed. For a
     training that ends use M(muster.ml.persia_job), whose trainers are a Job.
+  - In a queue (O(queue_name)) all ranks begin or none, and Kueue refuses any other change of O(replicas) than to and from 0.
   - By default the pods meet the C(restricted) Pod Security profile and run as user 1000.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:

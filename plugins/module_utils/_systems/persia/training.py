@@ -90,13 +90,14 @@ def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> li
 
 def _leave_queue(request: Request, observed: Observed) -> Report:
     """End the group of pods in its queue, which gives the quota of its servers back: as soon as no pod runs, where one is marked so."""
-    rank = next(iter(KIND.trainers(observed.status)), None)
-    pod = rank and request.cluster.get(Ref("v1", "Pod", rank.pod, observed.status.namespace))
-    if not pod or LABEL_POD_GROUP not in labels_of(pod) or _UNRETRIABLE.items() <= annotations_of(pod).items():
+    queued = any(LABEL_POD_GROUP in _pod_labels(item) for item in observed.workloads)
+    ref = next((Ref("v1", "Pod", rank.pod, observed.status.namespace) for rank in KIND.trainers(observed.status) if queued), None)
+    pod = ref and request.cluster.get(ref)
+    if not ref or not pod or _UNRETRIABLE.items() <= annotations_of(pod).items():
         return Report()
     patch = {"metadata": {"annotations": _UNRETRIABLE}}
-    request.cluster.patch(ref_of(pod), patch, dry_run=request.check)
-    return Report([Change(ref_of(pod), "updated", "its group leaves the queue", {"metadata": {"annotations": {}}}, patch)])
+    request.cluster.patch(ref, patch, dry_run=request.check)
+    return Report([Change(ref, "updated", "its group leaves the queue", {"metadata": {"annotations": {}}}, patch)])
 
 
 def _suspend_loaders(request: Request, observed: Observed) -> Report:
