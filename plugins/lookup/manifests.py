@@ -228,7 +228,7 @@ options:
     description: ARN of that IAM role, for O(identity=irsa).
     type: str
   integrations:
-    description: Kinds of jobs that kueue queues, by the names of its integrations. Defaults to V([batch/job, jobset.x-k8s.io/jobset]).
+    description: Kinds of jobs that kueue queues, by the names of its integrations. Defaults to those of all modules.
     type: list
     elements: str
   resource_flavors:

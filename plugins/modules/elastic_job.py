@@ -20,6 +20,8 @@ description:
   - A finished job is not changed when the task runs again. O(restart=true) trains again.
   - The image needs C(python3) with torch 1.13 or newer. Steps are reported if the script prints lines
     C(muster.ml/elastic {"event"':' "step", "time"':' ..., "world_size"':' ..., "epoch"':' ..., "step"':' ...}).
+  - A queue (O(queue_name)) admits O(replicas) pods or none, even if O(min_replicas) are fewer. With O(backend=native) more pods wait for
+    their quota while the others train, and fewer give it back; with V(pytorchjob) Kueue stops all pods for a change, which then wait.
   - Needs Kubernetes 1.33 or newer with O(backend=native).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -32,6 +34,7 @@ extends_documentation_fragment:
   - muster.ml.pod.program
   - muster.ml.pod
   - muster.ml.network_policy
+  - muster.ml.queue
   - muster.ml.storage
 options:
   name:
@@ -323,6 +326,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "script_credentials_secret": {"type": "str", "no_log": False},
     "args": groups.WORDS,
     **_RENDEZVOUS,
+    **groups.QUEUE,
     **groups.PROGRAM_POD,
     "dataset": {"type": "dict", "options": _DATASET},
     "ttl_seconds_after_finished": {"type": "int"},

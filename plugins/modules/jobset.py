@@ -31,6 +31,7 @@ extends_documentation_fragment:
   - muster.ml.pod.program
   - muster.ml.pod
   - muster.ml.network_policy
+  - muster.ml.queue
   - muster.ml.storage
 options:
   name:
@@ -100,15 +101,6 @@ options:
         waits only until the pods are gone.
       - With O(queue_name) Kueue decides, so that it cannot be given.
     type: bool
-  queue_name:
-    description:
-      - LocalQueue of Kueue in the namespace. All pods are created when its quota has room for all of them, and deleted when Kueue stops the
-        training for the sake of another one; it then waits in the queue again.
-      - Needs Kueue, see P(muster.ml.kueue#role). Without O(recreate=true) it cannot be changed.
-    type: str
-  queue_priority_class:
-    description: WorkloadPriorityClass of Kueue. It decides about the order in the queue and what may be stopped, not about nodes.
-    type: str
   ttl_seconds_after_finished:
     description: Seconds after which the finished JobSet is removed with its pods. The task then trains again, from the last checkpoint.
     type: int
@@ -234,8 +226,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "restart_strategy": {"type": "str", "choices": ["BlockingRecreate", "Recreate"], "default": JobSet.restart_strategy},
     "suspend": {"type": "bool"},
     "ttl_seconds_after_finished": {"type": "int"},
-    "queue_name": {"type": "str"},
-    "queue_priority_class": {"type": "str"},
+    **groups.QUEUE,
     **groups.PROGRAM_POD,
     "overrides": {"type": "dict"},
     **trainings.OPTIONS,

@@ -17,6 +17,9 @@ description:
     O(restart=true) trains again, O(recreate=true) trains again if options have changed.
   - The names of the groups default to those of PERSIA's document for Google Cloud (trainer, data-compose, middleware, emb-server).
     Commands and environment are those of the current persia-launcher.
+  - A queue (O(queue_name)) admits all pods or none, servers and metrics gateway included, as one group of pods. A lost pod comes back
+    without waiting again. The task that sees the end gives the quota back. Pods that Kueue stops count towards O(backoff_limit), and the
+    time in the queue towards O(active_deadline_seconds). Not with O(backend=operator).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -26,6 +29,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.network_policy
+  - muster.ml.queue
   - muster.ml.storage
   - muster.ml.pod.pull
 options:
@@ -434,6 +438,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "volumes": {"type": "list", "elements": "dict"},
     "volume_mounts": {"type": "list", "elements": "dict"},
     **{name: groups.PLACEMENT[name] for name in (*_COMMON, *_SECURITY)},
+    **groups.QUEUE,
     "metrics": {"type": "dict", "options": _METRICS},
     **with_defaults(PersiaJob, completion="bool", backoff_limit="int", peer_timeout="int"),
     "active_deadline_seconds": {"type": "int"},

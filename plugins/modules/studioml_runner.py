@@ -25,6 +25,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube
   - muster.ml.requires.cryptography
   - muster.ml.pod.pull
+  - muster.ml.queue.servers
 options:
   name:
     description: Name of the Deployment, of its ServiceAccount and Service, and of the ConfigMap with which it is drained.
@@ -282,6 +283,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "used_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "namespace": {"type": "str"},
     "amqp_url": {"type": "str", "no_log": True},
+    **groups.QUEUE,
     **groups.MONITORING,
     **{name: groups.POD[name] for name in ("image_pull_policy", "image_pull_secrets", "env", "resources", *_PLACEMENT)},
     "image": {"type": "str", "default": "quay.io/leafai/studio-go-runner:0.14.2"},

@@ -17,6 +17,7 @@ description:
     (pod 0) and E(MASTER_PORT) are set as well; a variable of the same name in O(env) wins.
   - A StatefulSet restarts every rank that ends, even after success. Use this module for groups that run until they are removed. For a
     training that ends use M(muster.ml.persia_job), whose trainers are a Job.
+  - In a queue (O(queue_name)) all ranks begin or none, and Kueue refuses any other change of O(replicas) than to and from 0.
   - By default the pods meet the C(restricted) Pod Security profile and run as user 1000.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -28,6 +29,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube
   - muster.ml.pod.program
   - muster.ml.pod
+  - muster.ml.queue
 options:
   name:
     description: Name of the group, its StatefulSet and its Service. At most 52 characters.
@@ -173,6 +175,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "replicas": {"type": "int"},
     "nproc_per_node": groups.PROCESSES,
     **with_defaults(TrainingStatefulSet, master_port="int"),
+    **groups.QUEUE,
     **groups.PROGRAM_POD,
     "command": groups.WORDS,
     "args": groups.WORDS,

@@ -28,6 +28,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube
   - muster.ml.pod
   - muster.ml.replicas
+  - muster.ml.queue.servers
   - muster.ml.storage
   - muster.ml.network_policy
 options:

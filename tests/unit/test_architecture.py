@@ -190,6 +190,7 @@ NOT_KEPT = {
     "_pod_programs/elastic_launch.py": "the name of a node of torchrun, which generates it itself",
     "plugins/callback/summary.py": "the identifier of a run",
     "_systems/elastic/training.py": "the name of a rendezvous, in an object that is made once (Desired.made_once)",
+    "_systems/persia/training.py": "the name of a group of pods, in objects that are made once (Desired.made_once)",
     "_systems/rabbitmq/health.py": "a message and its queue, both for a moment",
     "_systems/studioml/message.py": "a message's key",
 }
@@ -310,6 +311,8 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("apply", "_edge.options", ["STATE", "APPLY"]),
         ("pod", "_edge.groups", ["POD"]),
         ("network_policy", "_edge.groups", ["NETWORK"]),
+        ("queue", "_edge.groups", ["QUEUE"]),
+        ("queue.servers", "_edge.groups", ["QUEUE"]),
         ("replicas", "_edge.replicas", ["COMMON"]),
         ("storage", "_edge.groups", ["STORAGE"]),
         ("storage.claim", "_edge.groups", ["CLAIM"]),

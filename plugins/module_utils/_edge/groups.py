@@ -88,6 +88,7 @@ NETWORK: Spec = {
     "network_policy": {"type": "bool", "default": True},
     "network_policy_from": {"type": "list", "elements": "dict", "default": []},
 }
+QUEUE: Spec = {"queue_name": {"type": "str"}, "queue_priority_class": {"type": "str"}}
 
 MONITORING: Spec = {"monitoring": {"type": "str", "choices": ["auto", *MONITORS, "none"], "default": "auto"}}
 

@@ -46,6 +46,7 @@ def options(kind: type[Replicas], scaling: type[Autoscaling]) -> Spec:
     }
     return {
         **COMMON,
+        **groups.QUEUE,
         **with_defaults(kind, shm_size="str", startup_timeout="int", exit_timeout="int"),
         "autoscaling": {"type": "dict", "options": of_scaling},
         "args": groups.WORDS,

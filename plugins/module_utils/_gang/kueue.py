@@ -14,8 +14,6 @@ from .._kube.objects import Manifest
 from .groups import Group
 from .resources import amount, shown
 
-API_VERSION = "kueue.x-k8s.io/v1beta2"
-
 
 def problems(groups: Sequence[Group], local: Iterable[Manifest], cluster: Iterable[Manifest]) -> list[str]:
     """Return why queues never admit the groups. LOCAL: the queues of their namespace, CLUSTER: all ClusterQueues."""

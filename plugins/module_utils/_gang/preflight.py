@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .._core.errors import Forbidden, InvalidInput, MusterError
 from .._kube.objects import GroupKind, Manifest, Ref
+from .._kube.queued import API_VERSION as KUEUE
 from . import caveats
 from .groups import Group, PodSet, PodSets, group, groups_of
 from .judge import Gang, Seen, Verdict, judge
-from .kueue import API_VERSION as KUEUE
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster

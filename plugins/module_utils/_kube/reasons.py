@@ -16,6 +16,7 @@ from .._core.errors import MusterError
 from .cluster import Cluster
 from .objects import CLAIM, DEPLOYMENT, NAMESPACE, POD, SERVICE, GroupKind, Manifest, Ref, group_kind, ref_of, selector_of
 from .pod_status import waits_for_claim
+from .queued import why_queued
 from .ready import State, deletion_state, pod
 
 _SHOWN = 3
@@ -53,7 +54,7 @@ def _outside_causes(cluster: Cluster, ref: Ref, manifest: Manifest | None) -> li
     if ref.group_kind == POD:
         return list(filter(None, [event_of_pod(cluster, manifest)]))
     said = event_of(cluster, manifest, normal=ref.group_kind == CLAIM)
-    return list(filter(None, [said, *_pods(cluster, manifest)]))
+    return list(filter(None, [why_queued(cluster, manifest), said, *_pods(cluster, manifest)]))
 
 
 def newest_event(cluster: Cluster, manifest: Manifest) -> Manifest:
@@ -86,7 +87,7 @@ def event_of_pod(cluster: Cluster, manifest: Manifest) -> str:
     """Return what blocks a pod whose own status has no reason (a volume, a probe, a sandbox), or only that a claim is not bound."""
     if waits_for_claim(manifest):
         return _claims(cluster, manifest)
-    return event_of(cluster, manifest) if pod(manifest).reason in _BARE else ""
+    return why_queued(cluster, manifest) or (event_of(cluster, manifest) if pod(manifest).reason in _BARE else "")
 
 
 def _claims(cluster: Cluster, manifest: Manifest) -> str:

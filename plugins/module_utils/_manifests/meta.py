@@ -27,6 +27,8 @@ LABEL_ROLE = "muster.ml/role"
 # Those of Kueue, on what is to be queued.
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"
+LABEL_POD_GROUP = "kueue.x-k8s.io/pod-group-name"
+"""A label of Kueue on pods of several owners that are admitted together; the value is the name of their Workload."""
 ANNOTATION_SPEC_PARTS = "muster.ml/spec-parts"
 ANNOTATION_CONFIG_HASH = "muster.ml/config-hash"
 ANNOTATION_SERVES = "muster.ml/serves"
@@ -169,6 +171,14 @@ def owner_of(kind: str, namespace: str, name: str) -> str:
 def metadata(name: str, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Manifest:
     """The metadata of an object; the labels are a copy, because other objects share them."""
     return compact({"name": name, "namespace": namespace, "labels": dict(labels or {})})
+
+
+def queued(described: Manifest, queue: str | None, priority_class: str | None) -> Manifest:
+    """The metadata DESCRIBED of an object, with the labels of the queue of Kueue that is to admit it, if there is one."""
+    if priority_class and not queue:
+        raise InvalidInput("queue_priority_class: there is no queue without queue_name.")
+    labels = {LABEL_QUEUE: queue, **({LABEL_QUEUE_PRIORITY: priority_class} if priority_class else {})} if queue else {}
+    return {**described, "labels": {**described["labels"], **labels}}
 
 
 def spec_hash(value: t.Any) -> str:

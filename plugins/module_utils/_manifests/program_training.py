@@ -10,7 +10,7 @@ import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from .meta import ANNOTATION_SPEC_PARTS, LABEL_GROUP, LABEL_ROLE, Manifest, check_count, hashes, metadata
+from .meta import ANNOTATION_SPEC_PARTS, LABEL_GROUP, LABEL_ROLE, Manifest, check_count, hashes, metadata, queued
 from .network_policy import own_pods
 from .pods import PodSettings
 from .shared import File, check_files
@@ -39,6 +39,8 @@ class ProgramTraining:
     storage: Storage | None = None
     ttl_seconds_after_finished: int | None = None
     overrides: Mapping[str, t.Any] | None = None
+    queue_name: str | None = None
+    queue_priority_class: str | None = None
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
@@ -79,9 +81,11 @@ class ProgramTraining:
         pod = spec.pop("pod")
         return hashes({**spec, **pod})
 
-    def metadata(self, name: str) -> Manifest:
-        """The metadata of an object."""
-        return metadata(name, self.namespace, self.labels)
+    def metadata(self, name: str, *, in_queue: bool = False) -> Manifest:
+        """The metadata of an object. IN_QUEUE: it is the workload, whose pods a queue admits."""
+        described = metadata(name, self.namespace, self.labels)
+        asked = in_queue and (self.queue_name or self.queue_priority_class)
+        return queued(described, self.queue_name, self.queue_priority_class) if asked else described
 
     def shared_objects(self, config: Manifest) -> list[Manifest]:
         """The objects beside the workload: the ConfigMap CONFIG with the record of the options, storage, the NetworkPolicy."""

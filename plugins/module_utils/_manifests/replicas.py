@@ -150,7 +150,7 @@ def deployment(server: Replicas, pod: PodSettings, env: Sequence[Manifest]) -> M
     return {
         "apiVersion": DEPLOYMENT[0],
         "kind": DEPLOYMENT[1],
-        "metadata": server.metadata(),
+        "metadata": server.queued_metadata,
         "spec": {
             **({} if server.replicas is None else {"replicas": server.replicas}),
             "selector": {"matchLabels": server.labels},

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from . import storage
 from .merge import apply_overrides
-from .meta import ANNOTATION_CONFIG_HASH, Manifest, metadata, spec_hash
+from .meta import ANNOTATION_CONFIG_HASH, Manifest, metadata, queued, spec_hash
 from .network_policy import EVERY_POD, Flow, labelled, network_policy
 from .pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template
 
@@ -32,6 +32,8 @@ class Server:
     storage_size: str | None = None
     """Size of the claim that each pod of a StatefulSet has; None: the pods have no claims."""
     storage_class_name: str | None = None
+    queue_name: str | None = None
+    queue_priority_class: str | None = None
     overrides: Mapping[str, t.Any] | None = None
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
@@ -47,6 +49,11 @@ class Server:
     def metadata(self, name: str = "") -> Manifest:
         """The metadata of an object. NAME: that of the servers if it is empty."""
         return metadata(name or self.name, self.namespace, self.labels)
+
+    @property
+    def queued_metadata(self) -> Manifest:
+        """The metadata of the Deployment, whose pods a queue admits one by one."""
+        return queued(self.metadata(), self.queue_name, self.queue_priority_class)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

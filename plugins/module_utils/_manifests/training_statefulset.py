@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from .._core.errors import InvalidInput
 from .merge import apply_overrides
-from .meta import LABEL_GROUP, STATEFULSET_NAME_MAX, Manifest, check_count, check_name, check_port, compact
+from .meta import LABEL_GROUP, LABEL_QUEUE, STATEFULSET_NAME_MAX, Manifest, check_count, check_name, check_port, compact, queued
 from .pods import PodSettings, field_env, pod_template
 
 # The StatefulSet controller sets this on each pod since Kubernetes 1.28.
@@ -28,13 +28,15 @@ class TrainingStatefulSet:
     nproc_per_node: int = 1
     master_port: int = 29500
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # Labels of the pods.
+    pod_labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     pod_annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Labels by which the pods of this group differ from all others; the default is the name of the group.
     selector: Mapping[str, str] | None = None
     container: str | None = None
     inject_rendezvous: bool = True
     pod_disruption_budget: Mapping[str, t.Any] | None = None
+    queue_name: str | None = None
+    queue_priority_class: str | None = None
     overrides: Mapping[str, t.Any] | None = None
 
     @property
@@ -109,6 +111,9 @@ def rank_env(group: TrainingStatefulSet) -> list[Manifest]:
 
 def stateful_set(group: TrainingStatefulSet) -> Manifest:
     """The StatefulSet. All ranks start at once, because a rank that waits for the others must not hold back their creation."""
+    described = queued(_metadata(group), group.queue_name, group.queue_priority_class)
+    # The webhook for pods of role kueue sees only pods with the label of a queue.
+    queue = {name: value for name, value in described["labels"].items() if name == LABEL_QUEUE}
     spec = compact(
         {
             "replicas": group.replicas,
@@ -118,14 +123,14 @@ def stateful_set(group: TrainingStatefulSet) -> Manifest:
             "template": pod_template(
                 group.pod,
                 container=group.container or group.name,
-                labels={**group.labels, **group.match_labels},
+                labels={**group.labels, **group.match_labels, **group.pod_labels, **queue},
                 selector=group.match_labels,
                 env=rank_env(group),
                 annotations=group.pod_annotations,
             ),
         }
     )
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(group), "spec": spec}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": described, "spec": spec}
 
 
 def _disruption_budget(group: TrainingStatefulSet, budget: Mapping[str, t.Any]) -> Manifest:

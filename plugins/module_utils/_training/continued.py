@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keep the programs in the ConfigMap of a running training, even if a new version of Muster has others.
+"""Keep what a running training has, even if a new version of Muster has other programs: the programs, and where a queue placed its pods.
 
-Their hash is in the pod template, which is immutable in a Job, and whose change would restart the pods of a StatefulSet.
+The hash of the programs is in the pod template, which is immutable in a Job, and whose change would restart the pods of a StatefulSet.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import copy
 import typing as t
 from collections.abc import Iterator, Sequence
 
-from .._kube.objects import CONFIG_MAP, Manifest, group_kind
-from .._manifests.meta import ANNOTATION_CONFIG_HASH
+from .._kube.objects import CONFIG_MAP, Manifest, group_kind, labels_of, ref_of
+from .._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_QUEUE
 
 
 def with_live_programs(objects: Sequence[Manifest], config: Manifest | None, workloads: Sequence[Manifest]) -> list[Manifest]:
@@ -20,12 +20,12 @@ def with_live_programs(objects: Sequence[Manifest], config: Manifest | None, wor
 
     The options are the same, so another hash means other programs. With the same hash, the data was changed by another client.
     """
-    live = {notes[ANNOTATION_CONFIG_HASH] for notes in _annotations(workloads)}
-    desired = {notes[ANNOTATION_CONFIG_HASH] for notes in _annotations(objects)}
+    live = {notes[ANNOTATION_CONFIG_HASH] for notes in _having(ANNOTATION_CONFIG_HASH, workloads)}
+    desired = {notes[ANNOTATION_CONFIG_HASH] for notes in _having(ANNOTATION_CONFIG_HASH, objects)}
     if config is None or len(live) != 1 or live == desired:
         return list(objects)
     found = copy.deepcopy(list(objects))
-    for notes in _annotations(found):
+    for notes in _having(ANNOTATION_CONFIG_HASH, found):
         notes[ANNOTATION_CONFIG_HASH] = next(iter(live))
     for item in found:
         if group_kind(item) == CONFIG_MAP and item["metadata"]["name"] == config["metadata"]["name"]:
@@ -33,12 +33,25 @@ def with_live_programs(objects: Sequence[Manifest], config: Manifest | None, wor
     return found
 
 
-def _annotations(value: t.Any) -> Iterator[dict[str, str]]:
-    """All annotations with the hash, at any depth: the pod template of a PyTorchJob is not where that of a Job is."""
+def with_live_placement(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> list[Manifest]:
+    """Return OBJECTS in a queue with the node selectors and tolerations of the live WORKLOADS, to which Kueue adds those of a flavor.
+
+    Both fields are atomic: a value without these would be another one, which conflicts with Kueue's.
+    """
+    live, found = {ref_of(item): item for item in workloads}, copy.deepcopy(list(objects))
+    for item in found:
+        theirs = live.get(ref_of(item)) if LABEL_QUEUE in labels_of(item) else None
+        for spec, placed in zip(_having("containers", item), _having("containers", theirs), strict=False):
+            spec |= {key: placed[key] for key in ("nodeSelector", "tolerations") if key in spec and key in placed}
+    return found
+
+
+def _having(key: str, value: t.Any) -> Iterator[dict[str, t.Any]]:
+    """All mappings with this key, at any depth: the pod template of a PyTorchJob is not where that of a Job is."""
     if isinstance(value, dict):
-        if ANNOTATION_CONFIG_HASH in value:
+        if key in value:
             yield value
         value = list(value.values())
     if isinstance(value, (list, tuple)):
         for item in value:
-            yield from _annotations(item)
+            yield from _having(key, item)

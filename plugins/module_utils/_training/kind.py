@@ -15,25 +15,21 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from .._core.brief import Missing
-from .._core.conditions import condition, is_true, reason_of
-from .._core.errors import MusterError
 from .._gang.groups import PodSets
-from .._gang.kueue import API_VERSION as KUEUE
 from .._kube import reasons
 from .._kube.cluster import Cluster
 from .._kube.objects import GroupKind, Manifest, Ref, group_kind, labels_of
+from .._kube.queued import why_queued
 from .._kube.report import Report
 from .._kube.served import Promised
 from .._manifests import network_policy
-from .._manifests.meta import LABEL_GROUP, LABEL_QUEUE, owner_of
+from .._manifests.meta import LABEL_GROUP, owner_of
 from .._manifests.program_training import ProgramTraining
 from .logs import read_logs
 from .progress import Progress, newest
 from .status import GroupStatus, JobStatus, Rank, Workload, group_status, job_status
 
-_WORKLOAD = "Workload"
 _UNSETTLED = ("Pending", "Degraded")
-_LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 Goal = t.Literal["running", "step", "completed"]
 _TAIL = 1000
 """Lines of a log in which progress is looked for. PERSIA logs 150 a second beside it."""
@@ -124,6 +120,8 @@ class Desired:
     suspended: bool = False
     """Whether its pods are not to be created now."""
     results_pattern: re.Pattern[str] | None = None
+    queue: str | None = None
+    """The queue of Kueue that decides when the pods begin."""
     made_once: Sequence[Ref] = ()
     """Objects with a generated value, which a training keeps as long as it lives: of two first runs at once, one makes them."""
 
@@ -138,6 +136,7 @@ class Desired:
             objects=objects,
             config=job.objects_name,
             parts=job.parts,
+            queue=job.queue_name,
             unwanted=() if job.network_policy else (policy,),
             **more,
         )
@@ -223,43 +222,12 @@ class Backend:
 
 
 def _with_queue(cluster: Cluster, workload: Manifest, groups: Sequence[GroupStatus]) -> list[GroupStatus]:
-    """Return the groups of a workload. If it waits in a queue, that becomes the reason of groups without pods."""
-    reason = _why_queued(cluster, workload) if any(group.state in _UNSETTLED for group in groups) else ""
+    """Return the groups of a workload. If it waits in a queue, that becomes the reason of groups that lack pods."""
+    reason = why_queued(cluster, workload) if any(group.state in _UNSETTLED for group in groups) else ""
     if not reason:
         return list(groups)
-    return [dataclasses.replace(group, state="Pending", reason=reason) if group.state in _UNSETTLED else group for group in groups]
-
-
-def _why_queued(cluster: Cluster, workload: Manifest) -> str:
-    """The reason why the job is suspended; empty if it is admitted or in no queue."""
-    queue = labels_of(workload).get(LABEL_QUEUE)
-    if not queue or not workload["spec"].get("suspend"):
-        return ""
-    where, uid = f"waits in queue {queue}", workload["metadata"].get("uid")
-    namespace = workload["metadata"].get("namespace")
-    try:
-        if cluster.resource(KUEUE, _WORKLOAD) is None:
-            return f"{where}: this cluster has no Kueue (role muster.ml.kueue)"
-        found = list(cluster.list(KUEUE, _WORKLOAD, namespace, f"{_LABEL_JOB_UID}={uid}"))
-    except MusterError:
-        # A user with permission to run trainings may lack the permission to read Kueue's Workloads.
-        return where
-    said = _said(found[-1]) if found else "Kueue has not seen it yet"
-    return f"{where}: {said}" if said else where
-
-
-def _said(queued: Manifest) -> str:
-    """The message of the first step of admission that is missing, and the reason of an earlier eviction."""
-    reserved, evicted = condition(queued, "QuotaReserved"), condition(queued, "Evicted")
-    if is_true(queued, "QuotaReserved"):
-        missing = "" if is_true(queued, "Admitted") else condition(queued, "Admitted").get("message") or "its checks are not done"
-        step = f"has its quota; {missing}" if missing else ""
-    else:
-        step = str(reserved.get("message") or "")
-    stopped = reason_of(evicted) if is_true(queued, "Evicted") else ""
-    if stopped and str(evicted.get("message")) == step:
-        step = ""
-    return "; ".join(filter(None, (step, f"it was stopped: {stopped}" if stopped else "")))
+    waiting = [(group, group.state if group.running else "Pending") for group in groups]
+    return [dataclasses.replace(group, state=state, reason=reason) if group.state in _UNSETTLED else group for group, state in waiting]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

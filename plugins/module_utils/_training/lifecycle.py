@@ -18,7 +18,7 @@ from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from . import room
-from .continued import with_live_programs
+from .continued import with_live_placement, with_live_programs
 from .failing import MissingImages, RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
 from .logs import failure_of, missing_image_of, repeated_failure_of
@@ -136,6 +136,8 @@ def _stop(request: Request, desired: Desired, before: Observed) -> Report:
 def _continued(desired: Desired, before: Observed, config: Manifest | None) -> Desired:
     """Return the desired training with the values that the live one keeps while it runs."""
     objects: Sequence[Manifest] = with_live_programs(desired.objects, config, before.workloads)
+    if desired.queue:
+        objects = with_live_placement(objects, before.workloads)
     if desired.backend.continued:
         objects = desired.backend.continued(objects, before.workloads)
     return dataclasses.replace(desired, objects=objects)

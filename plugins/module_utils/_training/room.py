@@ -8,13 +8,15 @@ import functools
 from collections.abc import Sequence
 
 from .._core.brief import plural
-from .._core.errors import NoRoom
+from .._core.errors import InvalidInput, NoRoom
 from .._gang.judge import Gang
 from .._gang.preflight import gang, preflight
 from .._kube.objects import Manifest, group_kind
+from .._kube.queued import not_held
 from .kind import Desired, Observed, Request
 
 _HINT = "Make room, or ask for less. preflight: false creates its pods nevertheless, which then wait for room."
+_OFF = "Add it to the integrations of Kueue's configuration (kueue_options.integrations of role muster.ml.kueue)."
 
 
 def require(request: Request, desired: Desired, before: Observed, *, again: bool) -> None:
@@ -26,6 +28,12 @@ def require(request: Request, desired: Desired, before: Observed, *, again: bool
     grows = before.exists and not again
     if grows and (desired.size is None or desired.size <= size):
         return
+    makers = {workload.group_kind for workload in desired.backend.workloads if workload.size}
+    if at_once := desired.queue and not_held(request.cluster, [item for item in desired.objects if group_kind(item) in makers]):
+        said = f"{desired} would not wait in its queue: Kueue does not hold {', '.join(at_once)}."
+        if not request.check:
+            raise InvalidInput(said, _OFF)
+        request.warn(f"{said} {_OFF}")
     verdict = preflight(request.cluster, _pods(desired, before, desired.objects, again=again))
     if verdict.fits is not False:
         return

@@ -12,7 +12,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, Manifest, compact, metadata, spec_hash
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, Manifest, compact, spec_hash
 from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, on_disruption, on_exit, pod_template
 from ..._manifests.programs import program
 from ..._manifests.servers import headless_service
@@ -29,6 +29,8 @@ _MARGIN = 3
 C10D_PORT = 29400
 FETCH = "fetch-script"
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
+ANNOTATION_ELASTIC = "kueue.x-k8s.io/elastic-job"
+"""Kueue then asks for the quota of more pods while the others run on, where it would stop the Job otherwise (its KEP 77)."""
 RENDEZVOUS = "PET_RDZV_BACKEND"
 # The taints of a node that is not ready or does not answer.
 NODE_LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -39,7 +41,10 @@ def manifests(job: ElasticJob) -> list[Manifest]:
     """All objects of JOB."""
     ends = {"ttlSecondsAfterFinished": job.ttl_seconds_after_finished, "activeDeadlineSeconds": job.active_deadline_seconds}
     spec = {**job_spec(job, GROUP, job.name), **compact(ends)}
-    item = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
+    described = job.metadata(job.name, in_queue=True)
+    if job.queue_name and job.min_replicas < job.max_replicas:
+        described["annotations"] = {ANNOTATION_ELASTIC: "true"}
+    item = {"apiVersion": "batch/v1", "kind": "Job", "metadata": described, "spec": spec}
     return [*shared_objects(job), apply_overrides(item, job.overrides)]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..._gang.groups import PodSet
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import Manifest, compact, metadata
+from ..._manifests.meta import Manifest, compact
 from ..._manifests.pods import field_env
 from ..._pod_programs.elastic_launch import EXIT_AGAIN
 from .native import C10D_PORT, launcher_env, shared_objects, template
@@ -67,7 +67,7 @@ def _pytorch_job(job: ElasticJob, run_id: str) -> Manifest:
         "nprocPerNode": job.nproc_per_node,
         "pytorchReplicaSpecs": {"Worker": worker},
     }
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": job.metadata(job.name, in_queue=True), "spec": spec}
 
 
 def _elastic_policy(job: ElasticJob, run_id: str) -> Manifest:

@@ -40,7 +40,7 @@ def _train_job(job: ElasticJob) -> Manifest:
         "trainer": {"numNodes": job.replicas},
         "activeDeadlineSeconds": job.active_deadline_seconds,
     })  # fmt: skip
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": job.metadata(job.name), "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": job.metadata(job.name, in_queue=True), "spec": spec}
 
 
 def _runtime(job: ElasticJob) -> Manifest:
@@ -53,4 +53,4 @@ def _runtime(job: ElasticJob) -> Manifest:
         "replicatedJobs": [{"name": TRAINER_NODE, "replicas": 1, "template": template}],
     })  # fmt: skip
     spec = {"mlPolicy": {"numNodes": job.replicas}, "template": {"spec": job_set}}
-    return {"apiVersion": API_VERSION, "kind": RUNTIME, "metadata": job.metadata(job.name), "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": RUNTIME, "metadata": job.metadata(job.name, in_queue=True), "spec": spec}

@@ -41,7 +41,8 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
         backend=KIND.backend(job.backend),
         made_once=(Ref(pytorch_job.API_VERSION, pytorch_job.KIND, job.name, job.namespace),),
         size=job.replicas,
-        least=job.min_replicas,
+        # A queue admits all replicas or none.
+        least=None if job.queue_name else job.min_replicas,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import LABEL_QUEUE, LABEL_QUEUE_PRIORITY, Manifest, compact, metadata
+from ..._manifests.meta import Manifest, compact
 from ..._manifests.pods import field_env, on_disruption, pod_template, text
 from ..._manifests.shared import files_config_map, mounted
 from .spec import GROUP, JobSet
@@ -36,8 +36,7 @@ def _job_set(job: JobSet) -> Manifest:
         "failurePolicy": {"maxRestarts": job.max_restarts, "restartStrategy": job.restart_strategy, "rules": [disrupted]},
         "replicatedJobs": [{"name": GROUP, "replicas": job.slices, "template": {"spec": _job(job)}}],
     }
-    queue = {LABEL_QUEUE: job.queue_name, LABEL_QUEUE_PRIORITY: job.queue_priority_class}
-    described = metadata(job.name, job.namespace, {**job.labels, **compact(queue)})
+    described = job.metadata(job.name, in_queue=True)
     if job.exclusive_topology:
         described["annotations"] = {ANNOTATION_EXCLUSIVE: job.exclusive_topology}
     return {"apiVersion": API_VERSION, "kind": JOB_SET, "metadata": described, "spec": compact(spec)}

@@ -8,7 +8,6 @@ import dataclasses
 import typing as t
 from collections.abc import Mapping
 
-from ..._core.errors import InvalidInput
 from ..._manifests.meta import check_count, check_name, check_port
 from ..._manifests.program_training import ProgramTraining
 from .slices import with_tpu
@@ -30,8 +29,6 @@ class JobSet(ProgramTraining):
     success_operator: t.Literal["All", "Any"] = "All"
     restart_strategy: t.Literal["BlockingRecreate", "Recreate"] = "BlockingRecreate"
     suspend: bool | None = None
-    queue_name: str | None = None
-    queue_priority_class: str | None = None
     pod_annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -42,8 +39,6 @@ class JobSet(ProgramTraining):
         check_name(self.name, "name", service=True)
         check_name(f"{self.name}-{GROUP}-{self.slices - 1}-{self.hosts - 1}-abcde", "name of the last pod")
         check_port(self.coordinator_port, "coordinator_port")
-        if self.queue_priority_class and not self.queue_name:
-            raise InvalidInput("queue_priority_class: there is no queue without queue_name.")
 
 
 def from_params(params: Mapping[str, t.Any]) -> JobSet:

@@ -18,6 +18,9 @@ from .queues import API_GROUP, queue_objects
 NAME = "kueue-controller-manager"
 CONFIG = "kueue-manager-config"
 CONFIG_FILE = "controller_manager_config.yaml"
+INTEGRATIONS = ("batch/job", "jobset.x-k8s.io/jobset", "kubeflow.org/pytorchjob", "trainer.kubeflow.org/trainjob",
+                "pod", "deployment", "statefulset")  # fmt: skip
+"""The kinds of all trainings and servers of this collection. Kueue waits for those that the cluster does not serve yet."""
 # Jobs without a queue can be created while the controller does not run. Kueue puts no job without the label into a default queue.
 IN_A_QUEUE = {"matchExpressions": [{"key": LABEL_QUEUE, "operator": "Exists"}]}
 
@@ -26,7 +29,7 @@ IN_A_QUEUE = {"matchExpressions": [{"key": LABEL_QUEUE, "operator": "Exists"}]}
 class KueueController(ReleasedOperator):
     """The controller of Kueue, and the queues of the cluster. ``integrations``: kinds of jobs that it queues, by Kueue's names."""
 
-    integrations: Sequence[str] = ("batch/job", "jobset.x-k8s.io/jobset")
+    integrations: Sequence[str] = INTEGRATIONS
     resource_flavors: Sequence[Mapping[str, t.Any]] = ()
     cluster_queues: Sequence[Mapping[str, t.Any]] = ()
     local_queues: Sequence[Mapping[str, t.Any]] = ()

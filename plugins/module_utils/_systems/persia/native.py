@@ -15,7 +15,17 @@ from collections.abc import Sequence
 
 from ..._kube.objects import CONFIG_MAP, DEPLOYMENT, JOB, STATEFUL_SET, group_kind
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, spec_hash
+from ..._manifests.meta import (
+    ANNOTATION_CONFIG_HASH,
+    LABEL_JOB,
+    LABEL_POD_GROUP,
+    LABEL_ROLE,
+    Manifest,
+    check_name,
+    compact,
+    queued,
+    spec_hash,
+)
 from ..._manifests.pods import READ_ONLY_CONTAINER, PodSettings, field_env, on_disruption, on_exit, pod_template
 from ..._manifests.programs import program
 from ..._manifests.servers import client_service
@@ -64,16 +74,33 @@ def runs_to_completion(job: PersiaJob, role: Role) -> bool:
     return job.completion and role in ("nn_worker", "dataloader")
 
 
-def manifests(job: PersiaJob) -> list[Manifest]:
+def in_queue(job: PersiaJob, run: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Labels and annotations by which a queue admits all pods of the training or none, as one group; empty without a queue.
+
+    Pods with a suspending parent have no finalizer of Kueue. With it a lost pod of a StatefulSet would stay, and be in the way of its
+    successor, for which Kueue waits (pkg/controller/jobs/pod of 0.19). RUN: a part of the group's name that no earlier run had, because
+    the Workload of a group that has ended admits nothing more.
+    """
+    labels = queued({"labels": {}}, job.queue_name, job.queue_priority_class)["labels"]
+    if not labels:
+        return {}, {}
+    count = sum(group.replicas for group in job.groups.values()) + job.metrics.makes_gateway
+    return (
+        {**labels, LABEL_POD_GROUP: f"{job.name}-{run}", "kueue.x-k8s.io/managed": "true"},
+        {"kueue.x-k8s.io/pod-group-total-count": str(count), "kueue.x-k8s.io/pod-suspending-parent": "muster.ml"},
+    )
+
+
+def manifests(job: PersiaJob, run: str = "1") -> list[Manifest]:
     """All objects of JOB."""
     objects = shared_objects(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch), **script_program(), **_metrics_program(job)})
     config_hash = spec_hash([{**item["data"], **item.get("binaryData", {})} for item in objects if group_kind(item) == CONFIG_MAP])
     if job.metrics.makes_gateway:
-        objects += metrics_gateway(job)
+        objects += metrics_gateway(job, run)
     for role in ROLES:
         group = job.groups.get(role)
         if group is not None and group.replicas:
-            objects += _group_objects(job, group, config_hash)
+            objects += _group_objects(job, group, config_hash, run)
     return objects
 
 
@@ -98,19 +125,19 @@ def scaled_to_zero(objects: Sequence[Manifest]) -> list[Manifest]:
     return others
 
 
-def _group_objects(job: PersiaJob, group: Group, config_hash: str) -> list[Manifest]:
-    ranked = _ranked(job, group, config_hash)
+def _group_objects(job: PersiaJob, group: Group, config_hash: str, run: str) -> list[Manifest]:
+    ranked = _ranked(job, group, config_hash, run)
     if not runs_to_completion(job, group.role):
         return statefulset_manifests(ranked)
     return [headless_service(ranked), apply_overrides(indexed_job(job, group, ranked), group.overrides)]
 
 
-def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulSet:
+def _ranked(job: PersiaJob, group: Group, config_hash: str, run: str) -> TrainingStatefulSet:
     """The user's group with what PERSIA's processes need."""
     volumes, mounts = shared_volumes(job)
     volumes.append({"name": "muster-run", "emptyDir": {}})
     mounts.append({"name": "muster-run", "mountPath": SUCCESS_DIR})
-    port = _PORTS.get(group.role)
+    port, (labels, annotations) = _PORTS.get(group.role), in_queue(job, run)
     pod = dataclasses.replace(
         group.pod,
         command=("python3", "-u", f"{CONFIG_PATH}/launch.py", LAUNCHER_WORDS[group.role]),
@@ -126,7 +153,8 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
         nproc_per_node=group.nproc_per_node,
         pod=pod,
         labels={**job.labels, "app.kubernetes.io/component": group.group_name, LABEL_ROLE: LAUNCHER_WORDS[group.role]},
-        pod_annotations={ANNOTATION_CONFIG_HASH: config_hash},
+        pod_labels=labels,
+        pod_annotations={ANNOTATION_CONFIG_HASH: config_hash, **annotations},
         selector=job.selector(group.group_name),
         container=group.group_name,
         inject_rendezvous=False,
@@ -195,9 +223,9 @@ def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet) -> Ma
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-def metrics_gateway(job: PersiaJob) -> list[Manifest]:
+def metrics_gateway(job: PersiaJob, run: str) -> list[Manifest]:
     """A push gateway for the job, to which PERSIA's processes push their metrics for Prometheus."""
-    selector = job.selector(GATEWAY_GROUP)
+    selector, (queue, annotations) = job.selector(GATEWAY_GROUP), in_queue(job, run)
     labels = {**job.labels, **selector, "app.kubernetes.io/component": GATEWAY_GROUP}
     service_name = f"{job.gateway}-service"
     pod = PodSettings(
@@ -207,7 +235,7 @@ def metrics_gateway(job: PersiaJob) -> list[Manifest]:
         readiness_probe={"httpGet": {"path": "/-/ready", "port": GATEWAY_PORT}, "periodSeconds": 5},
         security_context=READ_ONLY_CONTAINER,
     )
-    template = pod_template(pod, container="pushgateway", labels=labels, selector=selector)
+    template = pod_template(pod, container="pushgateway", labels={**labels, **queue}, selector=selector, annotations=annotations)
     deployment: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

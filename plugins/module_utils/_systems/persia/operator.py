@@ -92,6 +92,7 @@ def refuse_unsupported(job: PersiaJob) -> None:
         known = ("image", "image_pull_policy", "env", "resources", "volumes", "volume_mounts")
         found += [f"{role}.{name}" for name in unsayable(group.pod, *known)]
         found += [f"{role}.{name}" for name in ("overrides", "pod_disruption_budget") if getattr(group, name)]
+    found += [name for name in ("queue_name", "queue_priority_class") if getattr(job, name)]
     if job.launch_script:
         found.append("launch_script")
     if not job.completion:

@@ -151,6 +151,8 @@ class PersiaJob:
     backoff_limit: int = 6
     active_deadline_seconds: int | None = None
     peer_timeout: int = 600
+    queue_name: str | None = None
+    queue_priority_class: str | None = None
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 

@@ -4,22 +4,24 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 import typing as t
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, Sequence
 
 from ..._core.clock import Deadline
 from ..._core.errors import InvalidInput, WaitTimeout
 from ..._kube import watching
 from ..._kube.cluster import Cluster
 from ..._kube.deletion import Ownership
-from ..._kube.objects import LABEL_OWNER, Ref, group_kind, labels_of, ref_of
+from ..._kube.objects import DEPLOYMENT, LABEL_OWNER, Manifest, Ref, annotations_of, group_kind, labels_of, ref_of
 from ..._kube.ready import job as job_state
 from ..._kube.removal import delete_objects
 from ..._kube.report import Change, Report
 from ..._manifests import network_policy
-from ..._manifests.meta import LABEL_JOB, LABEL_ROLE, check_pattern
+from ..._manifests.meta import LABEL_JOB, LABEL_POD_GROUP, LABEL_ROLE, check_pattern
 from ..._training.kind import Backend, Desired, Kind, Observed, Request
 from ..._training.status import JOB, STATEFUL_SET, Workload, job_status
 from . import gateway, native, neighbours, operator
@@ -28,19 +30,24 @@ from .spec import LAUNCHER_WORDS, PersiaJob, from_params
 
 # Seconds that the finalizer of PERSIA's operator may take before remove_finalizer applies.
 _OPERATOR_PATIENCE = 20.0
+_UNRETRIABLE = {"kueue.x-k8s.io/retriable-in-group": "false"}
 TRAINER = LAUNCHER_WORDS["nn_worker"]
 
 
 def desired(params: Mapping[str, t.Any]) -> Desired:
     """The training that module options describe."""
     job = from_params(params)
+    objects = native.manifests(job, uuid.uuid4().hex[:8]) if job.backend == "native" else operator.manifests(job)
     results = params.get("results_pattern")
     return Desired(
         kind=KIND,
         backend=KIND.backend(job.backend),
         name=job.name,
         namespace=job.namespace,
-        objects=(native if job.backend == "native" else operator).manifests(job),
+        objects=objects,
+        queue=job.queue_name,
+        # A restart keeps the gateway.
+        made_once=[ref_of(item) for item in objects if LABEL_POD_GROUP in _pod_labels(item) and group_kind(item) != DEPLOYMENT],
         config=job.config_name,
         parts=job.parts,
         precondition=functools.partial(_require, job),
@@ -67,9 +74,35 @@ def _unwanted(job: PersiaJob) -> list[Ref]:
     return refs
 
 
+def _pod_labels(item: Manifest) -> dict[str, str]:
+    return labels_of((item.get("spec") or {}).get("template") or {})
+
+
+def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> list[Manifest]:
+    """The objects of a training in a queue, with the live name of the group of its pods."""
+    live = next((name for item in workloads if (name := _pod_labels(item).get(LABEL_POD_GROUP))), None)
+    found = copy.deepcopy(list(objects))
+    for item in found:
+        if live and LABEL_POD_GROUP in _pod_labels(item):
+            _pod_labels(item)[LABEL_POD_GROUP] = live
+    return found
+
+
+def _leave_queue(request: Request, observed: Observed) -> Report:
+    """End the group of pods in its queue, which gives the quota of its servers back: as soon as no pod runs, where one is marked so."""
+    queued = any(LABEL_POD_GROUP in _pod_labels(item) for item in observed.workloads)
+    ref = next((Ref("v1", "Pod", rank.pod, observed.status.namespace) for rank in KIND.trainers(observed.status) if queued), None)
+    pod = ref and request.cluster.get(ref)
+    if not ref or not pod or _UNRETRIABLE.items() <= annotations_of(pod).items():
+        return Report()
+    patch = {"metadata": {"annotations": _UNRETRIABLE}}
+    request.cluster.patch(ref, patch, dry_run=request.check)
+    return Report([Change(ref, "updated", "its group leaves the queue", {"metadata": {"annotations": {}}}, patch)])
+
+
 def _suspend_loaders(request: Request, observed: Observed) -> Report:
     """Suspend the Jobs that would recreate their pods, but neither that of the trainers nor one that has ended."""
-    report = Report()
+    report = _leave_queue(request, observed)
     for live in observed.workloads:
         if group_kind(live) != JOB.group_kind or labels_of(live).get(LABEL_ROLE) == TRAINER:
             continue
@@ -187,6 +220,7 @@ KIND = Kind(
             workloads=(STATEFUL_SET, JOB),
             immutable_because="a Job's pods cannot be changed",
             scaled_down=native.scaled_to_zero,
+            continued=_continued,
             finish=_suspend_loaders,
         ),
         Backend(

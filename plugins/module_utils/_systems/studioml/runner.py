@@ -317,7 +317,7 @@ def deployment(runner: Runner) -> Manifest:
         urllib.parse.urlsplit(runner.store_endpoint_url or "").hostname,
         *(f"Secret:{name}" for name in runner.used_secrets),
     ]
-    meta = {**runner.metadata(), "annotations": {ANNOTATION_USES: " ".join(filter(None, uses))}}
+    meta = {**runner.queued_metadata, "annotations": {ANNOTATION_USES: " ".join(filter(None, uses))}}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
 
 

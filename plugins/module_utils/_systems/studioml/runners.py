@@ -11,6 +11,7 @@ from ..._core.brief import listed
 from ..._core.errors import MusterError, NotFound
 from ..._core.pool import PARALLEL, OnProgress, run_all_or_raise
 from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, selector_of
+from ..._kube.queued import why_queued
 from ..._kube.servers import pods_of, watch
 from ..._training.status import rank_of
 from .key_secrets import has_public_key
@@ -152,7 +153,7 @@ def _views(cluster: Cluster, runner: Runner, pods: list[Manifest]) -> list[Runne
 def _view(cluster: Cluster, runner: Runner, pod: Manifest) -> RunnerView:
     name, rank = pod["metadata"]["name"], rank_of(pod)
     if rank.phase != "Running" or rank.reason:
-        return RunnerView(name, trouble=rank.reason or rank.phase, answered=False)
+        return RunnerView(name, trouble=why_queued(cluster, pod) or rank.reason or rank.phase, answered=False)
     try:
         status, metrics = cluster.proxy_get(runner.namespace, name, METRICS_PORT, "/metrics", timeout=_TIMEOUT)
         if status != 200:

@@ -86,10 +86,11 @@ MADE: dict[str, t.Callable[[], Objects]] = {
     "inference_route": lambda: route.manifests(ROUTE),
     "inference_route_istio": lambda: route_istio.manifests(ROUTE),
 }
+QUEUED = ("batch/job", "jobset.x-k8s.io/jobset")
 HOOKED = manifest("kueue", {}, {"vjob.kb.io": "batch", "vjobset.kb.io": "jobset.x-k8s.io"})
 RELEASED: dict[str, tuple[t.Callable[[Objects], Objects], Objects]] = {
     "jobset": (lambda objects: jobset.manifests(jobset.JobSetController(**CONTROLLER), objects), manifest("jobset", {})),
-    "kueue": (lambda objects: kueue.manifests(kueue.KueueController(**CONTROLLER), objects), HOOKED),
+    "kueue": (lambda objects: kueue.manifests(kueue.KueueController(**CONTROLLER, integrations=QUEUED), objects), HOOKED),
     "trainer": (lambda objects: trainer.manifests(trainer.Trainer(**CONTROLLER), objects), manifest("kubeflow-trainer", {})),
 }
 

@@ -430,6 +430,19 @@ def test_a_broker_that_cannot_be_asked_is_told_without_its_password(world: World
     assert PASSWORD not in str(caught.value)
 
 
+def test_a_runner_says_what_it_waits_for_in_its_queue(world: World) -> None:
+    conditions = [{"type": "QuotaReserved", "status": "False", "message": "insufficient unused quota"}]
+    kueue = "kueue.x-k8s.io/v1beta2"
+    world.cluster.kinds_served[kueue, "Workload"] = ServedKind("workloads", namespaced=True)
+    metadata = {"name": "w", "namespace": "default", "labels": {"kueue.x-k8s.io/job-uid": f"{NAME}-0"}}
+    world.cluster.add({"apiVersion": kueue, "kind": "Workload", "metadata": metadata, "status": {"conditions": conditions}})
+    labels = {"app.kubernetes.io/name": "studioml-runner", "app.kubernetes.io/instance": NAME, "kueue.x-k8s.io/queue-name": "one"}
+    world.make_keys()
+    world.cluster.add(pod(f"{NAME}-0", "Pending", labels=labels))
+    with pytest.raises(WaitTimeout, match=f"{NAME}-0: waits in queue one: insufficient unused quota"):
+        world.run(wait=True, wait_timeout=60, queue_name="one")
+
+
 def test_an_error_that_is_over_is_not_held_against_it(world: World) -> None:
     world.metrics, world.log = ([CHECKED.format(1), CHECKED.format(1), CHECKED.format(2)], UNREAD_LINE.format("connection refused"))
     assert healthy(world)[0]["state"] == "working"

@@ -17,7 +17,17 @@ Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
 RELEASED = manifest(
     "kueue",
     {"clusterqueues.kueue.x-k8s.io": "ClusterQueue"},
-    {"vclusterqueue.kb.io": "kueue.x-k8s.io", "vjob.kb.io": "batch", "vjobset.kb.io": "jobset.x-k8s.io", "vpod.kb.io": ""},
+    {
+        "vclusterqueue.kb.io": "kueue.x-k8s.io",
+        "vdeployment.kb.io": "apps",
+        "vjob.kb.io": "batch",
+        "vjobset.kb.io": "jobset.x-k8s.io",
+        "vpod.kb.io": "",
+        "vpytorchjob.kb.io": "kubeflow.org",
+        "vrayjob.kb.io": "ray.io",
+        "vstatefulset.kb.io": "apps",
+        "vtrainjob.kb.io": "trainer.kubeflow.org",
+    },
 )
 GIVEN: dict[str, t.Any] = {
     "manifest": "m",
@@ -69,14 +79,16 @@ def test_the_queues(golden: Golden) -> None:
 
 
 def test_jobs_of_kinds_that_it_does_not_queue_are_created_without_it() -> None:
-    assert hooks(applied()) == ["vclusterqueue.kb.io", "vjob.kb.io", "vjobset.kb.io"]
+    queued = ("deployment", "job", "jobset", "pod", "pytorchjob", "statefulset", "trainjob")
+    assert hooks(applied()) == ["vclusterqueue.kb.io", *(f"v{kind}.kb.io" for kind in queued)]
     assert hooks(applied(integrations=["pod"])) == ["vclusterqueue.kb.io", "vpod.kb.io"]
 
 
 def test_jobs_in_no_queue_are_created_without_it() -> None:
     selectors = {hook["name"]: hook.get("objectSelector") for one in applied() for hook in one.get("webhooks", ())}
     only = {"matchExpressions": [{"key": "kueue.x-k8s.io/queue-name", "operator": "Exists"}]}
-    assert selectors == {"vclusterqueue.kb.io": None, "vjob.kb.io": only, "vjobset.kb.io": only}
+    assert selectors.pop("vclusterqueue.kb.io") is None
+    assert list(selectors.values()) == [only] * 7
 
 
 def test_it_queues_what_its_integrations_say() -> None:

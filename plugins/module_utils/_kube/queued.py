@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The reasons why Kueue holds objects back, and what it would not hold. A Workload is one object of a queue, or a group of pods."""
+
+from __future__ import annotations
+
+import typing as t
+from collections.abc import Iterable
+
+from .._core.conditions import condition, is_true, reason_of
+from .._core.errors import MusterError
+from .._manifests.meta import LABEL_POD_GROUP, LABEL_QUEUE
+from .objects import Manifest, Ref, labels_of, ref_of
+
+if t.TYPE_CHECKING:
+    from .cluster import Cluster
+
+API_VERSION = "kueue.x-k8s.io/v1beta2"
+_WORKLOAD = "Workload"
+_LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
+
+
+def why_queued(cluster: Cluster, item: Manifest) -> str:
+    """The reason why Kueue holds an object back, or the pods that it makes; empty if they are admitted or in no queue."""
+    template = (item.get("spec") or {}).get("template") or {}
+    queue = labels_of(item).get(LABEL_QUEUE) or labels_of(template).get(LABEL_QUEUE)
+    if not queue:
+        return ""
+    where, suspended = f"waits in queue {queue}", _is_suspended(item)
+    try:
+        if cluster.resource(API_VERSION, _WORKLOAD) is None:
+            return f"{where}: this cluster has no Kueue (role muster.ml.kueue)" if suspended else ""
+        found = _workload(cluster, item, labels_of(template).get(LABEL_POD_GROUP))
+    except MusterError:
+        # A user with permission to run trainings may lack the permission to read Kueue's Workloads.
+        return where if suspended else ""
+    if not suspended and (found is None or is_true(found, "Admitted")):
+        return ""
+    said = _said(found) if found else "Kueue has not seen it yet"
+    return f"{where}: {said}" if said else where
+
+
+def not_held(cluster: Cluster, objects: Iterable[Manifest]) -> list[str]:
+    """The objects in a queue whose pods would begin at once, as dry runs tell: Kueue's integration for their kind is off."""
+    found = []
+    for item in objects:
+        probe = item if LABEL_QUEUE in labels_of(item) else _pod(item)
+        if LABEL_QUEUE not in labels_of(probe) or cluster.resource(API_VERSION, "LocalQueue") is None:
+            continue
+        try:
+            made = cluster.create(probe, dry_run=True)
+        except MusterError:
+            continue  # it exists, or names what the same run creates
+        if not _is_suspended(made) and not made["spec"].get("schedulingGates"):
+            found.append(f"{ref_of(item)} (integration {'pod' if probe is not item else 'of kind ' + item['kind']})")
+    return found
+
+
+def _pod(item: Manifest) -> Manifest:
+    """A pod of the object's template."""
+    template = item["spec"].get("template") or {}
+    metadata = {**(template.get("metadata") or {}), "name": "muster-preflight", "namespace": item["metadata"].get("namespace")}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
+
+
+def _is_suspended(item: Manifest) -> bool:
+    spec = item["spec"]
+    return bool(spec.get("suspend") or (spec.get("runPolicy") or {}).get("suspend"))
+
+
+def _workload(cluster: Cluster, item: Manifest, group: str | None) -> Manifest | None:
+    """The Workload of an object or of the GROUP of its pods. Of an elastic Job that grows it is the newest of two."""
+    namespace = item["metadata"].get("namespace")
+    if group:
+        return cluster.get(Ref(API_VERSION, _WORKLOAD, group, namespace))
+    found = cluster.list(API_VERSION, _WORKLOAD, namespace, f"{_LABEL_JOB_UID}={item['metadata'].get('uid')}")
+    return max(found, key=lambda one: str(one["metadata"].get("creationTimestamp") or ""), default=None)
+
+
+def _said(queued: Manifest) -> str:
+    """The message of the first step of admission that is missing, and the reason of an earlier eviction."""
+    reserved, evicted = condition(queued, "QuotaReserved"), condition(queued, "Evicted")
+    if is_true(queued, "QuotaReserved"):
+        missing = "" if is_true(queued, "Admitted") else condition(queued, "Admitted").get("message") or "its checks are not done"
+        step = f"has its quota; {missing}" if missing else ""
+    else:
+        step = str(reserved.get("message") or "")
+    stopped = reason_of(evicted) if is_true(queued, "Evicted") else ""
+    if stopped and str(evicted.get("message")) == step:
+        step = ""
+    return "; ".join(filter(None, (step, f"it was stopped: {stopped}" if stopped else "")))
