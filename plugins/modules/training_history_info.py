@@ -92,6 +92,11 @@ records:
       type: str
       returned: always
       sample: "2026-11-23T03:04:10Z"
+    lasted:
+      description: Time between both, as a text.
+      type: str
+      returned: always
+      sample: 4 min
     pods:
       description: Number of pods that trained at the end.
       type: int
@@ -121,7 +126,7 @@ records:
       description: Last progress, as in M(muster.ml.job_info).
       type: dict
       returned: always
-      sample: {step: 240, steps: 240, epoch: 10, epochs: 10, percent: 100, metrics: {accuracy: 0.9524}}
+      sample: {step: 240, steps: 240, epoch: 10, epochs: 10, percent: 100, metrics: {accuracy: 0.9524}, line: "100 %, accuracy 0.9524"}
     options:
       description: Fingerprints of the options that it was made with, without their values.
       type: dict

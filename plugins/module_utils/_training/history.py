@@ -8,6 +8,7 @@ The uid of its workload tells one training from another of the same name. Option
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import hashlib
 import json
@@ -16,7 +17,6 @@ from collections.abc import Sequence
 
 from .._core.clock import utc
 from .._core.errors import Conflict, MusterError
-from .._core.sensitive import printable
 from .._gang.resources import requests_of
 from .._kube.cluster import Cluster
 from .._kube.objects import (
@@ -34,6 +34,7 @@ from .._kube.objects import (
 from .._kube.pod_status import main_status
 from .._manifests.meta import ANNOTATION_SPEC_PARTS
 from .kind import Kind, Observed, Request
+from .progress import duration
 
 MOST = 100
 _MOST_BYTES = 900_000
@@ -48,7 +49,7 @@ _KEY = "trainings"
 def records(cluster: Cluster, namespace: str | None) -> list[dict[str, t.Any]]:
     """The records of a namespace, or of all, the newest first."""
     found = cluster.list("v1", "ConfigMap", namespace, f"{LABEL_HISTORY}=true")
-    kept = [{"namespace": item["metadata"]["namespace"], **one} for item in found for one in _records_in(item)]
+    kept = [one for item in found for one in _records_in(item)]
     return sorted(kept, key=lambda one: str(one["ended"]), reverse=True)
 
 
@@ -61,7 +62,7 @@ def record(request: Request, kind: Kind, namespace: str, name: str, *, stopped: 
         owner = kind.owner(namespace, name)
         live = next((item for item in observed.workloads if is_of(item, [owner])), None)
         if live and (observed.has_ended or stopped):
-            _keep(request.cluster, Ref("v1", "ConfigMap", HISTORY, namespace), _entry(request.cluster, kind, observed, live, stopped))
+            _keep(request.cluster, Ref("v1", "ConfigMap", HISTORY, namespace), entry_of(request.cluster, kind, observed, live, stopped))
     except MusterError as exc:
         request.warn(f"Training {namespace}/{name} is not recorded in ConfigMap {HISTORY}: {exc.message}")
 
@@ -102,30 +103,32 @@ def _records_in(live: Manifest) -> list[dict[str, t.Any]]:
     return [json.loads(line) for line in (live.get("data") or {}).get(_KEY, "").splitlines()]
 
 
-def _entry(cluster: Cluster, kind: Kind, observed: Observed, live: Manifest, stopped: str) -> dict[str, t.Any]:
+def entry_of(cluster: Cluster, kind: Kind, observed: Observed, live: Manifest, stopped: str = "") -> dict[str, t.Any]:
+    """The record of a training as it is now, or of one that is stopped for this reason; LIVE is its workload."""
     status = observed.status
     pods = cluster.list("v1", "Pod", status.namespace, kind.backend(status.backend).selector(status.name))
     ranks = kind.trainers(status)
     now = utc(cluster.clock).strftime("%Y-%m-%dT%H:%M:%SZ")
     ended = max((rank.finished for rank in ranks if rank.finished), default=now) if observed.has_ended else now
-    started = min((rank.started for rank in ranks if rank.started), default=live["metadata"].get("creationTimestamp"))
+    started = min((rank.started for rank in ranks if rank.started), default=live["metadata"].get("creationTimestamp") or ended)
     world = observed.world.result() if observed.world else {}
-    progress = observed.progress.result()
     return {
         "uid": live["metadata"]["uid"],
+        "namespace": status.namespace,
         "name": status.name,
         "kind": kind.name,
         "backend": status.backend,
-        "state": status.state if observed.has_ended else "Stopped",
-        "reason": str(printable(status.reason))[:_LONGEST] if observed.has_ended else f"{stopped} while it was {status.state}",
+        "state": "Stopped" if stopped and not observed.has_ended else status.state,
+        "reason": f"{stopped} while it was {status.state}" if stopped and not observed.has_ended else status.reason[:_LONGEST],
         "started": started,
         "ended": ended,
+        "lasted": duration(_seconds(started, ended)),
         "pods": len(ranks),
         "world_size": world.get("world_size"),
         "restarts": sum(rank.restarts for group in status.groups for rank in group.ranks),
         "gpu_hours": round(sum(_gpu_hours(pod, ended) for pod in pods), 2),
         "images": dict(sorted((str(main.get("image")), str(main.get("imageID"))) for pod in pods if (main := main_status(pod)))),
-        "progress": {key: progress[key] for key in ("step", "steps", "epoch", "epochs", "percent", "metrics", "line")},
+        "progress": observed.progress.result(),
         **_made_of(cluster.list("v1", "ConfigMap", status.namespace, owner_selector(kind.owner(status.namespace, status.name)))),
     }
 
@@ -133,9 +136,10 @@ def _entry(cluster: Cluster, kind: Kind, observed: Observed, live: Manifest, sto
 def _made_of(configs: Sequence[Manifest]) -> dict[str, t.Any]:
     """The fingerprint of each option, and the hash of each file, from the training's ConfigMaps."""
     made_with = [found for config in configs if (found := annotations_of(config).get(ANNOTATION_SPEC_PARTS))]
-    texts = {name: text for config in configs for name, text in (config.get("data") or {}).items()}
-    files = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(texts.items())}
-    return {"options": json.loads(made_with[0]) if made_with else {}, "files": files}
+    files = {name: text.encode() for config in configs for name, text in (config.get("data") or {}).items()}
+    files |= {name: base64.b64decode(text) for config in configs for name, text in (config.get("binaryData") or {}).items()}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
+    return {"options": json.loads(made_with[0]) if made_with else {}, "files": hashes}
 
 
 def _gpu_hours(pod: Manifest, until: str) -> float:
@@ -146,8 +150,11 @@ def _gpu_hours(pod: Manifest, until: str) -> float:
     devices = sum(count for name, count in requests_of(pod["spec"]).items() if name.endswith(_ACCELERATORS))
     if not (devices and began):
         return 0.0
-    times = [dt.datetime.fromisoformat(when) for when in (began, ended.get("finishedAt") or until)]
-    return devices * max(0.0, (times[1] - times[0]).total_seconds()) / 3600
+    return devices * _seconds(began, ended.get("finishedAt") or until) / 3600
+
+
+def _seconds(begin: str, end: str) -> float:
+    return max(0.0, (dt.datetime.fromisoformat(end) - dt.datetime.fromisoformat(begin)).total_seconds())
 
 
 def _user(cluster: Cluster) -> str:
