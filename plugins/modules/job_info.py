@@ -164,7 +164,7 @@ plots:
       returned: always
       sample: M0.0,0.0L600.0,100.0
     spark:
-      description: The same as a line of text.
+      description: Values as a line of bars.
       type: str
       returned: always
       sample: "█▅▃▂▁"

@@ -52,7 +52,12 @@ def answers() -> dict[str, Any]:
 def rendered(template: str, found: dict[str, Any], **more: Any) -> Any:
     """A template, or a variable of the playbook, with these answers."""
     own = {name: value for name, value in load(PLAYBOOKS / "status.yml")[0]["vars"].items() if name.startswith("__status")}
-    given = {"__managed_ours": found.get("__managed", {}).get("owners"), "__managed_others": [], "__managed_inside": [1], "__command": "run"}
+    given = {
+        "__managed_ours": found.get("__managed", {}).get("owners"),
+        "__managed_others": [],
+        "__managed_inside": [1],
+        "__command": "run",
+    }
     variables = {name: trust_as_template(value) for name, value in own.items()}
     text = (PLAYBOOKS / "templates" / template).read_text() if template.endswith(".j2") else f"{{{{ {template} }}}}"
     templar = Templar(DataLoader(), variables={**variables, **given, **found, **more})

@@ -2,7 +2,7 @@
 
 """The records of trainings that have ended, in a ConfigMap of their namespace, which stay when the trainings are removed.
 
-A training is recorded before its pods are deleted or trained anew, so that a run that is killed loses nothing: the next one records it.
+A training is recorded before its pods are deleted or recreated, so that a run that is killed loses nothing: the next one records it.
 The uid of its workload tells one training from another of the same name. Options are recorded by fingerprint, files by hash.
 """
 

@@ -115,7 +115,7 @@ class Progress:
 
 
 class Point(t.NamedTuple):
-    """What one line of progress says: its time in seconds since 1970, steps (or epochs) so far, loss, and processes that train."""
+    """A line of progress: its time in seconds since 1970, steps (or epochs) so far, loss, and number of processes that train."""
 
     at: float
     place: float
