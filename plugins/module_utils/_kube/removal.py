@@ -64,9 +64,9 @@ class Deletion:
         return _naming_kept(report)
 
     def _with_records(self, live: t.Iterable[Ref]) -> set[Ref]:
-        """The namespaces with records of trainings. Where they may not be read, the namespace is kept in any case."""
+        """The namespaces that may be deleted and have records of trainings. Where they may not be read, the namespace stays."""
         found = set()
-        for ref in live:
+        for ref in live if self.data else ():
             with contextlib.suppress(Forbidden):
                 if ref.group_kind == NAMESPACE and self.cluster.get(Ref("v1", "ConfigMap", HISTORY, ref.name)):
                     found.add(ref)
