@@ -20,7 +20,7 @@ extends_documentation_fragment:
   - muster.ml.training
 options:
   plots:
-    description: Make plots from the logs of the first and the last rank, RV(plots). At most 20,000 lines of each are read.
+    description: Make plots from the logs of the first and the last rank, RV(plots). At most 10,000 lines of each are read.
     type: bool
     default: false
 """

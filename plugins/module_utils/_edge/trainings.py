@@ -48,7 +48,7 @@ OPTIONS: Spec = {
     **LIFE,
 }
 """The options of all trainings."""
-_PLOTTED = 20_000
+_PLOTTED = 10_000
 """Lines of a log that plots are made of."""
 _REQUEST = (*(name for name in LIFE if name != "state"), "world_timeout", "remove_finalizer")
 

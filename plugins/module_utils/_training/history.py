@@ -9,6 +9,7 @@ The uid of its workload tells one training from another of the same name. Option
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime as dt
 import hashlib
 import json
@@ -100,7 +101,13 @@ def _manifest(ref: Ref, lines: Sequence[str], **version: str) -> Manifest:
 
 
 def _records_in(live: Manifest) -> list[dict[str, t.Any]]:
-    return [json.loads(line) for line in (live.get("data") or {}).get(_KEY, "").splitlines()]
+    """The records of a ConfigMap; lines that somebody has changed into something else are skipped."""
+    found = []
+    for line in (live.get("data") or {}).get(_KEY, "").splitlines():
+        with contextlib.suppress(ValueError):
+            one = json.loads(line)
+            found += [one] if isinstance(one, dict) and {"uid", "state", "ended"} <= one.keys() else []
+    return found
 
 
 def entry_of(cluster: Cluster, kind: Kind, observed: Observed, live: Manifest, stopped: str = "") -> dict[str, t.Any]:

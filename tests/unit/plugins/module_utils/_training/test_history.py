@@ -183,6 +183,13 @@ def test_what_somebody_else_has_under_that_name_stays_as_it_is(trained: FakeClus
     assert (records(trained), unmanaged_objects(trained, "default")[:1]) == ([], ["ConfigMap default/muster-history"])
 
 
+def test_lines_that_somebody_has_spoilt_are_no_records(trained: FakeCluster) -> None:
+    history._keep(trained, RECORDS, {"uid": "theirs", "state": "Succeeded", "ended": "2026-11-21T09:00:00Z"})
+    trained.objects[RECORDS.identity]["data"]["trainings"] += '{"uid": "half\n[1]\n{}\n'
+    assert remove(trained).warnings == []
+    assert [one["state"] for one in records(trained)] == ["Succeeded", "Succeeded"]
+
+
 def test_the_training_of_another_owner_is_not_recorded(cluster: FakeCluster) -> None:
     run(cluster)
     end(cluster)
