@@ -52,7 +52,8 @@ class LimitedCluster:
         return self._cluster.apply(manifest, dry_run=dry_run, **more)
 
     def create(self, manifest: Manifest, *, dry_run: bool, **more: t.Any) -> Manifest:
-        self._asked(ref_of(manifest), dry_run=dry_run)
+        # A review has no name.
+        self._asked(ref_of({**manifest, "metadata": {"name": "", **manifest["metadata"]}}), dry_run=dry_run)
         return self._cluster.create(manifest, dry_run=dry_run, **more)
 
     def patch(self, ref: Ref, patch: Manifest, *, dry_run: bool, **more: t.Any) -> Manifest:

@@ -10,6 +10,8 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Forbidden
+from ansible_collections.muster.ml.plugins.module_utils._kube.cluster import Cluster
+from ansible_collections.muster.ml.plugins.module_utils._kube.limited import LimitedCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.managed import managed_objects, unmanaged_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import HISTORY, Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
@@ -181,6 +183,14 @@ def test_what_somebody_else_has_under_that_name_stays_as_it_is(trained: FakeClus
     assert stored
     assert stored["data"] == {"a": "b"}
     assert (records(trained), unmanaged_objects(trained, "default")[:1]) == ([], ["ConfigMap default/muster-history"])
+
+
+def test_a_plan_does_not_name_the_record_and_does_not_stop_it(trained: FakeCluster) -> None:
+    asked: list[str] = []
+    limited = t.cast(FakeCluster, LimitedCluster(t.cast(Cluster, trained), lambda ref, _deletes: asked.append(ref.name)))
+    assert remove(limited).warnings == []
+    assert ("digits" in asked, HISTORY in asked, "" in asked) == (True, False, False)
+    assert [one["by"] for one in records(trained)] == ["ada"]
 
 
 def test_lines_that_somebody_has_spoilt_are_no_records(trained: FakeCluster) -> None:
