@@ -17,7 +17,7 @@ import typing as t
 from collections.abc import Sequence
 
 from .._core.clock import utc
-from .._core.errors import Conflict, MusterError
+from .._core.errors import Conflict, Forbidden, MusterError
 from .._gang.resources import requests_of
 from .._kube.cluster import Cluster
 from .._kube.objects import (
@@ -101,7 +101,7 @@ def _manifest(ref: Ref, lines: Sequence[str], **version: str) -> Manifest:
 
 
 def _records_in(live: Manifest) -> list[dict[str, t.Any]]:
-    """The records of a ConfigMap; lines that somebody has changed into something else are skipped."""
+    """The records of a ConfigMap. Lines that are no records, because another client changed them, are skipped."""
     found = []
     for line in (live.get("data") or {}).get(_KEY, "").splitlines():
         with contextlib.suppress(ValueError):
@@ -115,6 +115,9 @@ def entry_of(cluster: Cluster, kind: Kind, observed: Observed, live: Manifest, s
     status = observed.status
     pods = cluster.list("v1", "Pod", status.namespace, kind.backend(status.backend).selector(status.name))
     ranks = kind.trainers(status)
+    configs: Sequence[Manifest] = ()
+    with contextlib.suppress(Forbidden):  # a user who may read pods only
+        configs = cluster.list("v1", "ConfigMap", status.namespace, owner_selector(kind.owner(status.namespace, status.name)))
     now = utc(cluster.clock).strftime("%Y-%m-%dT%H:%M:%SZ")
     ended = max((rank.finished for rank in ranks if rank.finished), default=now) if observed.has_ended else now
     started = min((rank.started for rank in ranks if rank.started), default=live["metadata"].get("creationTimestamp") or ended)
@@ -136,7 +139,7 @@ def entry_of(cluster: Cluster, kind: Kind, observed: Observed, live: Manifest, s
         "gpu_hours": round(sum(_gpu_hours(pod, ended) for pod in pods), 2),
         "images": dict(sorted((str(main.get("image")), str(main.get("imageID"))) for pod in pods if (main := main_status(pod)))),
         "progress": observed.progress.result(),
-        **_made_of(cluster.list("v1", "ConfigMap", status.namespace, owner_selector(kind.owner(status.namespace, status.name)))),
+        **_made_of(configs),
     }
 
 

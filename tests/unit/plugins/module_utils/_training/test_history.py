@@ -18,7 +18,7 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import L
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob
 from ansible_collections.muster.ml.plugins.module_utils._training import history
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
-from ansible_collections.muster.ml.plugins.modules import apply, elastic_job, training_history_info
+from ansible_collections.muster.ml.plugins.modules import apply, elastic_job, job_info, training_history_info
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod
@@ -108,7 +108,7 @@ def test_check_mode_and_second_runs_write_no_record(trained: FakeCluster) -> Non
 def test_one_that_a_run_has_waited_for_is_recorded_once(cluster: FakeCluster) -> None:
     run(cluster)
     cluster.before("watch", lambda _ref: end(cluster))
-    with_wait = {"wait": True, "wait_for": "completed"}
+    with_wait: dict[str, t.Any] = {"wait": True, "wait_for": "completed"}
     assert run(cluster, **with_wait).result["state"] == "Succeeded"
     assert [one["state"] for one in records(cluster)] == ["Succeeded"]
     cluster.requests.clear()
@@ -172,6 +172,12 @@ def test_without_the_right_it_is_a_warning(trained: FakeCluster, verb: str) -> N
     trained.fail(verb, HISTORY, Forbidden("you may not"))
     assert remove(trained).warnings == ["Training default/digits is not recorded in ConfigMap muster-history: you may not"]
     assert trained.stored("Job", "digits", "default") is None
+
+
+def test_who_may_not_read_its_files_is_told_the_rest(trained: FakeCluster) -> None:
+    trained.refuse("list", Forbidden("you may not"), "ConfigMap")
+    seen = tasks.run(job_info, trained, {"name": "digits", "namespace": "default", "kind": "elastic_job"})
+    assert (seen["state"], seen["record"]["pods"], seen["record"]["files"]) == ("Succeeded", 2, {})
 
 
 def test_what_somebody_else_has_under_that_name_stays_as_it_is(trained: FakeCluster) -> None:
