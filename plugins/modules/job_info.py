@@ -18,6 +18,11 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube_info
   - muster.ml.training
+options:
+  plots:
+    description: Make plots from the logs of the first and the last rank, RV(plots). At most 10,000 lines of each are read.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -137,6 +142,58 @@ progress:
       description: Progress as a clause.
       type: str
       returned: always
+record:
+  description: The training as M(muster.ml.training_history_info) would have it if it ended now. Empty if it does not exist.
+  returned: success
+  type: dict
+  sample: {started: "2026-11-23T03:00:00Z", lasted: 4 min, pods: 2, restarts: 0, gpu_hours: 0.14}
+plots:
+  description: Loss, steps a second, number of processes, and faults over time. Empty if O(plots) is V(false), or if the logs tell none.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Quantity.
+      type: str
+      returned: always
+      sample: loss
+    path:
+      description: Path of SVG, 600 wide and 100 high.
+      type: str
+      returned: always
+      sample: M0.0,0.0L600.0,100.0
+    spark:
+      description: Values as a line of bars.
+      type: str
+      returned: always
+      sample: "█▅▃▂▁"
+    low:
+      description: Least value.
+      type: str
+      returned: always
+      sample: "0.2312"
+    high:
+      description: Greatest value.
+      type: str
+      returned: always
+      sample: "2.284"
+    last:
+      description: Last value.
+      type: str
+      returned: always
+      sample: "0.2312"
+    lasts:
+      description: Time from the left to the right.
+      type: str
+      returned: always
+      sample: 12 min
+    faults:
+      description: Containers that ended badly, each with its place C(x) and C(what) ended.
+      type: list
+      elements: dict
+      returned: always
+      sample: [{x: 123.4, what: "digits-1-x7k2p: OOMKilled (exit status 137)"}]
 summary:
   description: Key figures of the training, as in the module that created it.
   returned: success
@@ -268,7 +325,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge import trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = WHICH
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**WHICH, "plots": {"type": "bool", "default": False}}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

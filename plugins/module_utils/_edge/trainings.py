@@ -12,8 +12,11 @@ from .._core.sensitive import fingerprint
 from .._kube.made_once import with_earlier_tries
 from .._kube.objects import group_kind, ref_of
 from .._manifests.meta import suggest
-from .._training import lifecycle
+from .._training import history, lifecycle
 from .._training.kind import Desired, Kind, Request
+from .._training.logs import read_logs
+from .._training.plots import plots
+from .._training.progress import points_of
 from .._training.results import results
 from . import groups
 from .options import APPLY, STATE
@@ -45,6 +48,8 @@ OPTIONS: Spec = {
     **LIFE,
 }
 """The options of all trainings."""
+_PLOTTED = 10_000
+"""Lines of a log that plots are made of."""
 _REQUEST = (*(name for name in LIFE if name != "state"), "world_timeout", "remove_finalizer")
 
 
@@ -91,7 +96,14 @@ def info(ctx: Context, kind: Kind) -> Result:
     """The state of a training."""
     observed = kind.observe(ctx.cluster, ctx.namespace, ctx.params["name"], progress=True)
     reported = results(ctx.cluster, kind, observed)
-    state = {**observed.status.result(), "progress": observed.progress.result()}
+    state = {**observed.status.result(), "progress": observed.progress.result(), "record": {}, "plots": []}
+    if observed.exists:
+        state["record"] = history.entry_of(ctx.cluster, kind, observed, observed.workloads[0])
+    if ctx.params["plots"]:
+        ranks = kind.trainers(observed.status)
+        texts = read_logs(ctx.cluster, ctx.namespace, [*ranks[:1], *ranks[1:][-1:]], required=False, tail_lines=_PLOTTED, timestamps=True)
+        ended = [run for group in observed.status.groups for rank in group.ranks for run in rank.ended_runs if run.exit_code]
+        state["plots"] = plots(max(map(points_of, texts), key=len, default=[]), ended)
     return {"changed": False, "exists": observed.exists, "world": {}, **state, **reported}
 
 

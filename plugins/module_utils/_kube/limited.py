@@ -10,7 +10,7 @@ from __future__ import annotations
 import typing as t
 
 from .._core.errors import Forbidden
-from .objects import CONFIG_MAP, POD, PRUNE_RECORD, Manifest, Ref, ref_of
+from .objects import CONFIG_MAP, HISTORY, POD, PRUNE_RECORD, Manifest, Ref, ref_of
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
@@ -18,7 +18,8 @@ if t.TYPE_CHECKING:
 Permit = t.Callable[[Ref, bool], None]
 """Raises unless the object may be written; True: or deleted."""
 
-_FREE = frozenset({("coordination.k8s.io", "Lease"), ("authorization.k8s.io", "SelfSubjectAccessReview"), POD})
+_REVIEWS = {("authorization.k8s.io", "SelfSubjectAccessReview"), ("authentication.k8s.io", "SelfSubjectReview")}
+_FREE = frozenset({("coordination.k8s.io", "Lease"), POD, *_REVIEWS})
 """Kinds that no plan names: Leases of a run, questions, and pods that a training or a server has made by then."""
 
 
@@ -43,7 +44,7 @@ class LimitedCluster:
         return getattr(self._cluster, name)
 
     def _asked(self, ref: Ref, *, dry_run: bool, deletes: bool = False) -> None:
-        if not (dry_run or ref.group_kind in _FREE or (ref.group_kind == CONFIG_MAP and ref.name.startswith(PRUNE_RECORD))):
+        if not (dry_run or ref.group_kind in _FREE or (ref.group_kind == CONFIG_MAP and ref.name.startswith((PRUNE_RECORD, HISTORY)))):
             self._permit(ref, deletes)
 
     def apply(self, manifest: Manifest, *, dry_run: bool, **more: t.Any) -> Manifest:
@@ -51,7 +52,8 @@ class LimitedCluster:
         return self._cluster.apply(manifest, dry_run=dry_run, **more)
 
     def create(self, manifest: Manifest, *, dry_run: bool, **more: t.Any) -> Manifest:
-        self._asked(ref_of(manifest), dry_run=dry_run)
+        # A review has no name.
+        self._asked(ref_of({**manifest, "metadata": {"name": "", **manifest["metadata"]}}), dry_run=dry_run)
         return self._cluster.create(manifest, dry_run=dry_run, **more)
 
     def patch(self, ref: Ref, patch: Manifest, *, dry_run: bool, **more: t.Any) -> Manifest:

@@ -11,11 +11,12 @@ from .._core.clock import Deadline
 from .._core.errors import MusterError, NotFound
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._core.waiting import fixed_interval, last_answer
-from .fields import last_write
+from .fields import last_write, owned_fields
 from .kinds import LEADER_ANNOTATION, MADE_BY_CONTROLLERS, NEVER_OURS, REPORTS, Kinds
 from .objects import (
     CONFIG_MAP,
     DEFINITION,
+    HISTORY,
     JOB,
     LABEL_HOME,
     LABEL_OWNER,
@@ -227,6 +228,8 @@ def _comes_by_itself(item: Manifest, listed: t.Container[GroupKind]) -> bool:
     if any((group_of(owner.get("apiVersion", "")), owner["kind"]) in listed for owner in owners):
         return True
     if group_kind(item) == ("", "Endpoints") and LEADER_ANNOTATION in annotations_of(item):
+        return True
+    if (group_kind(item), metadata["name"]) == (CONFIG_MAP, HISTORY) and owned_fields(item, HISTORY):
         return True
     label, controllers = MADE_BY_CONTROLLERS.get(group_kind(item), ("", frozenset[str]()))
     copied = _COPIED.get(group_kind(item)) in labels_of(item)

@@ -45,6 +45,9 @@ FIELD_MANAGER = "muster"
 
 PRUNE_RECORD = "muster-settled"
 """The beginning of the names of prune's records (prune_record.py)."""
+HISTORY = "muster-history"
+"""Name and field manager of the ConfigMap with the records of a namespace's trainings (_training/history.py). It has no owner."""
+LABEL_HISTORY = "muster.ml/history"
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_OWNER = "muster.ml/owner"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import typing as t
@@ -17,7 +18,7 @@ from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership, not_named
 from .fields import owned_fields
 from .lease import Lease
-from .objects import LABEL_OWNER, Manifest, Ref, former_owner, manager_of, owner_on, owner_text, ref_of
+from .objects import HISTORY, LABEL_OWNER, NAMESPACE, Manifest, Ref, former_owner, manager_of, owner_on, owner_text, ref_of
 from .order import waves
 from .owned import owned_objects
 from .ready import deletion_state
@@ -44,7 +45,7 @@ class Deletion:
     def remove(self, live: t.Mapping[Ref, Manifest], desired: t.Container[str] = frozenset()) -> Report:
         """Delete these, last wave first, except what must stay; ``desired`` are the uids of objects that stay in any case."""
         used, warnings = self._used(live)
-        report = Report(warnings=warnings)
+        report, records = Report(warnings=warnings), self._with_records(live)
         facts = DeletionFacts(cluster=self.cluster, ownership=self.ownership, desired=desired, delete_data=self.data,
                               beyond=self.ownership.beyond(live), used=used, leaving=self.ignore_users_of)  # fmt: skip
         for wave in waves(live, reverse=True):
@@ -58,7 +59,18 @@ class Deletion:
                 except MusterError as exc:
                     exc.details = {**report.result(diff=False), **exc.details}
                     raise
+        gone = records & {change.ref for change in report.changes if change.changed}
+        report.warnings += [f"{ref} goes with the records of its trainings (ConfigMap {HISTORY})." for ref in sorted(gone)]
         return _naming_kept(report)
+
+    def _with_records(self, live: t.Iterable[Ref]) -> set[Ref]:
+        """The namespaces that may be deleted and have records of trainings. Where they may not be read, the namespace stays."""
+        found = set()
+        for ref in live if self.data else ():
+            with contextlib.suppress(Forbidden):
+                if ref.group_kind == NAMESPACE and self.cluster.get(Ref("v1", "ConfigMap", HISTORY, ref.name)):
+                    found.add(ref)
+        return found
 
     def release(self, namespaces: t.Mapping[Ref, Manifest]) -> Report:
         """Take the owner's labels and annotations from namespaces of others, by applying nothing under its field manager."""

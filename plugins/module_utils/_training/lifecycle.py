@@ -8,7 +8,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from .._core.errors import Immutable, KeepsFailing, MissingKind, MusterError, WaitTimeout
+from .._core.errors import Failed, Immutable, KeepsFailing, MissingKind, MusterError, WaitTimeout
 from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
@@ -17,7 +17,7 @@ from .._kube.references import require
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
-from . import room
+from . import history, room
 from .continued import with_live_placement, with_live_programs
 from .failing import MissingImages, RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
@@ -50,6 +50,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         room.require(request, desired, before, again=again)
     stopped = Report()
     if again:
+        history.record(request, desired.kind, desired.namespace, desired.name, stopped="trained again")
         for caveat in require(request.cluster, desired.objects, desired.objects, request.promised):
             request.warn(caveat)
         stopped = _stop(request, desired, before)
@@ -207,7 +208,13 @@ def _wait_and_release(request: Request, desired: Desired, before: Observed, repo
     of_role = f" (role {role}: {role}_verify: false)" if role else ""
     no_steps = f"Read its logs (job_logs), and where it hangs (job_stacks). If its script reports no steps, use wait_for: running{of_role}."
     hint = no_steps if goal == "step" else None
-    observed = _follow(request, desired, pending_reason, f"{desired} {_NOT_YET[goal]}", request.wait_timeout, hint)
+    try:
+        observed = _follow(request, desired, pending_reason, f"{desired} {_NOT_YET[goal]}", request.wait_timeout, hint)
+    except Failed:
+        history.record(request, desired.kind, desired.namespace, desired.name)
+        raise
+    if observed.has_ended:
+        history.record(request, desired.kind, desired.namespace, desired.name)
     if observed.status.state == "Succeeded":
         report = _release_resources(request, desired, observed, report)
     return report, observed
@@ -256,7 +263,8 @@ def _follow(
 
 
 def absent(request: Request, kind: Kind, namespace: str, name: str) -> Report:
-    """Delete the training; its storage only with delete_data."""
+    """Delete the training; its storage only with delete_data. The record of it stays."""
+    history.record(request, kind, namespace, name, stopped="removed")
     report = kind.before_removal(request, namespace, name) if kind.before_removal else Report()
     deleted = delete_objects(
         request.cluster,

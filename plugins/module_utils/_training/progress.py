@@ -28,6 +28,7 @@ _LEAST = 1.0
 _TERMINAL = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 _METRIC = re.compile(rf"\b(?:train_)?(loss|accuracy|auc)\b[\"']?\s*[:=]?\s*[\"']?({_NUMBER})", re.IGNORECASE)
 _PAIR = re.compile(rf"[\"']?\b(steps?|epochs?|time)[\"']?\s*[:=]\s*[\"']?({_NUMBER})", re.IGNORECASE)
+_WORLD = re.compile(rf"[\"'](?:world_size|hosts)[\"']: ({_INTEGER})\b")
 _OBJECT = re.compile(r"(?:muster\.ml/(?P<counts_from_0>elastic) )?\{.*[\"'](?:step|epoch)s?[\"']: .*\}|MUSTER \w+.*=")
 """A JSON or Python object, or words of NAME=VALUE: the examples of the roles, Hugging Face Transformers. Steps count the whole training."""
 _WHOLE = (
@@ -97,7 +98,7 @@ class Progress:
         single = self.unit.removesuffix("s")
         parts = [
             "" if self.percent is None else f"{self.percent} %",
-            f"{_duration(self.left)}{of_epoch} left" if self.left else "",
+            f"{duration(self.left)}{of_epoch} left" if self.left else "",
             "" if self.epoch is None else f"epoch {self.epoch:.4g}{f' of {self.epochs}' if self.epochs else ''}",
             "" if self.step is None else f"{single} {self.step}{f' of {self.steps}' if self.steps else ''}",
             *(f"{name} {value:.4g}" for name, value in sorted(self.metrics.items(), key=lambda item: item[0] != "loss")),
@@ -113,6 +114,15 @@ class Progress:
         return {**values, "metrics": figures, "rate": self.rate, "seconds_left": self.left, "line": self.line()}
 
 
+class Point(t.NamedTuple):
+    """A line of progress: its time in seconds since 1970, steps (or epochs) so far, loss, and number of processes that train."""
+
+    at: float
+    place: float
+    loss: float | None
+    world: int | None
+
+
 def newest(texts: Iterable[str]) -> Progress:
     """The progress of the log with the newest line of progress."""
     return max(map(read, texts), key=lambda found: found.at, default=Progress())
@@ -120,6 +130,22 @@ def newest(texts: Iterable[str]) -> Progress:
 
 def read(text: str) -> Progress:
     """The progress in the log of one process."""
+    seen, points = ([*_readings(text)] or [({}, [], "")])[-1][:2]
+    return _with_time_left(Progress(**seen), points)
+
+
+def points_of(text: str) -> list[Point]:
+    """Each line of progress with a time in the log of one process."""
+    found = []
+    for seen, _points, line in _readings(text):
+        loss, world = (seen["metrics"].get("loss") if "loss" in line.lower() else None), _WORLD.search(line)
+        if seen["at"] > 1.0:
+            found.append(Point(seen["at"], _place(seen), loss, int(world[1]) if world else None))
+    return found
+
+
+def _readings(text: str) -> Iterator[tuple[dict[str, t.Any], list[tuple[float, float]], str]]:
+    """After each line of progress: the newest values, the times and places that a rate is computed from, and the line."""
     seen: dict[str, t.Any] = {}
     points: list[tuple[float, float]] = []
     for when, line in _lines(text):
@@ -137,7 +163,7 @@ def read(text: str) -> Progress:
             points = []  # another attempt, or from a checkpoint
         if when and ("step" in found or "step" not in seen):
             points.append((when, place))
-    return _with_time_left(Progress(**seen), points)
+        yield seen, points, line
 
 
 def _lines(text: str) -> Iterator[tuple[float | None, str]]:
@@ -216,7 +242,7 @@ def _with_time_left(progress: Progress, points: list[tuple[float, float]]) -> Pr
     return dataclasses.replace(progress, rate=rate or None, left=left)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A duration for people: 16 s, 12 min, 2 h 5 min, 3 days 4 h."""
     minutes, hours = round(seconds / 60), round(seconds / 3600)
     if seconds < 100:

@@ -11,7 +11,8 @@ from typing import Any
 Objects = Mapping[str, Mapping[str, Any]]
 
 # The notes with which a run tells the next one where it need not search; docs/architecture/kubernetes-client.md has when they are written.
-OWN_NOTES = "/muster-settled-"
+# And the records of trainings, which are kept however often these are made and removed.
+OWN_NOTES = re.compile("/muster-(settled-|history$)")
 
 
 def written_objects(before: Objects, after: Objects) -> list[str]:
@@ -36,7 +37,7 @@ def differing_objects(before: Objects, after: Objects) -> list[str]:
     """
     words = {(True, False): "gone", (False, True): "left", (True, True): "not as before"}
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    renewed = {name for name in before.keys() & after.keys() if name.startswith("ConfigMap ") and OWN_NOTES in name}
+    renewed = {name for name in before.keys() & after.keys() if name.startswith("ConfigMap ") and OWN_NOTES.search(name)}
     return sorted(f"{words[name in before, name in after]}: {name}" for name in names if name not in renewed)
 
 
@@ -51,7 +52,7 @@ def plan_differences(planned: Iterable[Mapping[str, str]], written: Iterable[str
         (
             f"{action} {kind.split('.')[0]} {name}"
             for action, kind, name in map(str.split, written)
-            if kind != "ConfigMap" or OWN_NOTES not in name
+            if kind != "ConfigMap" or not OWN_NOTES.search(name)
         ),
     )
 

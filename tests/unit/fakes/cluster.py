@@ -359,6 +359,8 @@ class FakeCluster:
         manifest = revealed(manifest)
         if manifest["kind"] == "SelfSubjectAccessReview":
             return {**manifest, "status": {"allowed": self.allows(manifest["spec"]["resourceAttributes"])}}
+        if manifest["kind"] == "SelfSubjectReview":
+            return {**manifest, "status": {"userInfo": {"username": "ada"}}}
         ref = ref_of(manifest)
         self._note("create", ref, dry_run)
         self._check_place(ref)
