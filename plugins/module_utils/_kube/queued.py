@@ -16,7 +16,6 @@ if t.TYPE_CHECKING:
     from .cluster import Cluster
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
-_WORKLOAD = "Workload"
 _LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 
 
@@ -28,7 +27,7 @@ def why_queued(cluster: Cluster, item: Manifest) -> str:
         return ""
     where, suspended = f"waits in queue {queue}", _is_suspended(item)
     try:
-        if cluster.resource(API_VERSION, _WORKLOAD) is None:
+        if cluster.resource(API_VERSION, "Workload") is None:
             return f"{where}: this cluster has no Kueue (role muster.ml.kueue)" if suspended else ""
         found = _workload(cluster, item, labels_of(template).get(LABEL_POD_GROUP))
     except MusterError:
@@ -72,8 +71,8 @@ def _workload(cluster: Cluster, item: Manifest, group: str | None) -> Manifest |
     """The Workload of an object or of the GROUP of its pods. Of an elastic Job that grows it is the newest of two."""
     namespace = item["metadata"].get("namespace")
     if group:
-        return cluster.get(Ref(API_VERSION, _WORKLOAD, group, namespace))
-    found = cluster.list(API_VERSION, _WORKLOAD, namespace, f"{_LABEL_JOB_UID}={item['metadata'].get('uid')}")
+        return cluster.get(Ref(API_VERSION, "Workload", group, namespace))
+    found = cluster.list(API_VERSION, "Workload", namespace, f"{_LABEL_JOB_UID}={item['metadata'].get('uid')}")
     return max(found, key=lambda one: str(one["metadata"].get("creationTimestamp") or ""), default=None)
 
 

@@ -29,8 +29,6 @@ _MARGIN = 3
 C10D_PORT = 29400
 FETCH = "fetch-script"
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
-ANNOTATION_ELASTIC = "kueue.x-k8s.io/elastic-job"
-"""Kueue then asks for the quota of more pods while the others run on, where it would stop the Job otherwise (its KEP 77)."""
 RENDEZVOUS = "PET_RDZV_BACKEND"
 # The taints of a node that is not ready or does not answer.
 NODE_LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -43,7 +41,8 @@ def manifests(job: ElasticJob) -> list[Manifest]:
     spec = {**job_spec(job, GROUP, job.name), **compact(ends)}
     described = job.metadata(job.name, in_queue=True)
     if job.queue_name and job.min_replicas < job.max_replicas:
-        described["annotations"] = {ANNOTATION_ELASTIC: "true"}
+        # Kueue then asks for the quota of more pods while the others run on, where it would stop the Job otherwise (its KEP 77).
+        described["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
     item = {"apiVersion": "batch/v1", "kind": "Job", "metadata": described, "spec": spec}
     return [*shared_objects(job), apply_overrides(item, job.overrides)]
 
