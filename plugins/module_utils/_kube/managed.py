@@ -147,6 +147,22 @@ def unmanaged_objects(cluster: Cluster, namespace: str | None) -> list[str]:
     return [*(str(ref) for ref in foreign if namespace or not _of_kubernetes(ref)), *unseen]
 
 
+def pods_on(cluster: Cluster, nodes: t.Iterable[str]) -> list[str]:
+    """Pods on the nodes that fit one of these selectors, in any namespace but those of Kubernetes, that would lose their node.
+
+    Those that have ended lose nothing, and a DaemonSet has its pods on every node.
+    """
+    names = {ref_of(node).name for fitting in nodes for node in cluster.list_metadata("v1", "Node", None, fitting)}
+    found = (pod for pod in cluster.list("v1", "Pod") if pod["spec"].get("nodeName") in names)
+    alive = (pod for pod in found if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
+    refs = (Ref("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"]) for pod in alive if not _of_every_node(pod))
+    return sorted(str(ref) for ref in refs if not _of_kubernetes(ref))
+
+
+def _of_every_node(pod: Manifest) -> bool:
+    return any(owner["kind"] in ("DaemonSet", "Node") for owner in pod["metadata"].get("ownerReferences") or ())
+
+
 def _of_kubernetes(ref: Ref) -> bool:
     """Whether an object is the cluster's own: in a namespace of Kubernetes or its cloud, or of the Service that leads to the API server."""
     own = (ref.namespace, ref.name) == ("default", "kubernetes") and ref.group_kind in _OF_THE_API_SERVER
