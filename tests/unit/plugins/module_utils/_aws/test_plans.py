@@ -82,7 +82,7 @@ def test_what_is_needed_to_make_one_is_named() -> None:
 def test_a_node_group_cannot_miss_more_nodes_than_it_has() -> None:
     sizes = {"minSize": 1, "maxSize": 2}
     EksNodegroup("c", "g", node_role="r", subnets=["a"], scaling_config=sizes, update_config={"maxUnavailable": 2}).plan(None)
-    with pytest.raises(InvalidInput, match="max_unavailable is 3, and scaling_config.max_size 2"):
+    with pytest.raises(InvalidInput, match=r"max_unavailable is 3, and scaling_config\.max_size 2"):
         EksNodegroup("c", "g", node_role="r", subnets=["a"], scaling_config=sizes, update_config={"maxUnavailable": 3}).plan(None)
 
 
@@ -91,7 +91,7 @@ def test_nodes_that_cannot_be_replaced_are_told_with_the_next_step() -> None:
     error = {"errorCode": "PodEvictionFailure", "errorMessage": "Reached max retries while trying to evict pods from nodes in node group g"}
     step = Step("update_nodegroup_version", {}, "image", wait="update")
     with pytest.raises(
-        Failed, match="PodEvictionFailure: Reached max retries .* `kubectl get poddisruptionbudgets --all-namespaces` shows"
+        Failed, match=r"PodEvictionFailure: Reached max retries .* `kubectl get poddisruptionbudgets --all-namespaces` shows"
     ):
         EksNodegroup("c", "g").under_way(Api(lambda _service: Ended(error), FakeClock()), step, {"update": {"id": "1"}})
 
