@@ -25,6 +25,12 @@ THROTTLED = {
     "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling", "ThrottledException",
     "ThrottlingException", "TooManyRequestsException", "TransactionInProgressException",
 }  # fmt: skip
+# AWS failed, or did not answer for longer than botocore tries (awslabs/amazon-eks-ami#999): a read may be repeated. Not with
+# EndpointConnectionError, which a wrong region has.
+FAILED = {
+    "500", "502", "504", "ConnectTimeoutError", "ConnectionClosedError", "InternalError", "InternalFailure", "InternalServerError",
+    "ReadTimeoutError", "ServerException", "ServiceFailure", "ServiceUnavailable", "ServiceUnavailableException", "Unavailable",
+}  # fmt: skip
 MISSING = {
     "404", "AccessPointNotFound", "FileSystemNotFound", "IncorrectMountTargetState", "InvalidGroup.NotFound",
     "InvalidInternetGatewayID.NotFound", "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound",
@@ -54,9 +60,6 @@ _BUSY = re.compile("currently in status|not in Active State|in progress")
 # with this launch template" (scylladb/scylla-cluster-tests#12172), and the sentences above.
 NO_PRINCIPAL, ROLE_NOT_SEEN, BUSY, IN_PARTS = "no such principal", "role not seen", "busy", "has parts"
 NO_ENTRIES, NO_LAUNCH = "no access entries", "launch not allowed"
-# AWS failed (any status from 500 on) or did not answer for longer than botocore tries (awslabs/amazon-eks-ami#999): a read may be repeated.
-OUTAGE = "outage"
-_UNREACHED = {"ConnectTimeoutError", "ConnectionClosedError", "EndpointConnectionError", "ReadTimeoutError"}
 CAUSES: t.Mapping[str, Causes] = {
     "InvalidParameterException": ((NO_PRINCIPAL, re.compile("(?i)invalid principal")), (ROLE_NOT_SEEN, _NOT_SEEN)),
     "ResourceInUseException": ((BUSY, _BUSY), (IN_PARTS, re.compile("attached"))),
@@ -101,7 +104,6 @@ class Api:
         self.clock = clock
         self.retry_timeout = retry_timeout
         self._caller: Caller | None = None
-        self._answered = False
 
     def caller(self) -> Caller:
         """The caller, read once; no permission is needed for it."""
@@ -157,18 +159,11 @@ class Api:
 
         def call() -> Body:
             try:
-                answer = t.cast(Body, getattr(self._client(step.service), step.operation)(**step.request))
+                return t.cast(Body, getattr(self._client(step.service), step.operation)(**step.request))
             except Exception as error:
-                self._answered |= hasattr(error, "response")
                 raise _refusal(label, step, error) from error
-            self._answered = True
-            return answer
 
-        def again(refused: MusterError) -> bool:
-            # If AWS has never answered, the region or the network is probably wrong.
-            return self._answered and too_early(step, refused) and backoff.wait_for_retry(limit=self.retry_timeout)
-
-        return with_retries(call, again)
+        return with_retries(call, lambda refused: too_early(step, refused) and backoff.wait_for_retry(limit=self.retry_timeout))
 
 
 def too_early(step: Step, refused: MusterError) -> bool:
@@ -178,7 +173,7 @@ def too_early(step: Step, refused: MusterError) -> bool:
     if refused.code in THROTTLED:
         return True
     if step.says in ("read", "list"):
-        return refused.cause == OUTAGE
+        return refused.code in FAILED
     if refused.code == BUCKET_BUSY or (refused.code == "NoSuchBucket" and step.operation.startswith("put_")):
         return True  # a bucket is not everywhere as soon as it is created
     if refused.code == "ResourceNotFoundException" and step.operation == "associate_access_policy":
@@ -193,17 +188,12 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
         if type(error).__module__.startswith("botocore"):
             code = type(error).__name__
             hint = HINTS.get(code, "Check region, credentials and network")
-            refused = CallRefused(f"{label}: {step.operation}: {_error_text(error)}", code=code, hint=hint)
-            refused.cause = OUTAGE if code in _UNREACHED else ""
-            return refused
+            return CallRefused(f"{label}: {step.operation}: {_error_text(error)}", code=code, hint=hint)
         raise error
     code, message = answer["Error"]["Code"], without_secrets(answer["Error"].get("Message", "").rstrip("."))
     what = "" if step.says in ("read", "list") else f" ({step.says})"
     told = f"{label}: {step.operation}{what} was refused: {code}: {message}"
-    refused = CallRefused(told, code=code, hint=HINTS.get(code, "")).with_cause(message, CAUSES.get(code, ()))
-    if answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:
-        refused.cause = OUTAGE
-    return refused
+    return CallRefused(told, code=code, hint=HINTS.get(code, "")).with_cause(message, CAUSES.get(code, ()))
 
 
 def _error_text(error: Exception) -> str:

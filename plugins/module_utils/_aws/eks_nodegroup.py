@@ -27,14 +27,10 @@ FREE_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 """Domains of labels that kubelet may set (IsKubeletLabel in k8s.io/kubelet/pkg/apis/well_known_labels.go, Kubernetes 1.35)."""
 LONGEST = 63
 """Characters of a label's or taint's key with its domain (labelKey and taintKey of EKS in botocore)."""
-# By codes of EKS (ErrorCode and NodegroupIssueCode in botocore).
-ADVICE = {
-    "PodEvictionFailure": "The nodes are the old ones until their pods can go: `kubectl get poddisruptionbudgets --all-namespaces` shows "
-    "what keeps them; run again then",
-    "NodeCreationFailure": "The instances did not join the cluster: from their subnets they need to reach its API server and the registries"
-    " of images, by NAT or endpoints",
-    "InsufficientFreeAddresses": "The subnets have no addresses left: give the node group larger ones, or fewer nodes",
-}
+EVICTION = (
+    "The nodes are the old ones until their pods can go: `kubectl get poddisruptionbudgets --all-namespaces` shows what keeps them;"
+    " run again then"
+)
 # Folders of AWS's public parameters by AMI type (EKS user guide, "Retrieve recommended Amazon Linux AMI IDs").
 _RELEASES = {
     "AL2023_x86_64_STANDARD": "amazon-linux-2023/x86_64/standard",
@@ -106,7 +102,7 @@ class EksNodegroup(Updated):
         return hint if refused.cause == NO_LAUNCH else ""
 
     def advice(self, codes: t.Collection[str]) -> str | None:
-        return next((ADVICE[code] for code in codes if code in ADVICE), None)
+        return EVICTION if "PodEvictionFailure" in codes else None
 
     def _custom(self, live: Body | None) -> bool:
         """Whether the image of the nodes is, or would be, that of the launch template."""

@@ -57,6 +57,7 @@ _OF_KUBERNETES = re.compile(
 )
 _OF_THE_API_SERVER: set[GroupKind] = {("", "Service"), ("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")}
 """Kinds of the objects named kubernetes in namespace default, by which pods reach the API server."""
+_ON_EVERY_NODE: set[GroupKind] = {("apps", "DaemonSet"), ("", "Node")}
 _SERVED_WITHIN = 2.0
 """Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
 _LOOK_AGAIN = 0.5
@@ -160,7 +161,7 @@ def pods_on(cluster: Cluster, nodes: t.Iterable[str]) -> list[str]:
 
 
 def _of_every_node(pod: Manifest) -> bool:
-    return any(owner["kind"] in ("DaemonSet", "Node") for owner in pod["metadata"].get("ownerReferences") or ())
+    return any(group_kind(owner) in _ON_EVERY_NODE for owner in pod["metadata"].get("ownerReferences") or ())
 
 
 def _of_kubernetes(ref: Ref) -> bool:

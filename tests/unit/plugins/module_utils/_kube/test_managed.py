@@ -23,7 +23,7 @@ def thing(kind: str, name: str, owner: str | None = None, api_version: str = "v1
 
 
 def execute(cluster: t.Any, **params: t.Any) -> dict[str, t.Any]:
-    given = {"namespace": None, "others": False, "nodes": None, **params}
+    given = {"namespace": None, "others": False, "on_nodes": None, **params}
     return managed_info.execute(Context(params=given, check=False, connect=lambda: cluster))
 
 
@@ -67,7 +67,7 @@ def test_pods_that_would_lose_their_node(cluster: t.Any) -> None:
         ("dns", "n1", {"metadata": {"namespace": "kube-system"}}),
     ):
         cluster.add(thing("Pod", name, spec={"nodeName": node} if node else {}, **more))
-    assert execute(cluster, others=True, nodes=["pool=cpu", "pool=gpu"])["others"] == ["Pod ml/here"]
+    assert execute(cluster, others=True, on_nodes=["pool=cpu", "pool=gpu"])["others"] == ["Pod ml/here"]
 
 
 def test_an_object_that_goes_is_not_ready(cluster: t.Any) -> None:
