@@ -81,17 +81,17 @@ oidc_provider:
   type: str
   sample: oidc.eks.us-west-2.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF
 nodegroups:
-  description: Node groups of the cluster as EKS describes them, in snake_case.
+  description: Node groups of the cluster as EKS describes them, in snake_case, each with C(owned) (by its tag C(muster.ml/owner)).
   returned: success
   type: list
   elements: dict
-  sample: [{nodegroup_name: cpu, status: ACTIVE, capacity_type: ON_DEMAND}]
+  sample: [{nodegroup_name: cpu, status: ACTIVE, capacity_type: ON_DEMAND, owned: true}]
 addons:
-  description: Add-ons of the cluster as EKS describes them, in snake_case.
+  description: Add-ons of the cluster as EKS describes them, in snake_case, each with C(owned).
   returned: success
   type: list
   elements: dict
-  sample: [{addon_name: vpc-cni, status: ACTIVE}]
+  sample: [{addon_name: vpc-cni, status: ACTIVE, owned: true}]
 roles:
   description: Existing roles among O(roles), each with its name, ARN, tags and C(owned) (created by Muster for this cluster,
     and not for one of its name in another region, by the tags C(muster.ml/owner) and C(muster.ml/region)).

@@ -25,6 +25,12 @@ options:
         those of Kubernetes itself and of clouds are left out.
     type: bool
     default: false
+  on_nodes:
+    description:
+      - Selectors of nodes by their labels. O(others) then lists the pods on nodes that fit one of them, whoever manages these pods, instead
+        of those objects; without pods of Kubernetes, of clouds and of DaemonSets, and without those that have ended.
+    type: list
+    elements: str
 """
 
 EXAMPLES = r"""
@@ -162,7 +168,11 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS
 from ansible_collections.muster.ml.plugins.module_utils._kube import managed
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str"}, "others": {"type": "bool", "default": False}}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "namespace": {"type": "str"},
+    "others": {"type": "bool", "default": False},
+    "on_nodes": {"type": "list", "elements": "str"},
+}
 
 
 def _owners(found: list[managed.Managed]) -> t.Iterator[dict[str, t.Any]]:
@@ -195,7 +205,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         "trainings": _trainings(found),
     }
     if ctx.params["others"]:
-        result["others"] = managed.unmanaged_objects(ctx.cluster, namespace)
+        nodes = ctx.params["on_nodes"]
+        result["others"] = managed.pods_on(ctx.cluster, nodes) if nodes else managed.unmanaged_objects(ctx.cluster, namespace)
     return result
 
 

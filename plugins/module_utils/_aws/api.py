@@ -25,6 +25,12 @@ THROTTLED = {
     "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling", "ThrottledException",
     "ThrottlingException", "TooManyRequestsException", "TransactionInProgressException",
 }  # fmt: skip
+# AWS failed, or did not answer for longer than botocore tries (awslabs/amazon-eks-ami#999): a read may be repeated. Not with
+# EndpointConnectionError, which a wrong region has.
+FAILED = {
+    "500", "502", "504", "ConnectTimeoutError", "ConnectionClosedError", "InternalError", "InternalFailure", "InternalServerError",
+    "ReadTimeoutError", "ServerException", "ServiceFailure", "ServiceUnavailable", "ServiceUnavailableException", "Unavailable",
+}  # fmt: skip
 MISSING = {
     "404", "AccessPointNotFound", "FileSystemNotFound", "IncorrectMountTargetState", "InvalidGroup.NotFound",
     "InvalidInternetGatewayID.NotFound", "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound",
@@ -167,7 +173,7 @@ def too_early(step: Step, refused: MusterError) -> bool:
     if refused.code in THROTTLED:
         return True
     if step.says in ("read", "list"):
-        return False
+        return refused.code in FAILED
     if refused.code == BUCKET_BUSY or (refused.code == "NoSuchBucket" and step.operation.startswith("put_")):
         return True  # a bucket is not everywhere as soon as it is created
     if refused.code == "ResourceNotFoundException" and step.operation == "associate_access_policy":

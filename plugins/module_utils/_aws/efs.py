@@ -86,7 +86,9 @@ class EfsFileSystem(Resource):
     def plan(self, live: Body | None) -> Plan:
         if live is None or self.going(live):
             return self._creation()
-        self.refuse_change("Create another file system and copy the data (AWS DataSync)", encrypted=(live["Encrypted"], self.encrypted))
+        self.refuse_change(
+            "Create another file system and copy the data (AWS DataSync)", encrypted=(live.get("Encrypted", False), self.encrypted)
+        )
         named = {"FileSystemId": live["FileSystemId"]}
         compare = Comparison()
         steps = self.tag_steps(compare, live, ResourceId=live["FileSystemId"])
@@ -119,7 +121,7 @@ class EfsFileSystem(Resource):
         )
 
     def _throughput(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
-        if not compare.differs("throughput_mode", live["ThroughputMode"], self.throughput_mode):
+        if not compare.differs("throughput_mode", live.get("ThroughputMode", "bursting"), self.throughput_mode):
             return []
         return [Step("update_file_system", {**named, "ThroughputMode": self.throughput_mode}, "throughput", "efs", "stable")]
 

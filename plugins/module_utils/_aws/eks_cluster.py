@@ -191,13 +191,13 @@ class EksCluster(Updated):
 
     def _endpoint_access(self, compare: Comparison, live: Body) -> list[Step]:
         config = live["resourcesVpcConfig"]
-        public = self.endpoint_public_access if self.endpoint_public_access is not None else config["endpointPublicAccess"]
+        public = self.endpoint_public_access if self.endpoint_public_access is not None else config.get("endpointPublicAccess", True)
         # Without public access EKS answers with an empty list of address ranges.
         current = ranges_of("publicAccessCidrs", config.get("publicAccessCidrs") or [])
         cidrs = same_members(current, self._public_cidrs) if public else None
         changed = [
-            compare.differs("endpoint_public_access", config["endpointPublicAccess"], self.endpoint_public_access),
-            compare.differs("endpoint_private_access", config["endpointPrivateAccess"], self.endpoint_private_access),
+            compare.differs("endpoint_public_access", config.get("endpointPublicAccess", True), self.endpoint_public_access),
+            compare.differs("endpoint_private_access", config.get("endpointPrivateAccess", False), self.endpoint_private_access),
             compare.differs("public_access_cidrs", current, cidrs),
         ]
         if not any(changed):

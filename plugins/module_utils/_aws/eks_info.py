@@ -60,4 +60,5 @@ def _role(api: Api, label: str, name: str, cluster: str, region: str) -> Body | 
 def _part(api: Api, label: str, cluster: str, key: str, listing: str, describe: str, parameter: str, one: str) -> list[Body]:
     names = api.pages(label, "eks", listing, key, clusterName=cluster)
     found = (api.read(label, "eks", describe, clusterName=cluster, **{parameter: name}) for name in names)
-    return [row[one] for row in found if row]  # one may have been deleted since it was listed
+    rows = (row[one] for row in found if row)  # one may have been deleted since it was listed
+    return [{**row, "owned": _owned(row.get("tags"), cluster)} for row in rows]

@@ -27,6 +27,10 @@ FREE_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 """Domains of labels that kubelet may set (IsKubeletLabel in k8s.io/kubelet/pkg/apis/well_known_labels.go, Kubernetes 1.35)."""
 LONGEST = 63
 """Characters of a label's or taint's key with its domain (labelKey and taintKey of EKS in botocore)."""
+EVICTION = (
+    "The nodes are the old ones until their pods can go: `kubectl get poddisruptionbudgets --all-namespaces` shows what keeps them;"
+    " run again then"
+)
 # Folders of AWS's public parameters by AMI type (EKS user guide, "Retrieve recommended Amazon Linux AMI IDs").
 _RELEASES = {
     "AL2023_x86_64_STANDARD": "amazon-linux-2023/x86_64/standard",
@@ -97,6 +101,9 @@ class EksNodegroup(Updated):
         hint = "For a launch template the caller lacks ec2:RunInstances or ec2:CreateTags; see playbooks/files/eks-policies"
         return hint if refused.cause == NO_LAUNCH else ""
 
+    def advice(self, codes: t.Collection[str]) -> str | None:
+        return EVICTION if "PodEvictionFailure" in codes else None
+
     def _custom(self, live: Body | None) -> bool:
         """Whether the image of the nodes is, or would be, that of the launch template."""
         return bool(self.template_image) or CUSTOM in (self.ami_type, (live or {}).get("amiType"))
@@ -159,6 +166,13 @@ class EksNodegroup(Updated):
             raise InvalidInput(
                 f"{self.label}: scaling_config has min_size, desired_size and max_size {sizes}",
                 hint="min_size must not be over desired_size, nor desired_size over max_size",
+            )
+        # "max-unavailable must be within the range 1 and max size of the node group" (hashicorp/terraform-provider-aws#26535)
+        most, away = scaling.get("maxSize"), (self.update_config or {}).get("maxUnavailable")
+        if most is not None and away is not None and not 1 <= away <= most:
+            raise InvalidInput(
+                f"{self.label}: update_config.max_unavailable is {away}, and scaling_config.max_size {most}",
+                hint="Give max_unavailable 1 to max_size, or max_unavailable_percentage",
             )
         refuse_twice(self.label, self.taints or ())
         self._refuse_words()

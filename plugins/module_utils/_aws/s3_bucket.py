@@ -85,7 +85,7 @@ class S3Bucket(Immediate):
             "Name": self.name,
             "BucketRegion": head.get("BucketRegion", self.region),
             "PublicAccessBlock": ask("get_public_access_block").get("PublicAccessBlockConfiguration", {}),
-            "Encryption": rules[0]["ApplyServerSideEncryptionByDefault"] if rules else {},
+            "Encryption": rules[0].get("ApplyServerSideEncryptionByDefault", {}) if rules else {},
             "Versioning": ask("get_bucket_versioning").get("Status") == "Enabled",
             "Policy": json.loads(policy) if policy else {},
             "tags": tags,

@@ -59,6 +59,7 @@ def network_of(option: str, text: str) -> str:
 
 
 def is_within(text: str, others: t.Iterable[str]) -> bool:
-    """Whether a range is of IPv4, and in one of the others."""
-    one, v4 = ipaddress.ip_network(text), ipaddress.IPv4Network
-    return any(isinstance(one, v4) and isinstance(other, v4) and one.subnet_of(other) for other in map(ipaddress.ip_network, others))
+    """Whether a range is of IPv4, and in one of the others. Clouds may show ranges with host bits."""
+    one, *rest = (ipaddress.ip_network(range_, strict=False) for range_ in (text, *others))
+    v4 = ipaddress.IPv4Network
+    return any(isinstance(one, v4) and isinstance(other, v4) and one.subnet_of(other) for other in rest)

@@ -14,7 +14,7 @@ from .._cloud.plan import Body
 from .._core.clock import Clock
 from .._core.errors import MusterError, Unreachable
 from .._core.pace import Backoff, with_retries
-from .errors import DISABLED, NOT_SEEN, OWNED, Refused, refusal
+from .errors import DISABLED, NOT_SEEN, OWNED, Refused, api_of, refusal
 from .plan import Step
 
 ADDRESSES = {
@@ -131,7 +131,7 @@ class Api:
         """Whether an API refuses as if it were not enabled, and Service Usage knows that it is."""
         if not (isinstance(error, Refused) and DISABLED in error.codes and self.project):
             return False
-        url = f"{ADDRESSES['serviceusage']}projects/{self.project}/services/{step.service}.googleapis.com"
+        url = f"{ADDRESSES['serviceusage']}projects/{self.project}/services/{api_of(error.said, step.service)}"
         status, answer = self._session.request("GET", url, json=None, params={})
         return status == 200 and answer.get("state") == "ENABLED"
 

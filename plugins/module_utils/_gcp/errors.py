@@ -42,11 +42,13 @@ DISABLED = "SERVICE_DISABLED"
 # Sentences that say more than the words beside them.
 _SENTENCES = {
     # What Compute Engine says when a zone has no machine left; GKE passes the sentence on.
-    STOCKOUT: r"does not have enough resources available|ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT",
+    STOCKOUT: r"does not have enough resources available|ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT|currently unavailable in the \S+ zone",
     # The same, when the range of a cluster's pods has no piece left for another node.
     "IP_SPACE_EXHAUSTED": r"IP_SPACE_EXHAUSTED",
     "QUOTA_EXCEEDED": r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |project )?quota",
     "AUTOPILOT": r"Autopilot node pools cannot be",
+    # Often with no word but that of a missing permission, or of an unmet condition.
+    DISABLED: r"API has not been used in project|API is not enabled for this project|should enable service:",
     # GKE says of a stale fingerprint only FAILED_PRECONDITION, which is what it says of much else.
     "CONDITION_NOT_MET": r"fingerprint mismatch",
 }
@@ -64,7 +66,7 @@ CAUSES: Causes = (
     (NOT_SEEN, re.compile(r"(?i)service ?account.*(?:does not exist|not found|invalid)")),
     # Another operation on the same resource has not ended: the messages of GKE and of Compute Engine.
     (BUSY, re.compile(r"incompatible operation|(?i:operation \S+ is currently|has (?:an? )?(?:running|pending|ongoing) operation|"
-                      "please wait and try again)")),
+                      "please wait and try again|hits the concurrent operations quota)")),
     # Conditions of a bucket that no retry can meet.
     (NO_PUBLIC, re.compile("public access")),
     (NOT_UNIFORM, re.compile("uniform bucket-level access")),
@@ -81,6 +83,7 @@ HINTS = {
     "QUOTA_EXCEEDED": "Ask for more quota (IAM & Admin, Quotas), or for fewer or smaller machines",
     "IP_SPACE_EXHAUSTED": "The range of the pods is used up: make fewer nodes, or a node pool with a smaller max_pods_per_node",
     "SERVICE_CONFIG_NOT_FOUND_OR_PERMISSION_DENIED": "Check the spelling, such as container.googleapis.com",
+    "RESOURCE_PROJECT_INVALID": "Check the project: it is named by its ID, as `gcloud projects list` shows it",
     "UNAUTHENTICATED": "Renew the credentials and run again; finished steps are not repeated",
     "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove what uses it first",
     "RATE_LIMIT_EXCEEDED": "Too many requests come from this project: run again later",
@@ -159,10 +162,16 @@ def refusal(what: str, service: str, http: int, answer: t.Any) -> Refused:
     return Refused(told, hint_of(found, codes, service, http), codes=codes, http=http, said=message)
 
 
+def api_of(message: str, service: str) -> str:
+    """The API that a message calls not enabled, which may be one that the service of the request needs."""
+    named = re.search(r"(?:apis/api/|enable service:)([\w-]+\.googleapis\.com)", message)
+    return named[1] if named else f"{service}.googleapis.com"
+
+
 def hint_of(found: Problem, codes: list[str], service: str, http: int = 0) -> str:
     """Return the hint for a refusal, or for a failed operation, as far as its codes and message allow one."""
     if DISABLED in codes:
-        api = found.metadata.get("service") or f"{service}.googleapis.com"
+        api = found.metadata.get("service") or api_of(found.message, service)
         return f"Enable {api}, which role gcp_project does; just after that it may take minutes until Google knows"
     if FORBIDDEN in codes:
         # Google leaves out the name of one: that of the domains whose members may be in policies of IAM.

@@ -218,10 +218,9 @@ class GcpInstance(Labelled):
         step = super().change_step(change, fields, live)
         key = next(iter(fields))
         self._refuse_running(key, live)
-        if key == "metadata":
-            request = {"fingerprint": live["metadata"]["fingerprint"], "items": _items(fields[key])}
-        elif key == "tags":
-            request = {"fingerprint": live["tags"]["fingerprint"], "items": fields[key]}
+        if key in ("metadata", "tags"):
+            items = _items(fields[key]) if key == "metadata" else fields[key]
+            request = without_none({"fingerprint": (live.get(key) or {}).get("fingerprint"), "items": items})
         elif key == "serviceAccounts":
             request = fields[key][0]
         elif key == "scheduling":

@@ -49,7 +49,7 @@ from .._core.errors import Failed, InvalidInput, MusterError
 from . import operations
 from .api import Api
 from .compare import MARK, asked_part, labels_with, mark_of, same, split_mark, text_with
-from .errors import BUSY, Refused, hint_of
+from .errors import BUSY, DISABLED, FORBIDDEN, Refused, hint_of
 from .labels import refuse_labels
 from .plan import Step
 
@@ -100,6 +100,8 @@ class Resource(resource.CloudResource[Api]):
         return f"{refused.message}{made}"
 
     def explain(self, refused: CallRefused) -> MusterError:
+        if isinstance(refused, Refused) and {DISABLED, FORBIDDEN} & refused.codes:
+            return refused  # no kind knows more of that, and another word of the answer may be that of a missing permission
         told = self.hint([refused.cause, *sorted(refused.codes)]) if isinstance(refused, Refused) else ""
         return refused.with_hint(told) if told and isinstance(refused, Refused) else refused
 

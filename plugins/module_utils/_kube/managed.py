@@ -58,6 +58,7 @@ _OF_KUBERNETES = re.compile(
 )
 _OF_THE_API_SERVER: set[GroupKind] = {("", "Service"), ("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")}
 """Kinds of the objects named kubernetes in namespace default, by which pods reach the API server."""
+_ON_EVERY_NODE: set[GroupKind] = {("apps", "DaemonSet"), ("", "Node")}
 _SERVED_WITHIN = 2.0
 """Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
 _LOOK_AGAIN = 0.5
@@ -146,6 +147,22 @@ def unmanaged_objects(cluster: Cluster, namespace: str | None) -> list[str]:
     found, unseen = namespace_contents(cluster, namespace)
     foreign = sorted(ref_of(item) for item in found if LABEL_OWNER not in labels_of(item))
     return [*(str(ref) for ref in foreign if namespace or not _of_kubernetes(ref)), *unseen]
+
+
+def pods_on(cluster: Cluster, nodes: t.Iterable[str]) -> list[str]:
+    """Pods on the nodes that fit one of these selectors, in any namespace but those of Kubernetes, that would lose their node.
+
+    Those that have ended lose nothing, and a DaemonSet has its pods on every node.
+    """
+    names = {ref_of(node).name for fitting in nodes for node in cluster.list_metadata("v1", "Node", None, fitting)}
+    found = (pod for pod in cluster.list("v1", "Pod") if pod["spec"].get("nodeName") in names)
+    alive = (pod for pod in found if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
+    refs = (Ref("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"]) for pod in alive if not _of_every_node(pod))
+    return sorted(str(ref) for ref in refs if not _of_kubernetes(ref))
+
+
+def _of_every_node(pod: Manifest) -> bool:
+    return any(group_kind(owner) in _ON_EVERY_NODE for owner in pod["metadata"].get("ownerReferences") or ())
 
 
 def _of_kubernetes(ref: Ref) -> bool:

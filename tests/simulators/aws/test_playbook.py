@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
+from simulators.apiserver import node
 from simulators.aws.api import Asked
 from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator, bare_environment
@@ -479,6 +480,13 @@ def test_clusters_of_eksctl_terraform_and_auto_mode_are_used_and_left_as_they_we
     aws.clear()
     again = play("eks", *options, eks_nodegroups_groups=[{**SYSTEM, "name": "ours"}])
     assert (again.returncode, aws.attempts()) == (0, []), again.stdout[-3000:]
+    pod = {"metadata": {"name": "web", "namespace": "theirs"}, "spec": {"nodeName": "theirs"}}
+    cluster = play.api_server.cluster
+    cluster.add(node("theirs", **{"eks.amazonaws.com/nodegroup": "ours"}), {"apiVersion": "v1", "kind": "Pod", **pod})
+    kept = play("eks_teardown", *options, "--limit", "eksctl", eks_nodegroups_groups=[])
+    assert (recap(kept)["failed"], aws.attempts()) == (1, []), kept.stdout[-3000:]
+    assert "A node group of EKS cluster eksctl stays, and nothing in the cloud was removed: it has what is not of this" in play.said()
+    cluster.objects = {key: item for key, item in cluster.objects.items() if "theirs" not in key}
     gone = play("eks_teardown", *options, **DATA_TOO, eks_nodegroups_groups=[])
     assert gone.returncode == 0, gone.stdout[-3000:] + gone.stderr[-500:]
     assert holdings(aws) == there

@@ -128,14 +128,14 @@ def made_by_somebody_else(reader: Reader) -> None:
 
 @pytest.mark.prove
 def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, google: Simulator, reader: Reader) -> None:
-    """With gke_manage_cluster: false. So is a kubeconfig that Muster did not write."""
+    """With gke_manage_cluster: false. So is a kubeconfig that Muster did not write. Our node pool stays while others have pods on it."""
     google.reset()
     google.enable()
     made_by_somebody_else(reader)
     kubeconfig = Path(play.folder / "theirs.kubeconfig")
     adopted = {
         "muster_gke_name": "theirs", "muster_kubeconfig": str(kubeconfig), "gke_manage_cluster": False, "gke_manage_broker_vm": False,
-        "gke_node_pools_pools": [{**MANAGEMENT, "name": "ours"}], "muster_systems": ["studioml"],
+        "gke_node_pools_pools": [MANAGEMENT], "muster_systems": ["studioml"],
     }  # fmt: skip
     before = hold(google)
     kubeconfig.write_text("somebody else's\n", encoding="utf-8")
@@ -147,9 +147,18 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, goog
     done = play("gke", **adopted)
     assert done.returncode == 0, failure(done)
     pools = {row["name"] for row in reader.get(f"{GKE}/{REGION}/clusters/theirs")["nodePools"]}
-    assert pools == {"default-pool", "ours"}
+    assert pools == {"default-pool", "management"}
     stored = play.api_server.cluster.stored
     assert stored("Namespace", "ml"), "the key of the buckets is in a Secret in it"
+    google.clear()
+    pod = {"metadata": {"name": "web", "namespace": "theirs"}, "spec": {"nodeName": "gke-muster-management-0"}}
+    play.api_server.cluster.add({"apiVersion": "v1", "kind": "Pod", **pod})
+    kept = play("gke_teardown", **adopted, **DATA_TOO)
+    assert (recap(kept)["failed"], google.attempts()) == (1, []), failure(kept)
+    assert "A node pool of GKE cluster theirs stays, and nothing in the cloud was removed: it has what is not of this" in play.said()
+    told = play("gke_teardown", "--check", **adopted, muster_delete_cluster=True)
+    assert told.returncode == 0, failure(told)
+    play.api_server.cluster.objects = {key: one for key, one in play.api_server.cluster.objects.items() if "theirs" not in key}
     gone = play("gke_teardown", **adopted, **DATA_TOO)
     assert gone.returncode == 0, failure(gone)
     after = hold(google)

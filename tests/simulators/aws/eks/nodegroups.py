@@ -126,6 +126,9 @@ def _consistent(params: Body) -> None:
     if params.get("launchTemplate") and any(params.get(k) for k in ("diskSize", "remoteAccess")):
         raise Refused("InvalidParameterException", "Disk size and remote access must be specified within the launch template")
     update_config = params.get("updateConfig", {})
+    if high is not None and update_config.get("maxUnavailable", 1) > high:  # hashicorp/terraform-provider-aws#26535
+        text = "max-unavailable must be within the range 1 and max size of the node group"
+        raise Refused("InvalidParameterException", text)
     if "maxUnavailable" in update_config and "maxUnavailablePercentage" in update_config:
         raise Refused("InvalidParameterException", "maxUnavailable and maxUnavailablePercentage exclude each other")
 

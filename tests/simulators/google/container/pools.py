@@ -76,18 +76,23 @@ def _link(path: str) -> str:
     return link(path)
 
 
+KUBELET = {"insecureKubeletReadonlyPortEnabled": False, "maxParallelImagePulls": 2}
+"""What GKE fills in (k8s-config-connector cdb85ecf17, testdata/basic/container/v1beta1/containernodepool/*/_http.log)."""
+
+
 def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tuple[Body, dict[str, int]]:
     config: Body = {
         "machineType": "e2-medium", "diskSizeGb": 100, "diskType": "pd-balanced", "imageType": "COS_CONTAINERD",
         "oauthScopes": SCOPES, "serviceAccount": "default",
         "metadata": {"disable-legacy-endpoints": "true"}, "shieldedInstanceConfig": {"enableIntegrityMonitoring": True},
         "windowsNodeConfig": {},
-        "effectiveCgroupMode": "EFFECTIVE_CGROUP_MODE_V2", "kubeletConfig": {}, "loggingConfig": {"variantConfig": {"variant": "DEFAULT"}},
+        "effectiveCgroupMode": "EFFECTIVE_CGROUP_MODE_V2", "loggingConfig": {"variantConfig": {"variant": "DEFAULT"}},
     }  # fmt: skip
     if cluster.body["workloadIdentityConfig"].get("workloadPool"):
         config["workloadMetadataConfig"] = {"mode": "GKE_METADATA"}
     config |= {name: value for name, value in given.items() if value is not None}
     config["metadata"] = {"disable-legacy-endpoints": "true", **(given.get("metadata") or {})}
+    config["kubeletConfig"] = {**KUBELET, **(given.get("kubeletConfig") or {})}
     config["imageType"] = check_image(config["imageType"])
     mode = (config.get("workloadMetadataConfig") or {}).get("mode")
     if mode == "GKE_METADATA" and not cluster.body["workloadIdentityConfig"].get("workloadPool"):

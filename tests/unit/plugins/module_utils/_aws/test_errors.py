@@ -86,6 +86,34 @@ def test_code_and_sentence_tell_the_cause(code: str, message: str, cause: str) -
     assert (refused.value.cause, refused.value.said) == (cause, message.rstrip("."))
 
 
+class Recovers(Fails):
+    """A service that fails three times."""
+
+    calls = 0
+
+    def get_role(self, **_request: t.Any) -> t.Any:
+        self.calls += 1
+        if self.calls <= 3:
+            raise self.error
+        return {"Role": {}}
+
+
+# LocalStack's record of S3, test_s3_api.snapshot.json; awslabs/amazon-eks-ami#999
+OUTAGES = (
+    Refusal("InternalError", "We encountered an internal error."),
+    client_error("ConnectTimeoutError", "Connect timeout on endpoint"),
+)
+
+
+@pytest.mark.parametrize("error", OUTAGES)
+def test_an_outage_is_ridden_out_by_reads(error: Exception) -> None:
+    """Not by a request that changes something, which AWS may have done."""
+    service = Recovers(error)
+    assert Api(lambda _service: service, FakeClock()).read("x", "iam", "get_role") == {"Role": {}}
+    with pytest.raises(CallRefused):
+        Api(lambda _service: Recovers(error), FakeClock()).write("x", Step("get_role", {}, "change", "iam"))
+
+
 def test_an_old_boto3_is_named() -> None:
     error = client_error("ParamValidationError", 'Unknown parameter in CreateBucketConfiguration: "Tags"')
     with pytest.raises(CallRefused, match=r"an older boto3 than that of requirements-aws\.txt"):

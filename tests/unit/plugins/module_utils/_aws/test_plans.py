@@ -15,7 +15,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.launch_template imp
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Step, changed_tags
 from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Body, Comparison
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 CLUSTER: Body = {
@@ -33,6 +33,16 @@ CLUSTER: Body = {
     },
     "accessConfig": {"authenticationMode": "CONFIG_MAP"},
 }
+
+
+class Ended:
+    """An EKS whose updates have failed."""
+
+    def __init__(self, error: Body) -> None:
+        self.error = error
+
+    def describe_update(self, **_request: t.Any) -> Body:
+        return {"update": {"status": "Failed", "errors": [self.error]}}
 
 
 def steps(plan: t.Any) -> list[tuple[str, Body]]:
@@ -67,6 +77,23 @@ def test_what_is_needed_to_make_one_is_named() -> None:
         EksCluster("c").plan(None)
     with pytest.raises(InvalidInput, match="node_role and subnets are needed"):
         EksNodegroup("c", "gpu").plan(None)
+
+
+def test_a_node_group_cannot_miss_more_nodes_than_it_has() -> None:
+    sizes = {"minSize": 1, "maxSize": 2}
+    EksNodegroup("c", "g", node_role="r", subnets=["a"], scaling_config=sizes, update_config={"maxUnavailable": 2}).plan(None)
+    with pytest.raises(InvalidInput, match=r"max_unavailable is 3, and scaling_config\.max_size 2"):
+        EksNodegroup("c", "g", node_role="r", subnets=["a"], scaling_config=sizes, update_config={"maxUnavailable": 3}).plan(None)
+
+
+def test_nodes_that_cannot_be_replaced_are_told_with_the_next_step() -> None:
+    """The sentence of EKS does not name the pods (aws/containers-roadmap#1282)."""
+    error = {"errorCode": "PodEvictionFailure", "errorMessage": "Reached max retries while trying to evict pods from nodes in node group g"}
+    step = Step("update_nodegroup_version", {}, "image", wait="update")
+    with pytest.raises(
+        Failed, match=r"PodEvictionFailure: Reached max retries .* `kubectl get poddisruptionbudgets --all-namespaces` shows"
+    ):
+        EksNodegroup("c", "g").under_way(Api(lambda _service: Ended(error), FakeClock()), step, {"update": {"id": "1"}})
 
 
 def test_tags() -> None:

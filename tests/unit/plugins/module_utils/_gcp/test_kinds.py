@@ -147,6 +147,18 @@ def test_an_api_that_was_just_enabled_is_waited_for_and_one_that_is_not_is_named
     assert len(google.asked) == 2
 
 
+def test_the_api_that_a_refusal_names_is_looked_at_and_told() -> None:
+    """Another one than that of the request may be missing; and no kind has a better hint than to enable it."""
+    google = Enabling("DISABLED", 0)
+    said = "Cloud KMS API has not been used in project 1: https://console.developers.google.com/apis/api/cloudkms.googleapis.com/overview"
+    google.refusals = [("/repositories", error(403, "forbidden", said, status="PERMISSION_DENIED"))]
+    repository = GcpArtifactRepository(project=PROJECT, name="r", location="us")
+    with pytest.raises(Refused) as caught:
+        Api(google, FakeClock(), project=PROJECT).write("r", repository.creation())
+    assert google.asked[-1] == f"GET projects/{PROJECT}/services/cloudkms.googleapis.com"
+    assert str(repository.explain(caught.value)).count("Enable cloudkms.googleapis.com") == 1
+
+
 def test_what_is_in_an_api_that_is_not_enabled_is_not_there() -> None:
     assert go(Enabling("DISABLED", 9), lenient=True, check=True).plan.changed
     assert not go(Enabling("DISABLED", 9), lenient=True, absent=True).plan.changed

@@ -44,4 +44,6 @@ def test_the_end_of_an_operation(row: dict[str, t.Any]) -> None:
 
 @pytest.mark.parametrize("row", rows("refused"))
 def test_a_refusal(row: dict[str, t.Any]) -> None:
-    assert refusal("x", "compute", row["http"], row["refused"]).code == row["code"]
+    refused = refusal("x", "compute", row["http"], row["refused"])
+    assert (refused.code, refused.cause) == (row["code"], row.get("cause", ""))
+    assert row.get("hint", "") in str(refused.hint)

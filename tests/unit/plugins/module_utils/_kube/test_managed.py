@@ -23,7 +23,7 @@ def thing(kind: str, name: str, owner: str | None = None, api_version: str = "v1
 
 
 def execute(cluster: t.Any, **params: t.Any) -> dict[str, t.Any]:
-    given = {"namespace": None, "others": False, **params}
+    given = {"namespace": None, "others": False, "on_nodes": None, **params}
     return managed_info.execute(Context(params=given, check=False, connect=lambda: cluster))
 
 
@@ -52,6 +52,22 @@ def test_a_group_of_trainers_is_a_training_by_its_owner(cluster: t.Any) -> None:
         {"namespace": "ml", "name": "trainer", "kind": "training_statefulset"},
     ]
     assert execute(cluster)["trainings"] == trainings
+
+
+def test_pods_that_would_lose_their_node(cluster: t.Any) -> None:
+    """In any namespace but those of Kubernetes; not those that have ended, and not those that every node has."""
+    cluster.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"pool": "gpu"}}})
+    every = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "1"}]}
+    for name, node, more in (
+        ("here", "n1", {}),
+        ("there", "n2", {}),
+        ("waits", None, {}),
+        ("ended", "n1", {"status": {"phase": "Succeeded"}}),
+        ("logs", "n1", {"metadata": every}),
+        ("dns", "n1", {"metadata": {"namespace": "kube-system"}}),
+    ):
+        cluster.add(thing("Pod", name, spec={"nodeName": node} if node else {}, **more))
+    assert execute(cluster, others=True, on_nodes=["pool=cpu", "pool=gpu"])["others"] == ["Pod ml/here"]
 
 
 def test_an_object_that_goes_is_not_ready(cluster: t.Any) -> None:
