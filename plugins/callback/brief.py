@@ -31,6 +31,7 @@ extends_documentation_fragment:
 
 import atexit
 import os
+import shlex
 import sys
 import time
 import typing as t
@@ -98,7 +99,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         """Print what goes on without this run, which ends without statistics. Processes of tasks inherit the call, and do not make it."""
         if self._process != os.getpid():
             return
-        inventory = "".join(f" -i {source}" for source in context.CLIARGS.get("inventory") or ())
+        inventory = "".join(f" -i {shlex.quote(source)}" for source in context.CLIARGS.get("inventory") or ())
         command = f"{sys.argv[0]}{inventory} muster.ml"
         self._display.display(
             "Interrupted. What was created stays, and trainings go on in the cluster. The same command continues where this run ended.\n"

@@ -131,12 +131,11 @@ EXAMPLES = r"""
     wait: true
     wait_timeout: 900
 
-- name: Remove the trainers and their claims
+- name: Remove the trainers
   muster.ml.training_statefulset:
     name: trainer
     namespace: ml
     state: absent
-    delete_data: true
 """
 
 RETURN = r"""

@@ -37,6 +37,7 @@ class ControllerAction(ActionBase, abc.ABC):
     """A plugin is a subclass ``ActionModule`` in a file of the module's name."""
 
     module: t.Any
+    _args: dict[str, t.Any] | None = None
     _supports_check_mode = True
     _supports_diff = True
     _supports_async = True
@@ -59,6 +60,16 @@ class ControllerAction(ActionBase, abc.ABC):
             import_for(name)
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the task, and hide what is secret of its arguments, which callbacks may show (``display_args_to_stdout``)."""
+        given = self._task.args = self._args or self._task.args  # a task with until runs again
+        try:
+            return self._run(tmp, task_vars)
+        finally:
+            self._args, spec = given, self._argument_spec()
+            hidden = (key for key in given if spec.get(key, {}).get("no_log") or (key == "kubeconfig" and isinstance(given[key], dict)))
+            self._task.args = {**given, **dict.fromkeys(hidden, "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER")}
+
+    def _run(self, tmp: str | None, task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = variables = task_vars or {}
         if variables.get("inventory_hostname") in variables.get("groups", {}).get("muster_clusters", ()):

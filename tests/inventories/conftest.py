@@ -53,6 +53,7 @@ class Theirs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.output = ""
+        self.environment: dict[str, str] = {}
         (folder / "ansible.cfg").write_text(THEIR_CONFIG)
         (folder / "roles" / "persia" / "tasks").mkdir(parents=True)
         (folder / "roles" / "persia" / "tasks" / "main.yml").write_text("[{ansible.builtin.fail: {msg: theirs}}]")
@@ -93,6 +94,7 @@ class Theirs:
                 "HOME": str(self.folder),
                 "NO_COLOR": "1",
                 "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+                **self.environment,
             },
             capture_output=True,
             text=True,

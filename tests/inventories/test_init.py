@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from inventories.conftest import Theirs
+from inventories.server import Server
 
 
 def test_an_inventory_for_this_machine(theirs: Theirs) -> None:
@@ -23,3 +26,15 @@ def test_a_system_that_does_not_exist(theirs: Theirs) -> None:
     assert theirs.play("muster.ml.init", init_folder="mine", muster_systems=["elastik"]) == 2
     assert "elastik" in theirs.told
     assert not (theirs.folder / "mine").exists()
+
+
+@pytest.mark.parametrize("kubeconfig", ["nothere:{}", ":{}", ""])
+def test_an_inventory_for_a_cluster(theirs: Theirs, servers: tuple[Server, Server], kubeconfig: str) -> None:
+    """One of several files, the first of which is missing or has no name; or a mapping, such as one from a vault."""
+    content = servers[0].kubeconfig()
+    theirs.environment["KUBECONFIG"] = kubeconfig.format(theirs.write("kubeconfig", content))
+    given = {} if kubeconfig else {"muster_kubeconfig": content}
+    theirs.write("inventory/hosts.yml", {"all": {"hosts": {"localhost": {"ansible_connection": "local"}}, "vars": given}})
+    assert theirs.play("muster.ml.init", init_folder="mine") == 0, theirs.output
+    assert "is for the cluster" in theirs.told
+    assert "token-of-one" not in theirs.output

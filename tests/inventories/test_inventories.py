@@ -54,6 +54,19 @@ def write_fleet(theirs: Theirs, hosts: dict[str, dict[str, Any]]) -> dict[str, d
     return hosts
 
 
+def test_strategy_and_tags_of_the_command_are_no_way_around_the_checks(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    hosts = fleet(theirs, servers)
+    hosts["b"]["muster_systems"] = ["elastik"]
+    write_fleet(theirs, hosts)
+    theirs.environment["ANSIBLE_STRATEGY"] = "free"
+    assert theirs.play(SITE, "--check") == 2
+    assert "elastik unknown" in theirs.told
+    assert [server.requests for server in servers] == [[], []]
+    for playbook in (SITE, "muster.ml.teardown"):
+        assert theirs.play(playbook, "--check", "--skip-tags", "always") != 0
+        assert "--skip-tags always leaves out the checks of the inventory" in theirs.told
+
+
 def test_clusters_beside_other_hosts(theirs: Theirs, servers: tuple[Server, Server]) -> None:
     """One kubeconfig in a file, one in a vault; ansible_become for all hosts would need a sudo that asks for a password."""
     one, two = servers

@@ -107,7 +107,8 @@ def _misshapen(value: t.Any, option: t.Mapping[str, t.Any], name: str, path: str
     if isinstance(value, str) and "://" in value and not _is_address(value):
         yield f"{path} is no URL: its host or port is wrong"
     if not below:
-        if option.get("type") in ("dict", "list", "raw"):
+        # Ansible has seen to lists of texts. The shapes are those of Kubernetes' fields, and `resources` of a rule is none.
+        if option.get("type") in ("dict", "list", "raw") and option.get("elements") != "str":
             yield from shapes.problems(value, shapes.OPTIONS.get(name, object), path)
         return
     for row in value if isinstance(value, list) else [value]:

@@ -71,12 +71,12 @@ class Answer:
 
     @functools.cached_property
     def parsed(self) -> Manifest | None:
-        """The body as an object; None if it is not JSON to its end."""
+        """The body as an object; None if it is none, or cut off."""
         try:
             parsed = json.loads(self.body)
         except ValueError:
             return None
-        return parsed if isinstance(parsed, dict) else {}
+        return parsed if isinstance(parsed, dict) else None
 
 
 class _Headers(list[tuple[str, bytes]]):
@@ -176,7 +176,7 @@ class Transport:
                 answer = self._exchange(method, self._target(path, query), data, content_type, accept, left, auth)
                 if accept != _ANYTHING and answer.status < 300 and answer.parsed is None:
                     limit = self.limits.first_contact  # it may not be an API server at all
-                    raise http.client.HTTPException("its answer is cut off, or not JSON")
+                    raise http.client.HTTPException("its answer is cut off, or no JSON object, as of a login page")
             except ssl.SSLCertVerificationError as exc:
                 raise self._untrusted(exc) from exc
             except (OSError, http.client.HTTPException) as exc:

@@ -174,6 +174,15 @@ def test_no_secret_value_leaves(run: Run, cluster: FakeCluster) -> None:
 WIDGET = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "w", "namespace": "default"}}
 
 
+@pytest.mark.parametrize("secret", [{"kubeconfig": {"users": ["canary"]}}, {"api_key": "canary"}])
+def test_arguments_that_callbacks_may_show_have_no_secret(run: Run, cluster: FakeCluster, secret: dict[str, t.Any]) -> None:
+    action = plugin({"definition": config(), **secret}, check=False, diff=False, environment=[])
+    for changed in (True, False):  # as with until
+        assert action.run(task_vars={})["changed"] is changed
+        assert "canary" not in str(action._task.args)
+        assert action._task.args["definition"] == config()
+
+
 def test_a_definition_of_an_earlier_task_counts_in_check_mode(run: Run, cluster: FakeCluster) -> None:
     assert run(check=True, definition=WIDGET)["msg"].startswith("The cluster does not serve Foo (x.io/v1).")
     first = run(check=True, definition=DEFINITION)

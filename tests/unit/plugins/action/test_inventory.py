@@ -15,7 +15,7 @@ from ansible_collections.muster.ml.plugins.plugin_utils._controller import Contr
 
 def action_of(plugin: types.ModuleType) -> ControllerAction:
     action: ControllerAction = object.__new__(plugin.ActionModule)
-    action._task = types.SimpleNamespace(become=None, async_val=0, check_mode=False, environment=[], name="Wait")
+    action._task = types.SimpleNamespace(args={}, become=None, async_val=0, check_mode=False, environment=[], name="Wait")
     action._connection = types.SimpleNamespace(transport="local", become=None)
     return action
 

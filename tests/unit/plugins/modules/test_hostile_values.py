@@ -549,6 +549,15 @@ def test_the_message_names_the_option(name: str, options: dict[str, t.Any], told
     assert re.search(told, found["msg"]), found["msg"]
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_what_examples_say_is_accepted(name: str) -> None:
+    spec, constraints = spec_of(name), getattr(module_of(name), "CONSTRAINTS", {})
+    for params in examples(name):
+        validated = ArgumentSpecValidator(spec, **constraints).validate(params)
+        assert validated.error_messages == []
+        checked(spec, validated.validated_parameters, constraints)
+
+
 def test_urls_in_messages_have_no_login(world: World) -> None:
     address = f"https://user:{URL_CANARY}@h/"
     file = {"name": "x", "url": address, "checksum": f"sha256:{SHA}", "program_paths": {"x": ""}}

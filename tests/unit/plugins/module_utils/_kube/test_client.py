@@ -557,6 +557,13 @@ def test_a_redirect_is_no_answer(server: Server, kube: HttpCluster, ask: t.Calla
     assert len(server.seen) == 1
 
 
+@pytest.mark.parametrize("page", [b"<title>Sign in</title>", b"[]", b'"hello"', b"null"])
+def test_a_login_page_is_no_answer(server: Server, kube: HttpCluster, page: bytes) -> None:
+    server.replies = [(200, page, {})] * 20
+    with pytest.raises(Unreachable, match="no JSON object, as of a login page"):
+        kube.kinds()
+
+
 @pytest.mark.parametrize(("location", "told"), REDIRECTS.items(), ids=range(len(REDIRECTS)))
 def test_a_redirect_tells_the_host_it_leads_to_and_no_more(server: Server, kube: HttpCluster, location: str, told: str) -> None:
     server.replies = [(302, b"", {"Location": location})] * 2
