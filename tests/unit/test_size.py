@@ -37,10 +37,10 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 196_000),
-        ("lines of code in plugins", plugin_code, 38_170),
+        ("tracked lines", tracked_lines, 198_900),
+        ("lines of code in plugins", plugin_code, 38_690),
         ("lines of code behind a module", code_behind_a_module, 446),
-        ("role variables", role_variables, 496),
+        ("role variables", role_variables, 501),
     ],
 )
 def test_it_does_not_grow(what: str, count: object, most: int) -> None:
