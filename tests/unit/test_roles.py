@@ -15,6 +15,7 @@ import jinja2
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
+from ansible.utils.display import Display
 from support import reading
 from support.docs import fences
 from support.docs.collection import tasks_in
@@ -382,3 +383,13 @@ def test_roles_compute_no_more_in_templates() -> None:
     loops = [node for tree in parsed for node in tree.find_all(jinja2.nodes.For)]
     assert len(filters) <= 505
     assert len(loops) <= 5
+
+
+def test_ansible_reads_what_is_installed_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that a merge brings and that is given again is a warning in every run."""
+    told: list[str] = []
+    monkeypatch.setattr(Display, "warning", lambda _self, text, *_more, **_options: told.append(text))
+    for top in ("playbooks", "roles", "inventories"):
+        for page in sorted((ROOT / top).rglob("*.yml")):
+            DataLoader().load_from_file(str(page))
+            assert told == [], page

@@ -240,8 +240,12 @@ class _Users:
     def _counts(self, item: Manifest) -> bool:
         if item["metadata"].get("deletionTimestamp") or self.leaves(item) or self._has_ended(item):
             return False
-        maker = self._maker(item)
-        return self._counts(maker) if maker else not self._is_orphan(item)
+        if maker := self._maker(item):
+            return self._counts(maker)
+        # Kueue's Workload for a group of pods has all of them as owners, and goes with the last one.
+        owners = item["metadata"].get("ownerReferences") or []
+        known = [self._by_uid[owner["uid"]] for owner in owners if owner.get("uid") in self._by_uid]
+        return any(map(self._counts, known)) if owners and len(known) == len(owners) else not self._is_orphan(item)
 
     def _is_orphan(self, item: Manifest) -> bool:
         """Whether the object that made it is gone, so that Kubernetes is about to delete it."""

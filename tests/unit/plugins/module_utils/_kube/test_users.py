@@ -429,6 +429,26 @@ def test_pods_are_named_by_what_made_them_and_count_as_it_does(shared: FakeClust
     assert removed(shared) == {"deleted"}
 
 
+def test_the_workload_of_a_group_of_pods_counts_as_long_as_one_of_them_does(shared: FakeCluster) -> None:
+    """Kueue 0.19 makes all pods of a group owners of its Workload, none of them the controller."""
+    apply(shared, LIVE, *persia("live"))
+    owners = []
+    for role in (TRAINERS, "data-compose"):
+        job = shared.stored("Job", f"live-{role}", "default") or {}
+        made = {"kind": "Job", "name": f"live-{role}", "uid": job["metadata"]["uid"], "controller": True}
+        shared.add(thing("v1", "Pod", f"live-{role}-0", metadata={"ownerReferences": [made]}, **pods(), status={"phase": "Running"}))
+        pod = shared.stored("Pod", f"live-{role}-0", "default") or {}
+        owners.append({"apiVersion": "v1", "kind": "Pod", "name": f"live-{role}-0", "uid": pod["metadata"]["uid"]})
+    template = pods(volumes=[{"name": "files", "configMap": {"name": "live-files"}}], env=says("live-trainer", "MUSTER_PEERS"))
+    sets = [{"name": "main", "template": template}]
+    shared.add(thing("kueue.x-k8s.io/v1beta2", "Workload", "live", metadata={"ownerReferences": owners}, spec={"podSets": sets}))
+    other = {"apiVersion": "v1", "kind": "Pod", "name": "other", "uid": "not-there"}
+    assert removed(shared, LIVE) == {"deleted"}
+    apply(shared, LIVE, *persia("live"))
+    shared.add(thing("kueue.x-k8s.io/v1beta2", "Workload", "mixed", metadata={"ownerReferences": [*owners, other]}, spec={"podSets": sets}))
+    assert removed(shared, LIVE) == {"kept"}
+
+
 def test_nothing_is_read_where_nothing_deleted_has_a_name_for_others(shared: FakeCluster) -> None:
     shared.requests.clear()
     delete_objects(shared, [Ref("policy/v1", "PodDisruptionBudget", "persia-nats-service", "default")], NATS,
