@@ -97,8 +97,9 @@ def test_the_rank_for_which_the_others_wait_is_first(
         assert pod
         nothing = run(cluster, job_stacks, **which) if security else {}
     odd, others = found["folds"][:2]
-    assert (odd["ranks"], any(frame.endswith(" load_batch") for frame in odd["stack"])) == (["hang-3"], True), found["table"]
-    assert (others["ranks"], others["stack"][0].split()[1]) == (["hang-0", "hang-1", "hang-2"], "all_reduce"), found["table"]
+    told = "\n".join([*found["table"], *map(str, found["unread"])])
+    assert (odd["ranks"], any(frame.endswith(" load_batch") for frame in odd["stack"])) == (["hang-3"], True), told
+    assert (others["ranks"], others["stack"][0].split()[1]) == (["hang-0", "hang-1", "hang-2"], "all_reduce"), told
     assert found["unread"] == []
     assert [one["securityContext"] for one in pod["spec"].get("ephemeralContainers", ())] == ([security] if security else [])
     assert {row["reason"] for row in nothing.get("unread", ())} == ({"its image has no py-spy"} if security else set())
