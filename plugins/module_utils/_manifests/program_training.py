@@ -84,8 +84,7 @@ class ProgramTraining:
     def metadata(self, name: str, *, in_queue: bool = False) -> Manifest:
         """The metadata of an object. IN_QUEUE: it is the workload, whose pods a queue admits."""
         described = metadata(name, self.namespace, self.labels)
-        asked = in_queue and (self.queue_name or self.queue_priority_class)
-        return queued(described, self.queue_name, self.queue_priority_class) if asked else described
+        return queued(described, self.queue_name, self.queue_priority_class) if in_queue else described
 
     def shared_objects(self, config: Manifest) -> list[Manifest]:
         """The objects beside the workload: the ConfigMap CONFIG with the record of the options, storage, the NetworkPolicy."""

@@ -14,7 +14,7 @@ import datetime as dt
 import hashlib
 import json
 import typing as t
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from .._core.clock import utc
 from .._core.errors import Conflict, Forbidden, MusterError
@@ -54,16 +54,22 @@ def records(cluster: Cluster, namespace: str | None) -> list[dict[str, t.Any]]:
     return sorted(kept, key=lambda one: str(one["ended"]), reverse=True)
 
 
-def record(request: Request, kind: Kind, namespace: str, name: str, *, stopped: str = "") -> None:
-    """Record a training that has ended, or that this run is about to stop for this reason. Failing to do so is a warning."""
+def record(request: Request, kind: Kind, namespace: str, name: str, *, stopped: str = "", seen: Observed | None = None) -> None:
+    """Record a training that has ended, or that this run is about to stop for this reason. Failing to do so is a warning.
+
+    SEEN: the training as this run has just observed it. Where it is on record like this, its log is not read again.
+    """
     if request.check:
         return
+    ref = Ref("v1", "ConfigMap", HISTORY, namespace)
     try:
+        if seen and _has(request.cluster.get(ref), {item["metadata"]["uid"] for item in seen.workloads}, seen.status.state):
+            return
         observed = kind.observe(request.cluster, namespace, name, progress=True)
         owner = kind.owner(namespace, name)
         live = next((item for item in observed.workloads if is_of(item, [owner])), None)
         if live and (observed.has_ended or stopped):
-            _keep(request.cluster, Ref("v1", "ConfigMap", HISTORY, namespace), entry_of(request.cluster, kind, observed, live, stopped))
+            _keep(request.cluster, ref, entry_of(request.cluster, kind, observed, live, stopped))
     except MusterError as exc:
         request.warn(f"Training {namespace}/{name} is not recorded in ConfigMap {HISTORY}: {exc.message}")
 
@@ -74,9 +80,9 @@ def _keep(cluster: Cluster, ref: Ref, entry: dict[str, t.Any]) -> None:
         live = cluster.get(ref)
         if live and LABEL_HISTORY not in labels_of(live):
             break
-        kept = _records_in(live or {})
-        if any((one["uid"], one["state"]) == (entry["uid"], entry["state"]) for one in kept):
+        if _has(live, {entry["uid"]}, entry["state"]):
             return
+        kept = _records_in(live or {})
         entry["by"] = entry.get("by") or _user(cluster)
         lines = [json.dumps(one, sort_keys=True) for one in kept if one["uid"] != entry["uid"]]
         lines = [*lines, json.dumps(entry, sort_keys=True)][-MOST:]
@@ -92,6 +98,11 @@ def _keep(cluster: Cluster, ref: Ref, entry: dict[str, t.Any]) -> None:
             continue
         return
     raise Conflict("it is changed by others all the time, or not Muster's", ref=ref)
+
+
+def _has(live: Manifest | None, uids: Container[str], state: str) -> bool:
+    """Whether a workload with one of these uids is on record in this state."""
+    return any(one["uid"] in uids and one["state"] == state for one in _records_in(live or {}))
 
 
 def _manifest(ref: Ref, lines: Sequence[str], **version: str) -> Manifest:

@@ -214,7 +214,7 @@ def _wait_and_release(request: Request, desired: Desired, before: Observed, repo
         history.record(request, desired.kind, desired.namespace, desired.name)
         raise
     if observed.has_ended:
-        history.record(request, desired.kind, desired.namespace, desired.name)
+        history.record(request, desired.kind, desired.namespace, desired.name, seen=observed)
     if observed.status.state == "Succeeded":
         report = _release_resources(request, desired, observed, report)
     return report, observed

@@ -8,6 +8,7 @@ that the program does not print is computed from the times of its lines, the tim
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import datetime as dt
@@ -130,7 +131,8 @@ def newest(texts: Iterable[str]) -> Progress:
 
 def read(text: str) -> Progress:
     """The progress in the log of one process."""
-    seen, points = ([*_readings(text)] or [({}, [], "")])[-1][:2]
+    last = collections.deque(_readings(text), maxlen=1)
+    seen, points, _line = last[0] if last else ({}, [], "")
     return _with_time_left(Progress(**seen), points)
 
 
