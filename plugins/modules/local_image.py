@@ -358,7 +358,7 @@ def copied(ctx: HostContext, registry: Registry) -> dict[str, t.Any]:
 
 def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> dict[str, t.Any]:
     registry = desired_registry(ctx.params)
-    without = [node for node in nodes if not oci_nodes.is_imported(image, node.digests())]
+    without = [node for node in nodes if not oci_nodes.is_imported(image, node.stored())]
     digest = registry.digest(image) if registry and has_client(ctx, registry, image.name) else ""
     push = registry if not digest else None
     # If every node and the registry have the image, the cache is not needed.
@@ -384,7 +384,7 @@ def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> d
 
 
 def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> dict[str, t.Any]:
-    having = {node: names for node in nodes if (names := oci_nodes.imported_names(image, node.digests()))}
+    having = {node: names for node in nodes if (names := oci_nodes.imported_names(image, node.stored()))}
     for node, names in () if ctx.check else having.items():
         node.remove(names)
     names = [node.name for node in having]

@@ -106,10 +106,10 @@ def kubelet_configuration(host: HostTraits) -> Document:
         "failSwapOn": False,
         "serializeImagePulls": False,
         "maxPods": 220,
-        # Images built on this machine cannot be pulled again, so the kubelet must never delete them.
+        # The images of the cluster are pinned. Others that were pulled stay too, because a machine without a network cannot pull them again.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
-        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "2%", "imagefs.available": "2%"},
+        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1Gi", "imagefs.available": "1Gi"},
         "containerLogMaxSize": "10Mi",
         "resolvConf": "/etc/kubernetes/resolv.conf",
     }

@@ -23,6 +23,9 @@ from .once import making
 # Without a fixed time the same input would give another image.
 EPOCH = "1970-01-01T00:00:00Z"
 NAMESPACE = "k8s.io"
+# What was built on this machine cannot be pulled again. containerd's CRI plugin tells the kubelet of this label, and the kubelet then
+# never deletes the image, https://kubernetes.io/docs/concepts/architecture/garbage-collection/ and containerd's pkg/cri/labels.
+PINNED = ("--label", "io.cri-containerd.pinned=pinned")
 RUN_ROOT = Path("/run/muster")
 STATE_ROOT = Path("/var/lib/muster")
 
@@ -78,6 +81,14 @@ def with_names(index: dict[str, t.Any], image: OciImage) -> dict[str, t.Any]:
     return {**index, "manifests": both}
 
 
+class StoredImage(t.NamedTuple):
+    """What containerd has under one name."""
+
+    digest: str
+    pinned: bool
+    """Whether the kubelet keeps it when the node's disk is nearly full. Other images that no container uses are deleted then."""
+
+
 class Node:
     """The containerd of one node of a local cluster."""
 
@@ -92,13 +103,13 @@ class Node:
             "images",
         ]
 
-    def digests(self) -> dict[str, str]:
-        """Name -> digest. Listed once for all images of a task's loop, until one of them is imported or removed."""
+    def stored(self) -> dict[str, StoredImage]:
+        """The images by name. Listed once for all images of a task's loop, until one of them is imported or removed."""
         return _listed(*self._argv)
 
     def import_archive(self, image: OciImage) -> None:
         try:
-            self._change("import", str(image.archive), timeout=600)
+            self._change("import", *PINNED, str(image.archive), timeout=600)
         except CommandFailed as exc:
             raise import_failure(image.name, self.name, exc.message) from exc
 
@@ -113,14 +124,14 @@ class Node:
 
 
 @functools.cache
-def _listed(*ctr: str) -> dict[str, str]:
-    return parse_digests(run([*ctr, "list"], timeout=30))
+def _listed(*ctr: str) -> dict[str, StoredImage]:
+    return parse_images(run([*ctr, "list"], timeout=30))
 
 
-def parse_digests(table: str) -> dict[str, str]:
-    """Name -> digest, from the table that ``ctr images list`` prints."""
+def parse_images(table: str) -> dict[str, StoredImage]:
+    """The images by name, from the table that ``ctr images list`` prints."""
     rows = (line.split() for line in table.splitlines()[1:])
-    return {row[0]: row[2] for row in rows if len(row) > 2}
+    return {row[0]: StoredImage(row[2], PINNED[1] in row[-1].split(",")) for row in rows if len(row) > 2}
 
 
 def nodes_of(cluster: str) -> list[Node]:
@@ -133,12 +144,13 @@ def nodes_of(cluster: str) -> list[Node]:
     return [Node(cluster, path.parent.name) for path in found]
 
 
-def is_imported(image: OciImage, digests: t.Mapping[str, str]) -> bool:
-    """Whether a node has this very image: built from this recipe and still under its name."""
-    return image.mark in digests and digests.get(image.name) == digests[image.mark]
+def is_imported(image: OciImage, stored: t.Mapping[str, StoredImage]) -> bool:
+    """Whether a node has this very image: built from this recipe, still under its name, and pinned."""
+    marked = stored.get(image.mark)
+    return marked is not None and marked.pinned and stored.get(image.name) == marked
 
 
-def imported_names(image: OciImage, digests: t.Mapping[str, str]) -> list[str]:
+def imported_names(image: OciImage, stored: t.Collection[str]) -> list[str]:
     """All names under which images of this name were imported, older recipes included."""
     stem = f"{image.name.rpartition(':')[0]}:recipe-"
-    return [name for name in digests if name == image.name or name.startswith(stem)]
+    return [name for name in stored if name == image.name or name.startswith(stem)]

@@ -16,6 +16,7 @@ from .archive import Image, ImageFile, library_files, write_image
 from .cluster import LocalCluster
 from .host import SYSTEM_PATH, import_failure, run
 from .node import write_if_changed
+from .oci_nodes import PINNED, Node, StoredImage
 from .pull import reference_of
 from .spec import NodeSpec
 
@@ -72,8 +73,22 @@ def recorded(node: NodeSpec) -> dict[str, str]:
 
 
 def missing_images(cluster: LocalCluster, node: NodeSpec, programs: Programs) -> list[str]:
-    have = recorded(node)
-    return [name for name, desired in content_ids(cluster, node, programs).items() if have.get(name) != desired]
+    have, stored = recorded(node), stored_images(cluster, node)
+    return [
+        name
+        for name, desired in content_ids(cluster, node, programs).items()
+        if have.get(name) != desired or (stored is not None and not (name in stored and stored[name].pinned))
+    ]
+
+
+def stored_images(cluster: LocalCluster, node: NodeSpec) -> dict[str, StoredImage] | None:
+    """What the node's containerd has by name; None while it does not run, when the record of the imports has to do."""
+    if not Path(node.containerd_socket).exists():
+        return None
+    try:
+        return Node(cluster.spec.name, node.name).stored()
+    except CommandFailed:
+        return None
 
 
 def build_image(name: str, programs: Programs) -> Image:
@@ -112,13 +127,15 @@ def import_image(cluster: LocalCluster, node: NodeSpec, name: str, programs: Pro
     """Import the image under its name into the node's containerd."""
     ctr = [str(cluster.bin_dir / "ctr"), "--address", node.containerd_socket, "-n", "k8s.io", "images"]
     if (archive := released(name, programs)) is None:
-        _stream([*ctr, "import", "-"], node, build_image(name, programs))
+        _stream([*ctr, "import", *PINNED, "-"], node, build_image(name, programs))
         return
     try:
-        run([*ctr, "import", str(archive)], timeout=600)
+        run([*ctr, "import", *PINNED, str(archive)], timeout=600)
     except CommandFailed as exc:
         raise import_failure(name, node.name, exc.message) from exc
     run([*ctr, "tag", "--force", reference_of(archive), name], timeout=60)
+    # A tag has no labels of the image's other name.
+    run([*ctr, "label", name, PINNED[1]], timeout=60)
 
 
 def _stream(argv: list[str], node: NodeSpec, image: Image) -> None:

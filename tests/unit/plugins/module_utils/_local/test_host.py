@@ -364,9 +364,32 @@ def test_an_image_that_was_pulled_gets_its_name_in_the_node(tmp_path: Path, monk
         tar.addfile(entry, io.BytesIO(index))
     monkeypatch.setattr(system_images, "run", lambda argv, **_more: said.append(argv[6:]))
     system_images.import_image(CLUSTER, node, name, {"pause": str(tarred)})
-    assert said == [["import", str(tarred)], ["tag", "--force", "registry.k8s.io/pause:3.10.2", name]]
+    pinned = "io.cri-containerd.pinned=pinned"
+    tagged = ["tag", "--force", "registry.k8s.io/pause:3.10.2", name]
+    assert said == [["import", "--label", pinned, str(tarred)], tagged, ["label", name, pinned]]
     pulled, built = (system_images.content_ids(CLUSTER, node, programs)[name] for programs in ({"pause": str(tarred)}, {}))
     assert pulled != built
+
+
+def test_an_image_that_a_node_lost_is_imported_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kubelet deletes images without the label when the disk is nearly full, as it did up to 0.1.0, and the record stays."""
+    monkeypatch.setattr(spec, "STATE_ROOT", str(tmp_path))
+    monkeypatch.setattr(spec, "RUN_ROOT", str(tmp_path))
+    one = CLUSTER.spec.node(1)
+    desired = system_images.content_ids(CLUSTER, one, {})
+    for name, content in desired.items():
+        system_images.record(one, name, content)
+    kept = {name: oci_nodes.StoredImage("sha256:1", pinned=True) for name in desired}
+    monkeypatch.setattr(oci_nodes.Node, "stored", lambda _node: kept)
+    assert not system_images.missing_images(CLUSTER, one, {}), "the record has to do while containerd does not run"
+    Path(one.containerd_socket).parent.mkdir(parents=True)
+    Path(one.containerd_socket).touch()
+    assert not system_images.missing_images(CLUSTER, one, {})
+    (lost, *_more) = kept
+    kept[lost] = kept[lost]._replace(pinned=False)
+    assert system_images.missing_images(CLUSTER, one, {}) == [lost]
+    del kept[lost]
+    assert system_images.missing_images(CLUSTER, one, {}) == [lost]
 
 
 def test_what_is_released_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
