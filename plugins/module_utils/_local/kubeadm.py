@@ -106,7 +106,7 @@ def kubelet_configuration(host: HostTraits) -> Document:
         "failSwapOn": False,
         "serializeImagePulls": False,
         "maxPods": 220,
-        # The images of the cluster are pinned. Others that were pulled stay too, because a machine without a network cannot pull them again.
+        # The cluster's images are pinned. Others that were pulled stay too: a machine without a network cannot pull them again.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1Gi", "imagefs.available": "1Gi"},
