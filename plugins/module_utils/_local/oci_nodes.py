@@ -82,7 +82,7 @@ def with_names(index: dict[str, t.Any], image: OciImage) -> dict[str, t.Any]:
 
 
 class StoredImage(t.NamedTuple):
-    """What containerd has under one name."""
+    """An image in containerd's store, under one of its names."""
 
     digest: str
     pinned: bool

@@ -82,7 +82,7 @@ def missing_images(cluster: LocalCluster, node: NodeSpec, programs: Programs) ->
 
 
 def stored_images(cluster: LocalCluster, node: NodeSpec) -> dict[str, StoredImage] | None:
-    """What the node's containerd has by name; None while it does not run, when the record of the imports has to do."""
+    """Images in the node's containerd by name; None while containerd does not run, when the record of the imports has to do."""
     if not Path(node.containerd_socket).exists():
         return None
     try:
