@@ -5,7 +5,7 @@
 Seen with 2.51.0: each loaded version of a model has its counters, which go when it is unloaded. So a model that one replica has and
 another lacks is a difference of counts. The queue's time is a sum of microseconds over all requests that succeeded.
 An error that a model of the Python backend answers is one of these. Quantiles are of a sliding window of time, and only there with
-``--metrics-config=summary_latencies=true``.
+``--metrics-config summary_latencies=true``.
 """
 
 from __future__ import annotations
