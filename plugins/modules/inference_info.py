@@ -42,101 +42,33 @@ EXAMPLES = r"""
 
 RETURN = r"""
 servers:
-  description: The servers.
+  description:
+    - Servers, each with C(system) (C(triton) or C(vllm)), C(namespace), C(name), the number of replicas that are C(ready) and C(wanted),
+      and the figures that it has of the replicas which are there. C(line) is all of it as one text, C(at) the time in seconds since 1970.
+    - C(served) and C(failed) are requests since the replicas started, C(running) and C(waiting) those of now, C(cache_percent) is the use
+      of the fullest KV cache, C(requests_per_s) is since the reading in O(earlier), of replicas that are in both.
+    - C(latency_ms) has C(mean), and C(queue), the mean time in the queue, since the start. C(p50) and C(p99) of vLLM are since the start,
+      too, estimated from its histogram; those of Triton are of its sliding window of time, of the slowest model at the slowest replica.
+    - C(models) has the figures of each model with its C(name), C(pods) the requests that each replica has served, and C(unread) the
+      replicas that do not tell their metrics, with the cause.
   returned: success
   type: list
   elements: dict
-  contains:
-    system:
-      description: V(triton) or V(vllm).
-      type: str
-      returned: always
-      sample: triton
-    namespace:
-      description: Namespace of the server.
-      type: str
-      returned: always
-      sample: ml
-    name:
-      description: Name of the server.
-      type: str
-      returned: always
-      sample: triton
-    line:
-      description: The row as one text.
-      type: str
-      returned: always
-      sample: 2 of 2 ready, 63 served, 0 failed, 2 waiting, mean 21.9 ms, queue 0.0646 ms, p50 20.5 ms, p99 39.6 ms, models add; slow
-    ready:
-      description: Number of replicas that are ready.
-      type: int
-      returned: always
-      sample: 2
-    wanted:
-      description: Number of replicas that there are to be.
-      type: int
-      returned: always
-      sample: 2
-    at:
-      description: Time of the reading, in seconds since 1970.
-      type: int
-      returned: always
-      sample: 1795854600
-    served:
-      description: Number of requests that the replicas which are there have served since they started.
-      type: int
-      returned: if the server tells it
-      sample: 63
-    failed:
-      description: Number of requests that failed.
-      type: int
-      returned: if the server tells it
-      sample: 0
-    running:
-      description: Number of requests that are worked on.
-      type: int
-      returned: if the server tells it
-      sample: 1
-    waiting:
-      description: Number of requests in the queue.
-      type: int
-      returned: if the server tells it
-      sample: 2
-    cache_percent:
-      description: Use of the KV cache, that of the fullest replica.
-      type: int
-      returned: if the server tells it
-      sample: 40
-    requests_per_s:
-      description: Requests a second since the reading in O(earlier), of the replicas that are in both.
-      type: float
-      returned: if there are two readings
-      sample: 0.4
-    latency_ms:
-      description:
-        - Milliseconds of requests, as far as the server tells them. C(mean), and C(queue), the mean time in the queue, are since the start.
-        - C(p50) and C(p99) of vLLM are since the start, estimated from its histogram. Those of Triton are of its sliding window of time,
-          and those of the slowest model at the slowest replica.
-      type: dict
-      returned: always
-      sample: {mean: 21.929, queue: 0.065, p50: 20.5, p99: 39.561}
-    models:
-      description: The same figures of each model, with its C(name).
-      type: list
-      elements: dict
-      returned: always
-      sample: [{name: add, served: 63, failed: 0, waiting: 0, latency_ms: {mean: 21.929, queue: 0.065, p50: 20.5, p99: 39.561}}]
-    pods:
-      description: Number of requests that each replica has served.
-      type: dict
-      returned: always
-      sample: {triton-6b7c8d9e0f-x2v9k: 63}
-    unread:
-      description: Replicas that are ready and did not tell their metrics, with the cause.
-      type: list
-      elements: str
-      returned: always
-      sample: []
+  sample:
+    - system: triton
+      namespace: ml
+      name: triton
+      line: 1 of 1 ready, 63 served, 0 failed, 2 waiting, mean 21.9 ms, queue 0.065 ms, p50 20.5 ms, p99 39.6 ms, models add
+      ready: 1
+      wanted: 1
+      at: 1795854600
+      served: 63
+      failed: 0
+      waiting: 2
+      latency_ms: {mean: 21.929, queue: 0.065, p50: 20.5, p99: 39.561}
+      models: [{name: add, served: 63, failed: 0, waiting: 2, latency_ms: {mean: 21.929, queue: 0.065, p50: 20.5, p99: 39.561}}]
+      pods: {triton-6b7c8d9e0f-x2v9k: 63}
+      unread: []
 unread:
   description: Servers that could not be listed, with the right that is missing.
   returned: success
@@ -228,7 +160,7 @@ def _key(row: dict[str, t.Any]) -> tuple[str, ...]:
 
 
 def row_of(server: Server, answers: list[list[metrics.Sample] | str], now: int) -> dict[str, t.Any]:
-    """What the replicas of a server have told."""
+    """The row of a server, with what its replicas have reported."""
     kind, live = server.kind, server.live
     answered = {pod.name: found for pod, found in zip(server.pods, answers, strict=True) if not isinstance(found, str)}
     every = [one for found in answered.values() for one in found]

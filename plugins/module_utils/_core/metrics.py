@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Metrics in Prometheus' text format, and what they tell of a server of models. No I/O.
+"""Metrics in Prometheus' text format, and the figures of servers of models in them. No I/O.
 
 The format: prometheus.io/docs/instrumenting/exposition_formats. A line that is not of it is passed over, and so is one without its end.
 """
@@ -50,7 +50,7 @@ def named(name: str) -> Fits:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Which metrics of a kind of servers tell what. What a server does not tell is left out."""
+    """The metrics of a kind of servers, by figure. A figure that a server does not have is left out."""
 
     prefix: str
     """Begins every name of its own."""
@@ -65,7 +65,7 @@ class Figures:
     in_ms: float
     """Milliseconds of one unit of these times."""
     share: str = ""
-    """A metric from 0 to 1, of which the largest is told in percent."""
+    """A metric from 0 to 1, whose largest value is shown in percent."""
 
     def of(self, found: Sequence[Sample]) -> dict[str, t.Any]:
         """The figures of the samples of all replicas together."""
