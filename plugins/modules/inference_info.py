@@ -185,7 +185,8 @@ def line_of(row: dict[str, t.Any]) -> str:
     parts += [f"{row['requests_per_s']:.3g} a second"] if "requests_per_s" in row else []
     parts += [f"{name} {ms:.3g} ms" if ms < 1000 else f"{name} {ms / 1000:.3g} s" for name, ms in row["latency_ms"].items()]
     parts += [f"models {listed([one['name'] for one in row['models']])}"] if row["models"] else []
-    return ", ".join(parts) + (f": {listed(row['unread'])}" if row["unread"] else "")
+    text = ", ".join(parts) + (f": {listed(row['unread'])}" if row["unread"] else "")
+    return " ".join(text.split())  # a name may have other ends of lines
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 _LINE = re.compile(r'^([a-zA-Z_:][\w:]*)(?:\{((?:[^"}\n]|"(?:[^"\\\n]|\\.)*")*)\})?[ \t]+(\S+).*\n', re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_LARGEST = 1e200
+"""The largest number that is one: sums of such are finite."""
 _SHARES = {"p50": "0.5", "p99": "0.99"}
 """The quantiles, as a summary writes them."""
 
@@ -32,7 +34,7 @@ def samples(text: str) -> Iterator[Sample]:
     """The samples in TEXT. A quantile of no requests is not a number, and left out."""
     for name, labels, value in _LINE.findall(text):
         with contextlib.suppress(ValueError):
-            if math.isfinite(number := float(value)):
+            if abs(number := float(value)) < _LARGEST:
                 yield Sample(name, {key: re.sub(r"\\(.)", _unescaped, said) for key, said in _LABEL.findall(labels)}, number)
 
 
@@ -84,8 +86,8 @@ class Figures:
         return [{"name": name, **self.of([one for one in found if one.labels.get(self.model) == name])} for name in names]
 
     def _means(self, found: Sequence[Sample]) -> dict[str, float]:
-        totals = {figure: [sum(one.value for one in found if one.name == name) for name in names] for figure, names in self.means.items()}
-        return {figure: time / number for figure, (time, number) in totals.items() if number}
+        values = {figure: [[one.value for one in found if one.name == name] for name in names] for figure, names in self.means.items()}
+        return {figure: sum(times) / sum(numbers) for figure, (times, numbers) in values.items() if times and sum(numbers)}
 
 
 def quantiles(name: str, found: Sequence[Sample]) -> dict[str, float]:
@@ -93,7 +95,7 @@ def quantiles(name: str, found: Sequence[Sample]) -> dict[str, float]:
     series = [one for one in found if one.name == name]
     told = {share: [one.value for one in series if one.labels.get("quantile") == text] for share, text in _SHARES.items()}
     buckets = _buckets(f"{name}_bucket", found)
-    counted = {share: _within(buckets, float(text)) for share, text in _SHARES.items()} if buckets and buckets[-1][1] else {}
+    counted = {share: _within(buckets, float(text)) for share, text in _SHARES.items()} if buckets and buckets[-1][1] > 0 else {}
     return {share: max(values) for share, values in told.items() if values} | counted
 
 

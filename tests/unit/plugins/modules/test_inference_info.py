@@ -18,6 +18,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core import metrics
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.metrics import FIGURES as OF_VLLM
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import FIGURES as OF_TRITON
 from ansible_collections.muster.ml.plugins.modules import inference_info, triton_server, vllm_server
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -156,6 +157,13 @@ def test_the_rate_is_between_two_readings(cluster: FakeCluster, add: t.Callable[
 def test_an_earlier_reading_that_is_none_is_none(text: str, tmp_path: Path) -> None:
     (tmp_path / "status.json").write_text(text)
     assert inference_info.earlier_of(str(tmp_path / "status.json")) == inference_info.earlier_of(None) == {}
+
+
+def test_what_a_server_does_not_count_is_not_zero() -> None:
+    told = [one for one in metrics.samples(BUSY) if "duration" not in one.name and "summary" not in one.name]
+    assert OF_TRITON.of(told) == {"served": 63, "failed": 0, "waiting": 2, "latency_ms": {}}
+    wrong = 'vllm:e2e_request_latency_seconds_bucket{le="1"} 0\nvllm:e2e_request_latency_seconds_bucket{le="+Inf"} -1\n'
+    assert OF_VLLM.of(list(metrics.samples(wrong + "vllm:num_requests_running 1e999\n"))) == {"latency_ms": {}}
 
 
 def test_a_replica_that_was_restarted_has_no_rate() -> None:
