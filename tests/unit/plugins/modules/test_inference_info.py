@@ -25,9 +25,8 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.triton import Served
 
 RECORDED: dict[str, t.Any] = json.loads((Path(__file__).parents[2] / "recorded" / "metrics.json").read_text(encoding="utf-8"))
-BUSY, LATER = ("\n".join(RECORDED["triton"][name]) + "\n" for name in ("busy", "later"))
-OPT = "\n".join(RECORDED["vllm"]["lines"]) + "\n"
-BUCKETS = "\n".join(RECORDED["vllm_buckets"]["lines"]) + "\n"
+BUSY, LATER = RECORDED["triton"]["busy"], RECORDED["triton"]["later"]
+OPT, BUCKETS = RECORDED["vllm"]["text"], RECORDED["vllm_buckets"]["text"]
 LAST = 'vllm:e2e_request_latency_seconds_bucket{engine="0",le="+Inf",model_name="/home/jovyan/qwen3-8b"} 3.0\n'
 
 
