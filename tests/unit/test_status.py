@@ -13,17 +13,29 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from support.reading import load
 
-from ansible_collections.muster.ml.plugins.modules import elastic_job, job_info, training_history_info
+from ansible_collections.muster.ml.plugins.module_utils._core.metrics import samples
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.modules import elastic_job, inference_info, job_info, training_history_info
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended
 from ansible_collections.muster.ml.tests.unit.plugins.modules.test_elastic_job import JOB, with_pods
+from ansible_collections.muster.ml.tests.unit.plugins.modules.test_inference_info import BUSY
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
 # The first of four ranks on GPUs, which met again when another one was lost; torch 2.11 and roles/elastic/files/example/train.py.
 LOG = (ROOT / "tests" / "unit" / "recorded" / "elastic_lost_rank.log").read_text()
 HOSTILE = '</title><script>document.title = "x"</script>'
+
+
+def server() -> dict[str, Any]:
+    """The row of a server of two replicas, of which one does not answer; the name of one of its models is hostile."""
+    live = {"metadata": {"namespace": "default", "name": "triton"}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}}
+    told = list(samples(BUSY.replace("slow", HOSTILE.replace('"', '\\"'))))
+    pods = [Ref("v1", "Pod", name, "default") for name in ("triton-a", "triton-b")]
+    row = inference_info.row_of(inference_info.Server(inference_info.KINDS[0], live, pods), [told, "triton-b: timed out"], 1795854600)
+    return {**row, "line": inference_info.line_of(row)}
 
 
 def answers() -> dict[str, Any]:
@@ -45,6 +57,7 @@ def answers() -> dict[str, Any]:
         "__status_nodes": {"failed": False, "server_version": "v1.36.3", "nodes": [{"name": "n1", "ready": True, "simulated": False}]},
         "__managed": {"failed": False, "owners": [owner], "managed": []},
         "__status_trainings": {"failed": False, "msg": "All items completed", "results": [training]},
+        "__status_servers": {"failed": False, "servers": [server()], "unread": ["vLLM: You may not list Deployments."]},
         "__status_history": {"failed": False, **tasks.run(training_history_info, cluster, {"namespace": "default"})},
     }
 
@@ -79,13 +92,18 @@ def test_the_text_has_progress_faults_and_records() -> None:
     assert "1 restarts, 100 %, epoch 40 of 40, step 960 of 960, loss 0.003" in line
     assert any(line.startswith("  loss            █") and line.endswith("  0.003") for line in text)
     assert any(line.startswith("ended default/earlier") and "Stopped" in line for line in text)
+    (line,) = [line for line in text if line.startswith("server default/triton")]
+    assert "2 of 2 ready, 63 served, 0 failed, 2 waiting, mean 21.9 ms" in line
+    assert line.endswith(": triton-b: timed out")
+    assert "vLLM: You may not list Deployments." in text
     assert text[-1].startswith("next: everything is ready")
 
 
 def test_the_file_ends_with_0_with_1_and_with_2() -> None:
     found = answers()
     told = rendered("__status_found", found)
-    assert (told["ok"], told["exit"], told["findings"], told["unread"]) == (True, 0, [], [])
+    assert (told["ok"], told["exit"], told["findings"], told["unread"]) == (True, 0, [], ["vLLM: You may not list Deployments."])
+    assert [(row["name"], row["served"], row["latency_ms"]["p99"]) for row in told["servers"]] == [("triton", 63, 39.561)]
     assert (told["trainings"][0]["progress"]["percent"], told["records"][0]["name"]) == (100, "earlier")
     assert rendered("__status_found", found, muster_status_history=0)["records"] == []
     bad = copy.deepcopy(found)
@@ -104,6 +122,8 @@ def test_the_page_has_plots_with_the_fault_and_nothing_from_elsewhere() -> None:
     assert text.count("digits-1: OOMKilled (exit status 137)") == len(plots)
     assert [word for word in ("<script", "http://", "https://", "<link", "<img", "url(") if word in text] == []
     assert "&lt;script&gt;" in text
+    assert "<tr><td>add</td><td>63</td><td>0</td><td></td><td>0</td><td>21.929</td><td>0.065</td><td>20.5</td><td>39.561</td></tr>" in text
+    assert "<td>0</td><td>0</td><td></td><td>2</td><td></td><td></td><td></td><td></td></tr>" in text
 
 
 @pytest.mark.parametrize("plot", ["loss", "steps a second"])

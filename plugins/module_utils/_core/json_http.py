@@ -91,15 +91,15 @@ class JsonClient:
 
     def exchange(self, method: str, path: str, body: t.Any) -> tuple[int, t.Any]:
         """Return status and JSON of the response, or nothing; its events are joined."""
-        try:
-            status, text = self._answer(method, path, None if body is None else json.dumps(body))
-        except (OSError, http.client.HTTPException) as exc:
-            self.close()
-            raise Unreachable(f"{self.who} gives no answer: {exc or type(exc).__name__}.") from exc
+        status, text = self._answer(method, path, None if body is None else json.dumps(body))
         found: t.Any = {}
         with contextlib.suppress(ValueError):
             found = self.joined(text) if text.startswith(EVENT) else json.loads(text)
         return status, found
+
+    def text(self, path: str) -> tuple[int, str]:
+        """Return status and text of the response to GET."""
+        return self._answer("GET", path, None)
 
     def joined(self, events: str) -> t.Any:
         """The events of an answer in parts as one answer."""
@@ -107,6 +107,10 @@ class JsonClient:
 
     def _answer(self, method: str, path: str, body: str | None) -> tuple[int, str]:
         headers = {**self.headers, **({"Content-Type": "application/json"} if body else {})}
-        self._connection.request(method, f"{self._prefix}{path}", body, headers)
-        answer = self._connection.getresponse()
-        return answer.status, answer.read().decode(errors="replace")
+        try:
+            self._connection.request(method, f"{self._prefix}{path}", body, headers)
+            with self._connection.getresponse() as answer:
+                return answer.status, answer.read().decode(errors="replace")
+        except (OSError, http.client.HTTPException) as exc:
+            self.close()
+            raise Unreachable(f"{self.who} gives no answer: {exc or type(exc).__name__}.") from exc

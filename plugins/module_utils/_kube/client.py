@@ -553,6 +553,9 @@ class HttpCluster:
             return self.logs(namespace, pod, container=main_container(live)["name"], tail_lines=tail_lines, **flags)
         return answer.body.decode(errors="replace")
 
+    def read(self, path: str, *, timeout: float) -> Manifest:
+        return self._checked(self._call("GET", path, {}, timeout=timeout, within=timeout), verb="read", ref=None, what=path)
+
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
         base = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, f"{pod}:{port}", "proxy")
         url, _mark, query = path.partition("?")

@@ -116,6 +116,9 @@ class Cluster(t.Protocol):
         FLAGS are ``previous``: that of its run before; ``timestamps``: each line begins with its time.
         """
 
+    def read(self, path: str, *, timeout: float) -> Manifest:
+        """The JSON at PATH of the API server, for what is no object of a kind. ``timeout`` bounds all tries."""
+
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
         """HTTP GET through the API server's pod proxy: status and body."""
 

@@ -10,13 +10,16 @@ from collections.abc import Iterable
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import MusterError
 from .._manifests.meta import LABEL_POD_GROUP, LABEL_QUEUE
-from .objects import Manifest, Ref, labels_of, ref_of
+from .objects import POD, Manifest, Ref, group_kind, labels_of, ref_of
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 _LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
+_PENDING = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/pendingworkloads"
+"""Served by Kueue itself (kueue.sigs.k8s.io/docs/tasks/manage/monitor_pending_workloads/pending_workloads_on_demand)."""
+_TIMEOUT = 2.0
 
 
 def why_queued(cluster: Cluster, item: Manifest) -> str:
@@ -36,7 +39,9 @@ def why_queued(cluster: Cluster, item: Manifest) -> str:
     if not suspended and (found is None or is_true(found, "Admitted")):
         return ""
     said = _said(found) if found else "Kueue has not seen it yet"
-    return f"{where}: {said}" if said else where
+    # Pods that are queued one by one give one reason for all.
+    place = _place(cluster, found, queue) if found and group_kind(item) != POD and not is_true(found, "QuotaReserved") else ""
+    return f"{where}: {'; '.join(filter(None, (said, place)))}".removesuffix(": ")
 
 
 def not_held(cluster: Cluster, objects: Iterable[Manifest]) -> list[str]:
@@ -74,6 +79,20 @@ def _workload(cluster: Cluster, item: Manifest, group: str | None) -> Manifest |
         return cluster.get(Ref(API_VERSION, "Workload", group, namespace))
     found = cluster.list(API_VERSION, "Workload", namespace, f"{_LABEL_JOB_UID}={item['metadata'].get('uid')}")
     return max(found, key=lambda one: str(one["metadata"].get("creationTimestamp") or ""), default=None)
+
+
+def _place(cluster: Cluster, queued: Manifest, queue: str) -> str:
+    """The position of a Workload in its LocalQueue and ClusterQueue; empty where Kueue does not serve it, or not to this user."""
+    metadata = queued["metadata"]
+    try:
+        rows = cluster.read(_PENDING.format(metadata["namespace"], queue), timeout=_TIMEOUT).get("items") or []
+    except MusterError:
+        return ""
+    for row in rows:
+        if row["metadata"]["name"] == metadata["name"]:
+            local, overall = (int(row.get(f"positionIn{kind}Queue") or 0) + 1 for kind in ("Local", "Cluster"))
+            return f"number {local} of {len(rows)} in the queue" + (f", {overall} in its ClusterQueue" if overall != local else "")
+    return ""
 
 
 def _said(queued: Manifest) -> str:

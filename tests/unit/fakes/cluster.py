@@ -220,6 +220,7 @@ class FakeCluster:
         self.log_lines: dict[tuple[str, str], str] = {}
         self.earlier_log_lines: dict[tuple[str, str], str] = {}
         self.proxy: dict[tuple[str, str, int, str], tuple[int, str]] = {}
+        self.paths: dict[str, Manifest] = {}
         self.forwarded: dict[tuple[str, str, int], tuple[str, int]] = {}
         self.printed: dict[tuple[str, str], tuple[str, str]] = {}
         self.failures: dict[tuple[str, str], list[Exception]] = {}
@@ -458,6 +459,12 @@ class FakeCluster:
             raise NotFound(f"Pod {namespace}/{pod} does not exist", ref=Ref("v1", "Pod", pod, namespace))
         lines = known[namespace, pod].splitlines(keepends=True)
         return "".join(lines[-tail_lines:] if tail_lines else lines)
+
+    def read(self, path: str, *, timeout: float) -> Manifest:
+        """What a test put at PATHS."""
+        if path not in self.paths:
+            raise NotFound(f"{path} does not exist")
+        return copied(self.paths[path])
 
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
         self._note("proxy", Ref("v1", "Pod", pod, namespace))

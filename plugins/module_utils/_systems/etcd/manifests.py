@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
+from ..._core.metrics import samples
 from ..._manifests import servers
 from ..._manifests.meta import STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity
 from ..._manifests.pods import PodSettings, field_env
@@ -26,7 +27,6 @@ _TLS = "/etc/etcd-tls"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(\.|$|-)")
 # Metrics with the interesting value in a label, and the name of that label.
 _LABEL_OF = {"etcd_network_active_peers": "Remote", "etcd_server_id": "server_id", "etcd_server_version": "server_version"}
-_METRIC = re.compile(r"^(etcd_\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -195,21 +195,21 @@ class MemberView:
 
 def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
     """Read a member's metrics."""
-    plain: dict[str, str] = {}
+    plain: dict[str, float] = {}
     labelled: dict[str, set[str]] = collections.defaultdict(set)
-    for name, labels, value in _METRIC.findall(metrics):
+    for name, labels, value in samples(metrics):
         if not labels:
             plain[name] = value
-        elif (label := _LABEL_OF.get(name)) and float(value) > 0:
-            labelled[name].add(labels.partition(f'{label}="')[2].partition('"')[0])
+        elif (label := _LABEL_OF.get(name)) and value > 0:
+            labelled[name].add(labels.get(label, ""))
     active = frozenset(labelled["etcd_network_active_peers"])
     return MemberView(
         pod,
         member="".join(labelled["etcd_server_id"]),
         healthy=healthy,
         version="".join(labelled["etcd_server_version"]),
-        leads=plain.get("etcd_server_is_leader") == "1",
-        has_leader=plain.get("etcd_server_has_leader") == "1",
+        leads=plain.get("etcd_server_is_leader") == 1,
+        has_leader=plain.get("etcd_server_has_leader") == 1,
         active=active,
         peers=len(active),
     )

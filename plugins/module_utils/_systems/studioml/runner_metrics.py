@@ -18,9 +18,8 @@ import dataclasses
 import re
 
 from ..._core.errors import Causes, cause_of
+from ..._core.metrics import samples
 
-_SAMPLE = re.compile(r"^(runner_\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _RUNNING, _CHECKED, _IGNORED = "runner_project_running", "runner_queue_checked", "runner_queue_ignored"
 
 _IDLE, _UNREAD, _NO_KEYS = "no queues", "queues are not listed", "no keys"
@@ -67,14 +66,13 @@ def view(pod: str, metrics: str, log: str) -> RunnerView:
     """Read metrics, and the end of a log."""
     experiments: list[str] = []
     checked = ignored = 0.0
-    for name, text, value in _SAMPLE.findall(metrics):
-        labels = dict(_LABEL.findall(text))
-        if name == _RUNNING and float(value) > 0:
+    for name, labels, value in samples(metrics):
+        if name == _RUNNING and value > 0:
             experiments.append(labels.get("experiment", "?"))
         elif name == _CHECKED:
-            checked += float(value)
+            checked += value
         elif name == _IGNORED and labels.get("queue_name") == "*":
-            ignored += float(value)
+            ignored += value
     return RunnerView(pod, tuple(sorted(experiments)), checked, ignored, _trouble(log, found=bool(checked)))
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Alerts from the metrics of a Triton server.
+"""Alerts from the metrics of a Triton server, and its figures.
 
 Seen with 2.51.0: each loaded version of a model has its counters, which go when it is unloaded. So a model that one replica has and
 another lacks is a difference of counts. The queue's time is a sum of microseconds over all requests that succeeded.
+An error that a model of the Python backend answers is one of these. Quantiles are of a sliding window of time, and only there with
+``--metrics-config summary_latencies=true``.
 """
 
 from __future__ import annotations
@@ -11,7 +13,24 @@ from __future__ import annotations
 import dataclasses
 
 from ..._core.errors import InvalidInput
+from ..._core.metrics import Figures, named
 from ..._manifests.meta import Manifest
+
+FIGURES = Figures(
+    prefix="nv_",
+    model="model",
+    counts={
+        "served": named("nv_inference_request_success"),
+        "failed": named("nv_inference_request_failure"),
+        "waiting": named("nv_inference_pending_request_count"),
+    },
+    means={
+        "mean": ("nv_inference_request_duration_us", "nv_inference_request_success"),
+        "queue": ("nv_inference_queue_duration_us", "nv_inference_request_success"),
+    },
+    latency="nv_inference_request_summary_us",
+    in_ms=0.001,
+)
 
 _RANGE = "5m"
 _BY = "namespace, job, model"

@@ -54,9 +54,11 @@ def reached(cluster: Cluster, pod: Ref, *, timeout: float) -> contextlib.Abstrac
 
 
 @contextlib.contextmanager
-def reached_by(cluster: Cluster, pod: Ref, port: int, speaking: Speaking[T], kind: type[Replicas] = TritonServer) -> Iterator[T]:
-    """Return the client that SPEAKING creates for one replica of a KIND, at PORT, for the time of the with block."""
-    way = forward.forwarded(cluster, pod, port, _tells_why(kind))
+def reached_by(
+    cluster: Cluster, pod: Ref, port: int, speaking: Speaking[T], kind: type[Replicas] = TritonServer, within: float | None = None
+) -> Iterator[T]:
+    """Return the client that SPEAKING creates for one replica of a KIND, at PORT, for the time of the with block, or WITHIN seconds."""
+    way = forward.forwarded(cluster, pod, port, _tells_why(kind), within)
     with way as open_way, speaking(f"http://{open_way.address}", f"{kind.title} in {pod}") as client:
         try:
             yield client

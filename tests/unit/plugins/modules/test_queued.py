@@ -141,6 +141,30 @@ def test_an_elastic_job_says_what_it_waits_for(kueue: Kueue, backend: str) -> No
     assert told["reason"].endswith("waits in queue research: insufficient unused quota")
 
 
+@pytest.mark.parametrize(
+    ("places", "told"),
+    [
+        # As Kueue's documentation has it ("Pending Workloads on-demand"), with v1beta2 of sigs.k8s.io/kueue/apis/visibility.
+        ({"w": (1, 1), "other": (0, 0)}, "; number 2 of 2 in the queue"),
+        ({"w": (0, 4)}, "; number 1 of 1 in the queue, 5 in its ClusterQueue"),
+        ({"other": (0, 0)}, ""),
+        ({}, ""),
+    ],
+)
+def test_what_waits_says_its_place(kueue: Kueue, places: dict[str, tuple[int, int]], told: str) -> None:
+    elastic(kueue)
+    kueue.workload("w", PENDING, uid=kueue.changed(BACKENDS["native"], suspend=True))
+    rows = [
+        {"metadata": {"name": name}, "localQueueName": "research", "positionInLocalQueue": own, "positionInClusterQueue": all_}
+        for name, (own, all_) in places.items()
+    ]
+    path = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/default/localqueues/research/pendingworkloads"
+    kueue.paths[path] = {"kind": "PendingWorkloadsSummary", "apiVersion": "visibility.kueue.x-k8s.io/v1beta2", "items": rows}
+    assert elastic(kueue)["reason"].endswith(f"waits in queue research: insufficient unused quota{told}")
+    kueue.workload("w", {"type": "QuotaReserved", "status": "True"}, {"type": "Admitted", "status": "False", "message": "asks"}, uid="")
+    assert "number" not in elastic(kueue)["reason"]
+
+
 def test_a_job_that_grows_says_what_its_new_pod_waits_for(kueue: Kueue) -> None:
     elastic(kueue, replicas=3)
     ref, labels = BACKENDS["native"], {"muster.ml/elastic-job": "digits", "muster.ml/group": "worker"}

@@ -346,6 +346,9 @@ def test_a_pod_that_does_not_answer_through_the_proxy_is_asked_for_its_timeout_o
     began = clock.now
     assert kube.proxy_get("ml", "p", 8222, "/varz", timeout=5)[0] == 503
     assert clock.now - began <= 5
+    with pytest.raises(ServerError, match="error trying to reach service"):
+        kube.read("/apis/x.io/v1/foos/a/places", timeout=2)
+    assert clock.now - began <= 7
 
 
 def test_a_connection_is_waited_for_no_longer_than_its_answer(kube: HttpCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -542,6 +545,7 @@ ASKED: dict[str, t.Callable[[HttpCluster], t.Any]] = {
     "resource": lambda kube: kube.resource("x.io/v1", "Foo"),
     "watch": lambda kube: list(kube.watch("v1", "Pod", "ml", timeout=5)),
     "logs": lambda kube: kube.logs("ml", "p"),
+    "read": lambda kube: kube.read("/apis/x.io/v1/foos/a/places", timeout=5),
     "pod": lambda kube: kube.proxy_get("ml", "p", 80, "/", timeout=5),
     "version": lambda kube: kube.version(),
 }

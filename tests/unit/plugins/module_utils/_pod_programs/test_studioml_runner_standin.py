@@ -257,7 +257,7 @@ def test_metrics_are_what_module_studioml_runner_reads() -> None:
     metrics.add("runner_project_running", experiment="over")
     metrics.add("runner_project_running", -1, experiment="over")
     found = view("pod", metrics.text(), "")
-    assert (found.checked, found.ignored, found.experiments) == (1, 2, ('a \\"b\\"\\\\',))
+    assert (found.checked, found.ignored, found.experiments) == (1, 2, ('a "b"\\',))
 
 
 @pytest.mark.parametrize(
