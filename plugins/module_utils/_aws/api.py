@@ -60,7 +60,7 @@ EXISTS = {
 # first two; EC2 API, "Error codes", has the third); EFS the fourth, just after the last mount target has gone.
 IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "InvalidNetworkInterface.InUse", "FileSystemInUse"}
 # EKS answers so while it makes another change, for minutes; of one that it makes by itself the status of the cluster shows nothing
-# (aws/containers-roadmap#1500 and #1511; terraform-provider-aws waits for "in progress" before it deletes a cluster; eksctl-io/eksctl#8091).
+# (aws/containers-roadmap#1500 and #1511; eksctl-io/eksctl#8091; terraform-provider-aws waits for "in progress" before a deletion).
 _BUSY = re.compile("currently in (?:status|[A-Z_]+ state)|not in Active State|in progress")
 # What a code of EKS means beyond itself, which only its message tells: "Cluster has nodegroups attached" (gruntwork-io/cloud-nuke#148),
 # "The cluster's authentication mode must be set to one of" (cartography, intel/aws/eks.py), "You are not authorized to launch instances
@@ -90,9 +90,8 @@ _HINTS = (
 )
 HINTS = {code: hint for codes, hint in _HINTS for code in codes.split()}
 # Each service has codes of its own for what an account may have: LimitExceeded, FileSystemLimitExceeded, TooManyBuckets.
-_LIMIT, _LIMIT_HINT = (
-    re.compile("LimitExceeded|QuotaExceeded|TooManyBuckets"), "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
-)  # fmt: skip
+_LIMIT = re.compile("LimitExceeded|QuotaExceeded|TooManyBuckets")
+_LIMIT_HINT = "Ask for a higher limit in Service Quotas, or remove what is no longer needed"
 # IAM user guide, "Troubleshoot access denied error messages": what the caller is granted does not matter there.
 DENIES = re.compile(
     "with an explicit deny|because no (?:service control|resource control|VPC endpoint|session) policy allows|boundary allows"

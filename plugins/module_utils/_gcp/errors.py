@@ -95,8 +95,8 @@ HINTS = {
     "UNAUTHENTICATED": "Renew the credentials and run again; finished steps are not repeated",
     "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove what uses it first",
     "BILLING_DISABLED": "Link the project to a billing account that is open (Billing, My projects)",
-    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": "The token is for fewer APIs: get one with the scope https://www.googleapis.com/auth/cloud-platform, "
-    "on a machine of Compute Engine by its access scopes",
+    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": "The token is for fewer APIs: get one with the scope https://www.googleapis.com/auth/cloud-platform,"
+    " on a machine of Compute Engine by its access scopes",
     "RATE_LIMIT_EXCEEDED": "Too many requests come from this project: run again later",
     "CONDITION_NOT_MET": "Another client changed it at the same time: run again",
     "ABORTED": "Another client changed it at the same time: run again",

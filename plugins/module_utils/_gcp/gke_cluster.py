@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import re
@@ -286,7 +287,7 @@ def _components(names: list[str] | None) -> Body | None:
 
 
 def _window(asked: Body) -> Body:
-    """A window every day, or one that recurs, or none. Times are as Google shows them (terraform-provider-google, Rfc3339TimeDiffSuppress)."""
+    """A window every day, one that recurs, or none; times as Google shows them (terraform-provider-google, Rfc3339TimeDiffSuppress)."""
     window: Body = {}
     if start := asked.get("daily_start_time"):
         if not (found := _DAY_TIME.fullmatch(start)):
@@ -302,10 +303,9 @@ def _window(asked: Body) -> Body:
 
 def _moment(text: str) -> str:
     """A time in the form of Google's timestamps, in UTC. Ansible writes one that YAML read as a time with a space in it."""
-    try:
+    found = None
+    with contextlib.suppress(ValueError):
         found = dt.datetime.fromisoformat(text)
-    except ValueError:
-        found = dt.datetime.min
-    if found.tzinfo is None:
+    if found is None or found.tzinfo is None:
         raise InvalidInput(f"maintenance_window: {text!r} is no time with a zone", hint="Write it as 2026-01-03T01:00:00Z")
-    return found.astimezone(dt.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return found.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -125,7 +125,8 @@ def test_what_is_named_twice_is_once(run: Run, ground: Body) -> None:
     zone, group = ground["subnets"][0], "ml"
     twice: list[tuple[str, Body, Body]] = [
         ("eks_cluster", {**base, "logging": ["api"]}, {"logging": ["api", "api"], "subnet_ids": [*base["subnet_ids"], zone]}),
-        ("eks_nodegroup", {**nodes, "instance_types": ["t3.large"]}, {"instance_types": ["t3.large"] * 2, "subnets": [zone, *nodes["subnets"]]}),
+        ("eks_nodegroup", {**nodes, "instance_types": ["t3.large"]},
+         {"instance_types": ["t3.large"] * 2, "subnets": [zone, *nodes["subnets"]]}),
         ("iam_oidc_provider", {"url": "https://example.com/twice", "client_ids": ["a"]}, {"client_ids": ["a", "a"]}),
         ("eks_access_entry", {"cluster_name": "twice", "principal_arn": ground["pod"], "kubernetes_groups": [group]},
          {"kubernetes_groups": [group, group]}),

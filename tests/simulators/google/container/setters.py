@@ -99,7 +99,7 @@ def _moment(row: Body, name: str) -> dt.datetime:
     """The time, which is kept in UTC (ProtoJSON, Timestamp: what is generated ends in Z)."""
     try:
         found = dt.datetime.fromisoformat(_TIMESTAMP.fullmatch(str(row.get(name, "")))[0])  # type: ignore[index]
-        row[name] = found.astimezone(dt.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return found
     except (TypeError, ValueError) as error:
         raise Refused(400, f"Invalid value for {name}: it must be a timestamp of RFC 3339.") from error  # assumed: the wording
+    row[name] = found.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return found

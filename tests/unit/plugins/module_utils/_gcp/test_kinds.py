@@ -62,7 +62,7 @@ def test_a_machine_that_stops_is_waited_for_and_started_then(status: str, stable
     state = MACHINE.state(live)
     assert (state.stable, state.usable) == (stable, usable)
     if status == "SUSPENDED":
-        with pytest.raises(InvalidInput, match="vm is suspended. Run `gcloud compute instances resume vm --zone=r-b`"):
+        with pytest.raises(InvalidInput, match=r"vm is suspended. Run `gcloud compute instances resume vm --zone=r-b`"):
             MACHINE.plan(live)
     else:
         assert actions(MACHINE.plan(live)) == (["compute:instances.start (start)"] if status == "TERMINATED" else [])
