@@ -48,9 +48,9 @@ _NOT_SEEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # S3 answers this while another change of the bucket is not everywhere yet (ansible/ansible#66778), and IAM the others while it makes
-# another one (hashicorp/terraform-provider-aws#34371; errors of TagOpenIDConnectProvider and DeleteRole, IAM API).
+# another one (hashicorp/terraform-provider-aws#34371; errors of TagOpenIDConnectProvider and DeleteRole, IAM API), and EFS the last.
 BUCKET_BUSY = "OperationAborted"
-CHANGING = {BUCKET_BUSY, "ConcurrentModification", "EntityTemporarilyUnmodifiable"}
+CHANGING = {BUCKET_BUSY, "ConcurrentModification", "EntityTemporarilyUnmodifiable", "IncorrectFileSystemLifeCycleState"}
 # What is to be created is there: an answer was lost, or a read was an old one.
 EXISTS = {
     "AccessPointAlreadyExists", "BucketAlreadyOwnedByYou", "EntityAlreadyExists", "FileSystemAlreadyExists",

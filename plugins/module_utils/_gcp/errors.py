@@ -194,7 +194,7 @@ def hint_of(found: Problem, codes: list[str], service: str, http: int = 0) -> st
         # Google leaves out the name of one: that of the domains whose members may be in policies of IAM.
         named = next((one["name"] for one in _FORBIDDEN.finditer(found.message) if one["name"]), "")
         named = named or ("constraints/iam.allowedPolicyMemberDomains" if "customer" in found.message else "")
-        named = named or ("a perimeter of VPC Service Controls" if "SECURITY_POLICY_VIOLATED" in codes else "")
+        named = named or ("a perimeter of VPC Service Controls" if "vpcServiceControls" in found.message else "")
         which = f", {named}," if named else ""
         return f"A policy of the organization{which} forbids it: the administrator of those policies can allow it, or choose other options"
     told = next((HINTS[code] for code in codes if code in HINTS), "")
