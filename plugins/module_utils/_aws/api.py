@@ -47,22 +47,29 @@ _NOT_SEEN = re.compile(
     "service principals|trusted entity|CREATE_FAILED",
     re.IGNORECASE | re.DOTALL,
 )
-# S3 answers this while another change of the bucket is not everywhere yet (ansible/ansible#66778).
+# S3 answers this while another change of the bucket is not everywhere yet (ansible/ansible#66778), and IAM the others while it makes
+# another one (hashicorp/terraform-provider-aws#34371; errors of TagOpenIDConnectProvider and DeleteRole, IAM API), and EFS the last.
 BUCKET_BUSY = "OperationAborted"
+CHANGING = {BUCKET_BUSY, "ConcurrentModification", "EntityTemporarilyUnmodifiable", "IncorrectFileSystemLifeCycleState"}
+# What is to be created is there: an answer was lost, or a read was an old one.
+EXISTS = {
+    "AccessPointAlreadyExists", "BucketAlreadyOwnedByYou", "EntityAlreadyExists", "FileSystemAlreadyExists",
+    "InvalidLaunchTemplateName.AlreadyExistsException",
+}  # fmt: skip
 # EC2 answers the first three for minutes, because network interfaces outlive what they belonged to (terraform-provider-aws waits for the
 # first two; EC2 API, "Error codes", has the third); EFS the fourth, just after the last mount target has gone.
 IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "InvalidNetworkInterface.InUse", "FileSystemInUse"}
 # EKS answers so while it makes another change, for minutes; of one that it makes by itself the status of the cluster shows nothing
-# (aws/containers-roadmap#1500 and #1511; terraform-provider-aws waits for "in progress" before it deletes a cluster).
-_BUSY = re.compile("currently in status|not in Active State|in progress")
+# (aws/containers-roadmap#1500 and #1511; eksctl-io/eksctl#8091; terraform-provider-aws waits for "in progress" before a deletion).
+_BUSY = re.compile("currently in (?:status|[A-Z_]+ state)|not in Active State|in progress")
 # What a code of EKS means beyond itself, which only its message tells: "Cluster has nodegroups attached" (gruntwork-io/cloud-nuke#148),
 # "The cluster's authentication mode must be set to one of" (cartography, intel/aws/eks.py), "You are not authorized to launch instances
 # with this launch template" (scylladb/scylla-cluster-tests#12172), and the sentences above.
 NO_PRINCIPAL, ROLE_NOT_SEEN, BUSY, IN_PARTS = "no such principal", "role not seen", "busy", "has parts"
-NO_ENTRIES, NO_LAUNCH = "no access entries", "launch not allowed"
+NO_ENTRIES, NO_LAUNCH, THERE = "no access entries", "launch not allowed", "there already"
 CAUSES: t.Mapping[str, Causes] = {
     "InvalidParameterException": ((NO_PRINCIPAL, re.compile("(?i)invalid principal")), (ROLE_NOT_SEEN, _NOT_SEEN)),
-    "ResourceInUseException": ((BUSY, _BUSY), (IN_PARTS, re.compile("attached"))),
+    "ResourceInUseException": ((BUSY, _BUSY), (IN_PARTS, re.compile("attached")), (THERE, re.compile("already"))),
     "InvalidRequestException": (
         (NO_ENTRIES, re.compile("authentication mode")), (NO_LAUNCH, re.compile("not authorized to launch instances")),
     ),
@@ -70,7 +77,6 @@ CAUSES: t.Mapping[str, Causes] = {
 # Codes, and what to do. Of expired credentials in turn: EC2, S3, STS and IAM, services with JSON, and botocore for a login by SSO.
 _HINTS = (
     ("AccessDenied AccessDeniedException UnauthorizedOperation", "The caller lacks this permission; see playbooks/files/eks-policies"),
-    ("ResourceLimitExceededException", "Ask for a higher limit in Service Quotas, or remove what is no longer needed"),
     (BUCKET_BUSY, "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later"),
     ("400", "S3 gives no reason to HEAD requests. Most often the credentials have expired: renew them and run again"),
     (
@@ -83,6 +89,17 @@ _HINTS = (
     ("InvalidSignatureException RequestTimeTooSkewed SignatureDoesNotMatch", "Check the secret key, and the clock of this machine"),
 )
 HINTS = {code: hint for codes, hint in _HINTS for code in codes.split()}
+# Each service has codes of its own for what an account may have: LimitExceeded, FileSystemLimitExceeded, TooManyBuckets.
+_LIMIT = re.compile("LimitExceeded|QuotaExceeded|TooManyBuckets")
+_LIMIT_HINT = "Ask for a higher limit in Service Quotas, or remove what is no longer needed"
+# IAM user guide, "Troubleshoot access denied error messages": what the caller is granted does not matter there.
+DENIES = re.compile(
+    "with an explicit deny|because no (?:service control|resource control|VPC endpoint|session) policy allows|boundary allows"
+)
+_DENIES_HINT = (
+    "A policy denies it, whatever the caller is granted: who administers the policies of that kind can allow it, or choose what they allow,"
+    " such as another region"
+)
 # The codes with words are about permissions; a HEAD request is answered with only the number.
 DENIED = {"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 
@@ -151,7 +168,13 @@ class Api:
             raise
 
     def write(self, label: str, step: Step) -> Body:
-        return self._send(label, step)
+        """Send a step. The answer is empty if what is to be created is there: ``converge`` checks its owner next."""
+        try:
+            return self._send(label, step)
+        except CallRefused as refused:
+            if step.operation.startswith("create_") and (refused.code in EXISTS or refused.cause == THERE):
+                return {}
+            raise
 
     def _send(self, label: str, step: Step) -> Body:
         """Send a request, and retry it while AWS refuses it as too early; then raise its last refusal."""
@@ -174,7 +197,7 @@ def too_early(step: Step, refused: MusterError) -> bool:
         return True
     if step.says in ("read", "list"):
         return refused.code in FAILED
-    if refused.code == BUCKET_BUSY or (refused.code == "NoSuchBucket" and step.operation.startswith("put_")):
+    if refused.code in CHANGING or (refused.code == "NoSuchBucket" and step.operation.startswith("put_")):
         return True  # a bucket is not everywhere as soon as it is created
     if refused.code == "ResourceNotFoundException" and step.operation == "associate_access_policy":
         return True  # nor is an access entry (terraform-provider-aws, access_policy_association.go)
@@ -193,7 +216,9 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
     code, message = answer["Error"]["Code"], without_secrets(answer["Error"].get("Message", "").rstrip("."))
     what = "" if step.says in ("read", "list") else f" ({step.says})"
     told = f"{label}: {step.operation}{what} was refused: {code}: {message}"
-    return CallRefused(told, code=code, hint=HINTS.get(code, "")).with_cause(message, CAUSES.get(code, ()))
+    hint = HINTS.get(code) or (_LIMIT_HINT if _LIMIT.search(code) else "")
+    hint = _DENIES_HINT if DENIES.search(message) else hint
+    return CallRefused(told, code=code, hint=hint).with_cause(message, CAUSES.get(code, ()))
 
 
 def _error_text(error: Exception) -> str:

@@ -78,6 +78,9 @@ class EfsFileSystem(Resource):
             states.append(dataclasses.replace(state, seen=f"{state.seen}: mount target in {target['SubnetId']}"))
         return next((s for s in states if s.failure), None) or next((s for s in states if not s.stable), states[0])
 
+    def advice(self, codes: t.Collection[str]) -> str | None:  # noqa: ARG002
+        return "EFS does not mend what is in error: delete the mount target and run again; a file system is restored from its backup"
+
     def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # every file system counts as full
         """Every file system holds data: EFS knows its size only hours later (EFS API, FileSystemSize), so none can be known to be empty."""
         size = live.get("SizeInBytes", {}).get("Value", 0)

@@ -94,7 +94,7 @@ class EksAccessEntry(Immediate):
 
     def _update(self, compare: Comparison, live: Body) -> list[Step]:
         request = self.changes(compare, live, "username")
-        groups = None if self.kubernetes_groups is None else sorted(self.kubernetes_groups)
+        groups = None if self.kubernetes_groups is None else sorted({*self.kubernetes_groups})
         if compare.differs("kubernetes_groups", sorted(live.get("kubernetesGroups") or []), groups):
             request["kubernetesGroups"] = groups
         return [Step("update_access_entry", {**self.named, **request}, ", ".join(sorted(request)))] if request else []
@@ -121,7 +121,7 @@ class EksAccessEntry(Immediate):
 def policy_view(row: Body) -> Body:
     """A policy and its scope, without times, in one form."""
     scope = row["accessScope"]
-    namespaces = sorted(scope.get("namespaces") or [])
+    namespaces = sorted({*(scope.get("namespaces") or ())})
     return {"policyArn": row["policyArn"], "accessScope": {"type": scope["type"], **({"namespaces": namespaces} if namespaces else {})}}
 
 

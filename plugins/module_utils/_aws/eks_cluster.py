@@ -243,7 +243,7 @@ class EksCluster(Updated):
     def _logging(self, compare: Comparison, live: Body) -> list[Step]:
         rows = live.get("logging", {}).get("clusterLogging", [])
         current = sorted(kind for row in rows if row["enabled"] for kind in row["types"])
-        if not compare.differs("logging", current, None if self.logging is None else sorted(self.logging)):
+        if not compare.differs("logging", current, None if self.logging is None else sorted({*self.logging})):
             return []
         desired = self.logging or []
         on = [kind for kind in LOG_TYPES if kind in desired]

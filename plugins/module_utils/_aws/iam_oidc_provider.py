@@ -60,7 +60,7 @@ class IamOidcProvider(Immediate):
         )
 
     def _clients(self, compare: Comparison, live: Body, named: Body) -> t.Iterator[Step]:
-        desired = None if self.client_ids is None else sorted(self.client_ids)
+        desired = None if self.client_ids is None else sorted({*self.client_ids})
         if compare.differs("client_ids", live["client_ids"], desired):
             for client in sorted(set(desired or ()) - set(live["client_ids"])):
                 operation = "add_client_id_to_open_id_connect_provider"
@@ -70,7 +70,7 @@ class IamOidcProvider(Immediate):
                 yield Step(operation, {**named, "ClientID": client}, f"without client {client}", "iam")
 
     def _thumbprints(self, compare: Comparison, live: Body, named: Body) -> t.Iterator[Step]:
-        desired = None if self.thumbprints is None else sorted(self.thumbprints)
+        desired = None if self.thumbprints is None else sorted({*self.thumbprints})
         if compare.differs("thumbprints", live["thumbprints"], desired):
             request = {**named, "ThumbprintList": desired}
             yield Step("update_open_id_connect_provider_thumbprint", request, "thumbprints", "iam")

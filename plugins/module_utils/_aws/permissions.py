@@ -10,8 +10,11 @@ import typing as t
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-# The messages of AWS, and those of our modules where AWS has none.
-_LACKS = re.compile(r"(?:not authorized to perform:|the caller lacks) ((?:[a-z0-9-]+:[A-Za-z]+)(?: (?:or|and) [a-z0-9-]+:[A-Za-z]+)*)")
+from .api import DENIES
+
+# The messages of AWS, and those of our modules where AWS has none; not of what another policy denies.
+_LACKS = re.compile(r"(?:not authorized to perform:|the caller lacks) ((?:[a-z0-9-]+:[A-Za-z]+)(?: (?:or|and) [a-z0-9-]+:[A-Za-z]+)*)"
+                    rf"(?!(?:(?!not authorized)[^\n])*(?:{DENIES.pattern}))")  # fmt: skip
 NAMES = ("check", "apply", "teardown")
 
 

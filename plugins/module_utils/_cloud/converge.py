@@ -62,6 +62,9 @@ def _present(resource: CloudResource[A], api: A, options: ConvergeOptions, wait_
     plan = resource.plan(live)
     if live is not None and plan.replaces:
         _refuse_to_delete(resource, api, options, live)
+    state = resource.state(live)
+    if state.failure and not plan.changed:
+        raise Failed(f"{resource.label} is {state.seen}", resource.advice(state.codes), details={"seen": state.seen})
     if options.check or not plan.changed:
         return Outcome(plan, live)
     _refuse_unplanned(resource, options, (*plan.steps, *plan.later))

@@ -123,8 +123,8 @@ def without_none(body: Body) -> Body:
 
 
 def same_members(current: t.Iterable[t.Any] | None, desired: t.Sequence[t.Any] | None) -> t.Sequence[t.Any] | None:
-    """``desired``, or None if it differs from ``current`` only in order, which clouds do not keep."""
-    if desired is None or sorted(desired) == sorted(current or ()):
+    """``desired``, or None if it differs from ``current`` only in order or in what is named twice, which clouds do not keep."""
+    if desired is None or set(desired) == set(current or ()):
         return None
     return desired
 

@@ -123,7 +123,7 @@ class Api:
             if self._just_enabled(step, error):
                 return backoff.wait_for_retry(limit=_ENABLING)
             limit = self.retry_timeout if self._answered else _FIRST_CONTACT
-            return too_early(error, reads=reads) and backoff.wait_for_retry(limit=limit)
+            return too_early(error, reads=reads) and backoff.wait_for_retry(limit=limit, retry_after=getattr(error, "delay", None))
 
         return with_retries(call, again)
 

@@ -80,13 +80,19 @@ def merged(live: t.Any, desired: t.Any, field: str = "") -> t.Any:
 
 
 def _same_list(live: list[t.Any], desired: t.Sequence[t.Any], alike: t.Callable[[t.Any, t.Any], bool] = same) -> bool:
-    rest = list(live)
-    for item in desired:
+    rest = _once(live)
+    for item in _once(desired):
         match = next((index for index, row in enumerate(rest) if alike(row, item)), None)
         if match is None:
             return False
         del rest[match]
     return not rest
+
+
+def _once(items: t.Iterable[t.Any]) -> list[t.Any]:
+    """The items, each once: a list of Google's here is a set."""
+    rows = list(items)
+    return [item for index, item in enumerate(rows) if item not in rows[:index]]
 
 
 def same_name(one: str, other: str) -> bool:

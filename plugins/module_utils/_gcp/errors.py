@@ -20,6 +20,11 @@ _SAME = {
     "ZONE_RESOURCE_POOL_EXHAUSTED": "STOCKOUT",
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": "STOCKOUT",
     "GCE_QUOTA_EXCEEDED": "QUOTA_EXCEEDED",
+    "OPERATION_RATE_EXCEEDED": "RATE_LIMIT_EXCEEDED",
+    "RESOURCE_OPERATION_RATE_EXCEEDED": "RATE_LIMIT_EXCEEDED",
+    "ACCOUNT_DISABLED": "BILLING_DISABLED",
+    "UREQ_PROJECT_BILLING_NOT_FOUND": "BILLING_DISABLED",
+    "CONSUMER_INVALID": "RESOURCE_PROJECT_INVALID",
 }
 _RPC = (
     "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
@@ -31,7 +36,10 @@ _VAGUE = {"BAD_REQUEST", "BADREQUEST", "FORBIDDEN", "INVALID", "INTERNAL_ERROR",
 _PERMISSION = re.compile(r"(?<![\w@.-])[a-z][a-zA-Z]+\.[a-zA-Z]+\.[a-zA-Z]+(?![\w.])")
 # A policy of the organization forbids it, which Google tells with the word of a condition that another request of the same kind may meet
 # (412 conditionNotMet: hashicorp/terraform-provider-google#2904, fortinet/fortigate-terraform-deploy#34; 400 failedPrecondition).
-_FORBIDDEN = re.compile(r"(?P<name>(?:custom)?constraints/[\w.-]+)|org(?:anization)?[ _-]?polic(?:y|ies)|permitted customer", re.IGNORECASE)
+# "Request is prohibited by organization's policy" is said by a perimeter of VPC Service Controls (terraform-example-foundation#974).
+_FORBIDDEN = re.compile(
+    r"(?P<name>(?:custom)?constraints/[\w.-]+)|org(?:anization)?(?:'s)?[ _-]?polic(?:y|ies)|permitted customer", re.IGNORECASE
+)
 # A service's own account was refused, and not the caller: it is named, or GKE passes on what Compute Engine said to its account
 # (hashicorp/terraform-provider-google#8262, terraform-google-modules/terraform-google-kubernetes-engine#302).
 _AGENT = re.compile(r"(?P<name>service-\d+@[\w.-]+\.iam\.gserviceaccount\.com)|Google Compute Engine: Required '")
@@ -45,7 +53,7 @@ _SENTENCES = {
     STOCKOUT: r"does not have enough resources available|ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT|currently unavailable in the \S+ zone",
     # The same, when the range of a cluster's pods has no piece left for another node.
     "IP_SPACE_EXHAUSTED": r"IP_SPACE_EXHAUSTED",
-    "QUOTA_EXCEEDED": r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |project )?quota",
+    "QUOTA_EXCEEDED": r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |project )?quota|Maximum number of",
     "AUTOPILOT": r"Autopilot node pools cannot be",
     # Often with no word but that of a missing permission, or of an unmet condition.
     DISABLED: r"API has not been used in project|API is not enabled for this project|should enable service:",
@@ -86,6 +94,9 @@ HINTS = {
     "RESOURCE_PROJECT_INVALID": "Check the project: it is named by its ID, as `gcloud projects list` shows it",
     "UNAUTHENTICATED": "Renew the credentials and run again; finished steps are not repeated",
     "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove what uses it first",
+    "BILLING_DISABLED": "Link the project to a billing account that is open (Billing, My projects)",
+    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": "The token is for fewer APIs: get one with the scope https://www.googleapis.com/auth/cloud-platform,"
+    " on a machine of Compute Engine by its access scopes",
     "RATE_LIMIT_EXCEEDED": "Too many requests come from this project: run again later",
     "CONDITION_NOT_MET": "Another client changed it at the same time: run again",
     "ABORTED": "Another client changed it at the same time: run again",
@@ -96,17 +107,21 @@ class Refused(CallRefused):
     """Google refused a request. ``code`` is the most telling word of the answer, ``codes`` all of them, ``http`` its status.
 
     Words are in the spelling of google.rpc.Code, whichever API they come from: compute's ``alreadyExists`` is ALREADY_EXISTS.
+    ``delay``: the seconds until another try that Google asks for, which are a day where a limit is reached (kubeflow/testing#250).
     """
 
-    def __init__(self, message: str, hint: str | None = None, *, codes: t.Sequence[str], http: int = 0, said: str = "") -> None:
+    def __init__(
+        self, message: str, hint: str | None = None, *, codes: t.Sequence[str], http: int = 0, said: str = "", delay: float | None = None
+    ) -> None:
         super().__init__(message, hint, code=codes[0] if codes else str(http))
         self.codes = frozenset(codes)
         self.http = http
+        self.delay = delay
         self.with_cause(said, CAUSES)
 
     def with_hint(self, hint: str) -> Refused:
         """The same, with a hint that knows more."""
-        return Refused(self.message, hint, codes=[self.code, *self.codes], http=self.http, said=self.said)
+        return Refused(self.message, hint, codes=[self.code, *self.codes], http=self.http, said=self.said, delay=self.delay)
 
 
 class Problem(t.NamedTuple):
@@ -159,7 +174,9 @@ def refusal(what: str, service: str, http: int, answer: t.Any) -> Refused:
     codes = found.codes or [{401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}.get(http, str(http))]
     message = found.message or f"status {http}"
     told = f"{what} was refused: {codes[0]}: {message}"
-    return Refused(told, hint_of(found, codes, service, http), codes=codes, http=http, said=message)
+    details = error.get("details") or () if isinstance(error, dict) else ()
+    delays = [float(one["retryDelay"].rstrip("s")) for one in details if isinstance(one, dict) and one.get("retryDelay")]
+    return Refused(told, hint_of(found, codes, service, http), codes=codes, http=http, said=message, delay=next(iter(delays), None))
 
 
 def api_of(message: str, service: str) -> str:
@@ -177,6 +194,7 @@ def hint_of(found: Problem, codes: list[str], service: str, http: int = 0) -> st
         # Google leaves out the name of one: that of the domains whose members may be in policies of IAM.
         named = next((one["name"] for one in _FORBIDDEN.finditer(found.message) if one["name"]), "")
         named = named or ("constraints/iam.allowedPolicyMemberDomains" if "customer" in found.message else "")
+        named = named or ("a perimeter of VPC Service Controls" if "vpcServiceControls" in found.message else "")
         which = f", {named}," if named else ""
         return f"A policy of the organization{which} forbids it: the administrator of those policies can allow it, or choose other options"
     told = next((HINTS[code] for code in codes if code in HINTS), "")

@@ -5,12 +5,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from .._cloud.plan import Body
 from .api import Api
 from .plan import Step
 from .resource import Change, Labelled
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+)([smhd])")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,10 +44,10 @@ class GcpArtifactRepository(Labelled):
         }
 
     def _policies(self) -> dict[str, Body] | None:
-        """Google shows the name of a policy in it, too."""
+        """The policies as Google shows them: with their names, and times in seconds."""
         if self.cleanup_policies is None:
             return None
-        return {name: {**policy, "id": name} for name, policy in self.cleanup_policies.items()}
+        return {name: {**_in_seconds(policy), "id": name} for name, policy in self.cleanup_policies.items()}
 
     def creation(self) -> Step:
         return dataclasses.replace(super().creation(), params={"repositoryId": self.name})
@@ -51,3 +55,12 @@ class GcpArtifactRepository(Labelled):
     def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # it says itself how much it holds
         held = int(live.get("sizeBytes") or 0)
         return f"holds packages ({held} bytes)" if held else ""
+
+
+def _in_seconds(policy: Body) -> Body:
+    """The policy with its times in the form of the API; gcloud and the documentation write 30d (terraform-provider-google, older_than)."""
+    condition = policy.get("condition")
+    if not isinstance(condition, dict):
+        return policy
+    times = {key: _DURATION.fullmatch(str(condition[key])) for key in ("olderThan", "newerThan") if key in condition}
+    return {**policy, "condition": {**condition, **{key: f"{int(found[1]) * _UNITS[found[2]]}s" for key, found in times.items() if found}}}

@@ -11,7 +11,7 @@ import dataclasses
 import re
 import typing as t
 
-from .._cloud.plan import Body, Plan, found_of, mark_text, whose, without_none
+from .._cloud.plan import GONE, Body, Plan, State, found_of, mark_text, whose, without_none
 from .._core.clock import Deadline
 from .._core.errors import InvalidInput
 from .._core.waiting import growing_interval, wait_for
@@ -23,6 +23,8 @@ from .plan import Step
 from .resource import SET_LABELS, Change, Labelled
 
 STOPPED = "TERMINATED"
+# What a machine leaves by itself (Instance.status in compute v1): to stop, and to run, for which nothing has to wait.
+_STOPPING, _STARTING = ("DEPROVISIONING", "PENDING_STOP", "STOPPING", "SUSPENDING"), ("PENDING", "PROVISIONING", "REPAIRING", "STAGING")
 # All of them: the roles of the service account decide.
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 NIC = "nic0"
@@ -116,6 +118,12 @@ class GcpInstance(Labelled):
             "scheduling": {"provisioningModel": "SPOT" if self.spot else "STANDARD"},
         }  # fmt: skip
 
+    def state(self, live: Body | None) -> State:
+        if live is None:
+            return GONE
+        status = str(live.get("status", "there"))
+        return State(stable=status not in (*_STOPPING, *_STARTING), seen=status, usable=status in _STARTING)
+
     def seen(self, live: Body) -> Body:
         nic: Body = next(iter(live.get("networkInterfaces") or ()), {})
         disk = live.get("_disk") or {}
@@ -193,6 +201,10 @@ class GcpInstance(Labelled):
         plan = super().plan(live)
         if live is None:
             return plan
+        if live.get("status") == "SUSPENDED":
+            raise InvalidInput(
+                f"{self.label} is suspended", hint=f"Run `gcloud compute instances resume {self.name} --zone={self.zone}`, or delete it"
+            )
         moves, before, after = self._moves(live), dict(plan.before), dict(plan.after)
         steps = [*plan.steps, *moves]
         if moves:

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import datetime as dt
+import re
 import typing as t
 
 from .._cloud.plan import Body, Plan, State, camel, camelled, without_none
@@ -32,6 +35,9 @@ ADDONS = (
 )  # fmt: skip
 # Fields of MaintenanceWindow, one of which a cluster with a window has; and one of our own, for those without.
 _WINDOWS, _ANY_TIME = {"dailyMaintenanceWindow", "recurringWindow", "recurringMaintenanceWindow"}, "anyTime"
+_DAY_TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+# GKE shows the second for the first once the cluster has an exclusion (terraform-provider-google, rfc5545RecurrenceDiffSuppress).
+_DAILY = ("FREQ=DAILY", "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR,SA,SU")
 _CHANNELS = {True: "CHANNEL_STANDARD", False: "CHANNEL_DISABLED"}
 # Field of a cluster: the one field of ClusterUpdate that changes it, and its name in messages. GKE takes one of them in a request.
 UPDATES = {
@@ -162,7 +168,10 @@ class GkeCluster(GkeResource):
         channel = {"channel": (live.get("releaseChannel") or {}).get("channel") or "UNSPECIFIED"}
         gateways = {"channel": (networks.get("gatewayApiConfig") or {}).get("channel") or _CHANNELS[False]}
         policy = live.get("maintenancePolicy") or {}
-        window = policy.get("window") or {}
+        window = dict(policy.get("window") or {})
+        recurring = window.get("recurringWindow") or {}
+        if recurring.get("recurrence") in _DAILY and (self.maintenance_window or {}).get("recurrence") in _DAILY:
+            window["recurringWindow"] = {**recurring, "recurrence": (self.maintenance_window or {})["recurrence"]}
         return {
             **live,
             **named,
@@ -278,13 +287,25 @@ def _components(names: list[str] | None) -> Body | None:
 
 
 def _window(asked: Body) -> Body:
-    """A window every day, or one that recurs, or none."""
+    """A window every day, one that recurs, or none; times as Google shows them (terraform-provider-google, Rfc3339TimeDiffSuppress)."""
     window: Body = {}
-    if asked.get("daily_start_time"):
-        window["dailyMaintenanceWindow"] = {"startTime": asked["daily_start_time"]}
+    if start := asked.get("daily_start_time"):
+        if not (found := _DAY_TIME.fullmatch(start)):
+            raise InvalidInput(f"maintenance_window: {start!r} is no time of a day", hint='Write daily_start_time as "03:00", in quotes')
+        window["dailyMaintenanceWindow"] = {"startTime": f"{found[1]:0>2}:{found[2]}"}
     elif asked.get("recurrence"):
-        times = {"startTime": asked.get("start_time"), "endTime": asked.get("end_time")}
+        times = {"startTime": _moment(asked["start_time"]), "endTime": _moment(asked["end_time"])}
         window["recurringWindow"] = {"window": times, "recurrence": asked["recurrence"]}
     else:
         window[_ANY_TIME] = True
     return window
+
+
+def _moment(text: str) -> str:
+    """A time in the form of Google's timestamps, in UTC. Ansible writes one that YAML read as a time with a space in it."""
+    found = None
+    with contextlib.suppress(ValueError):
+        found = dt.datetime.fromisoformat(text)
+    if found is None or found.tzinfo is None:
+        raise InvalidInput(f"maintenance_window: {text!r} is no time with a zone", hint="Write it as 2026-01-03T01:00:00Z")
+    return found.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -37,7 +37,9 @@ _WRAPPED = {"labels": "labels", "taints": "taints", "tags": "tags", "resourceLab
 # Their requests replace the whole (terraform-provider-google sends all of linux_node_config and kubelet_config, and nothing for none).
 _WHOLE = ("kubeletConfig", "linuxNodeConfig")
 # Taints that GKE gives nodes by itself.
-_GOOGLES_TAINTS = ("nvidia.com/gpu", "google.com/tpu", "kubernetes.io/arch", "sandbox.gke.io/runtime")
+_GOOGLES_TAINTS = (
+    "nvidia.com/gpu", "google.com/tpu", "kubernetes.io/arch", "sandbox.gke.io/runtime", "cloud.google.com/gke-queued",
+)  # fmt: skip
 _GOOGLES_LABELS = ("goog-", "cloud.google.com/")
 # Metadata that GKE gives nodes by itself since 1.12 (node_config of google_container_node_pool, documentation of the field metadata).
 _GOOGLES_METADATA = ("disable-legacy-endpoints",)

@@ -91,7 +91,8 @@ class Resource(resource.CloudResource[Api]):
     def passes(self, refused: CallRefused) -> bool:
         codes = refused.codes if isinstance(refused, Refused) else frozenset()
         freed = self.FREED and "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes
-        return freed or "RESOURCE_NOT_READY" in codes or refused.cause == BUSY
+        ended_throttled = "RATE_LIMIT_EXCEEDED" in codes and isinstance(refused, Refused) and not refused.http
+        return freed or ended_throttled or "RESOURCE_NOT_READY" in codes or refused.cause == BUSY
 
     def busy(self, refused: CallRefused) -> str:
         """The message of the refusal, with the creator of the resource that blocks it, if its name shows that."""

@@ -22,6 +22,7 @@ Python 3.7 and torch 1.10 are enough. This file can be imported without torch: w
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import functools
@@ -176,7 +177,12 @@ def check_script(script: str) -> None:
                 warnings.simplefilter("ignore")
                 head = file.read(512)
                 # Null bytes are refused; an archive may be too large to be read.
-                compile(head if b"\0" in head else head + file.read(), script, "exec", dont_inherit=True)
+                text = head if b"\0" in head else head + file.read()
+                tree = compile(text, script, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+                compile(tree, script, "exec", dont_inherit=True)
+            # Such as JSON with the error of a store, or YAML: Python runs it, and it would succeed.
+            if not any(isinstance(node, (ast.Call, ast.Import, ast.ImportFrom)) for node in ast.walk(tree)):
+                raise ValueError("it calls nothing and imports nothing")
         except (SyntaxError, ValueError) as error:
             leave(EXIT_MISCONFIGURED, f"the script {script} is no program for Python {sys.version.split()[0]}: {error}")
         return

@@ -23,6 +23,13 @@ INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/
 _MESSAGE_LINES = 6
 _EVENT = re.compile(r"muster\.ml/\w+ \{")
 """The begin of a line for programs, such as a step of an elastic training."""
+# What launchers write last: a traceback of their own (torchrun, accelerate), or lines after which nothing is the program's (Open MPI).
+_LAUNCHER_END = re.compile(r"CalledProcessError|ChildFailedError|Primary job +terminated normally|mpirun (?:detected|noticed) that ")
+# Lines of the elastic agent, of DeepSpeed's launcher, and of an interpreter or process group that ends with an error.
+_LAUNCHER_LINE = re.compile(
+    r"torch[./]distributed[./]elastic[./]\S+\d\]|torch\.distributed\.elastic\.(?!\S*Error)\S+:|launch\.py:\d+:sigkill_handler\]|"
+    r"process group has NOT been destroyed|resource_tracker: There appear to be|^  warnings\.warn\("
+)
 _PRIVATE = ("created", "stuck", "image_trouble", "ended_runs")
 # The taint with which an administrator declares that the node is off, and its pods with it.
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
@@ -237,12 +244,14 @@ def _index(pod: Manifest) -> int:
 
 
 def last_lines(text: str) -> str:
-    """The end of a log, without events, and without the tracebacks of launchers, which only report that their child has failed."""
-    lines = [line for line in text.strip().splitlines() if not _EVENT.match(line)]
-    while lines and "CalledProcessError" in lines[-1]:
-        begins = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
-        lines = lines[: begins[-1]] if begins else []
-        while lines and not lines[-1].strip():
+    """The end of a log, without events, and without the words of launchers, which only report that their child has failed."""
+    lines = [line for line in text.strip().splitlines() if not (_EVENT.match(line) or _LAUNCHER_LINE.search(line))]
+    while found := [number for number, line in enumerate(lines) if _LAUNCHER_END.search(line)]:
+        if "CalledProcessError" in lines[found[-1]] and found[-1] < len(lines) - 1:
+            break  # of a child that the program itself ran
+        begins = [number for number in range(found[-1]) if lines[number].startswith("Traceback (most recent call last)")]
+        lines = lines[: begins[-1] if begins and "Error" in lines[found[-1]] else found[-1]]
+        while lines and not lines[-1].strip(" -"):
             lines.pop()
     return "\n".join(lines[-_MESSAGE_LINES:])
 

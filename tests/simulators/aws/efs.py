@@ -182,7 +182,8 @@ def create_target(account: Account, params: Body) -> Body:
     )
     account.targets.items[name] = item
     system.body["NumberOfMountTargets"] += 1
-    item.start("creating", "available")
+    # LifeCycleState of botocore has both ends.
+    item.start("creating", "error" if JOURNAL.fault("create_failed", "CreateMountTarget") else "available")
     return _show(item)
 
 

@@ -374,6 +374,78 @@ def test_credentials_that_have_expired_are_told_as_such(
     assert aws.ask("faults") == []
 
 
+ANOTHER = "Another request updating the entity is in progress. Please try again later."
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "message", "module", "options"),
+    [
+        # hashicorp/terraform-provider-aws#34371
+        ("CreateOpenIDConnectProvider", "ConcurrentModification", ANOTHER, "iam_oidc_provider", {"url": "https://example.com/changing"}),
+        ("TagOpenIDConnectProvider", "EntityTemporarilyUnmodifiable", "Wait a few minutes and submit your request again.",
+         "iam_oidc_provider", {"url": "https://example.com/changing", "tags": {"a": "b"}}),
+        # eksctl-io/eksctl#8091
+        ("UpdateAddon", "ResourceInUseException", "Addon coredns cannot be updated as it is currently in CREATING state",
+         "eks_addon", {"cluster_name": "f", "name": "coredns", "configuration_values": {"replicas": 3}}),
+    ],
+)  # fmt: skip
+def test_what_another_change_is_in_the_way_of_is_sent_again(
+    aws: Simulator, run: Run, operation: str, code: str, message: str, module: str, options: Body
+) -> None:
+    aws.fault("refuse", operation, times=3, code=code, message=message, status=409)
+    assert done(run(module, **options))["changed"] is True
+    assert aws.ask("faults") == []
+
+
+def test_what_is_there_when_it_is_to_be_created_counts_as_created(aws: Simulator, run: Run, ground: Body) -> None:
+    """An answer was lost, or a read was an old one. The next run changes nothing."""
+    done(run("s3_bucket", name="there-already"))
+    done(run("efs_file_system", name="there"))
+    done(run("eks_nodegroup", **nodes(ground, "there")))
+    named: dict[str, tuple[str, Body]] = {
+        "HeadBucket": ("s3_bucket", {"name": "there-already"}),
+        "DescribeFileSystems": ("efs_file_system", {"name": "there"}),
+        "DescribeNodegroup": ("eks_nodegroup", nodes(ground, "there")),
+        "DescribeCluster": ("eks_cluster", cluster(ground)),
+        "DescribeAccessEntry": ("eks_access_entry", {"cluster_name": "f", "principal_arn": ground["web"]}),
+    }
+    for operation, (module, options) in named.items():
+        aws.fault("stale", operation)
+        done(run(module, **options))
+        assert done(run(module, **options))["changed"] is False, module
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "hint"),
+    [
+        # aws/karpenter-provider-aws#8190, terraform-aws-modules/terraform-aws-eks#2517; IAM user guide, "Access denied error messages"
+        ("AccessDeniedException", "not authorized to perform: eks:CreateNodegroup on resource: r with an explicit deny in a service control"
+         " policy", "A policy denies it, whatever the caller is granted"),
+        ("AccessDeniedException", "not authorized to perform: eks:CreateNodegroup because no permissions boundary allows the"
+         " eks:CreateNodegroup action", "A policy denies it"),
+        ("AccessDeniedException", "not authorized to perform: eks:CreateNodegroup because no identity-based policy allows it",
+         "The caller lacks this permission"),
+        ("ServiceQuotaExceededException", "too many", "Ask for a higher limit"),
+    ],
+)  # fmt: skip
+def test_the_hint_is_about_what_refuses(aws: Simulator, run: Run, ground: Body, code: str, message: str, hint: str) -> None:
+    aws.fault("refuse", "CreateNodegroup", code=code, message=message, status=403)
+    assert f"{message}. {hint}" in run("eks_nodegroup", **nodes(ground, "no"))["msg"]
+
+
+def test_what_stays_in_error_is_told_by_every_run(aws: Simulator, run: Run, ground: Body) -> None:
+    """Nothing differs there, and nothing works."""
+    wanted = {"name": "broken", "mount_targets": [{"subnet_id": ground["subnets"][0]}]}
+    aws.fault("create_failed", "CreateMountTarget")
+    assert "failed: error. EFS does not mend" in run("efs_file_system", **wanted)["msg"]
+    for check in (True, False):
+        told = run("efs_file_system", check=check, **wanted)["msg"]
+        assert "EFS file system broken is error: mount target in subnet-" in told
+        assert "delete the mount target and run again" in told
+    assert done(run("efs_file_system", **{**wanted, "mount_targets": []}))["changed"] is True
+    assert done(run("efs_file_system", **wanted))["changed"] is True
+
+
 def every_module(ground: Body) -> dict[str, tuple[Body, Body, Body]]:
     """Module: (options that name what it makes, others to make it, others to remove it)."""
     targets = [{"subnet_id": subnet} for subnet in ground["subnets"][:2]]

@@ -116,3 +116,23 @@ def test_labels_and_taints_of_nodes(changes: Run, aws: Simulator, run: Run, modu
     taint = [{"key": "nvidia.com/gpu", "value": "A B", "effect": "NO_SCHEDULE"}]
     assert "nodes cannot have the label or taint nvidia.com/gpu=A B" in run("eks_nodegroup", **group, taints=taint)["msg"]
     assert aws.attempts() == []
+
+
+def test_what_is_named_twice_is_once(run: Run, ground: Body) -> None:
+    """Lists of AWS are sets here, and its services refuse a change that is none."""
+    base: Body = {"name": "twice", "role_arn": ground["control"], "subnet_ids": ground["subnets"][:2]}
+    nodes: Body = {"cluster_name": "twice", "name": "twice", "node_role": ground["node"], "subnets": ground["subnets"][:2]}
+    zone, group = ground["subnets"][0], "ml"
+    twice: list[tuple[str, Body, Body]] = [
+        ("eks_cluster", {**base, "logging": ["api"]}, {"logging": ["api", "api"], "subnet_ids": [*base["subnet_ids"], zone]}),
+        ("eks_nodegroup", {**nodes, "instance_types": ["t3.large"]},
+         {"instance_types": ["t3.large"] * 2, "subnets": [zone, *nodes["subnets"]]}),
+        ("iam_oidc_provider", {"url": "https://example.com/twice", "client_ids": ["a"]}, {"client_ids": ["a", "a"]}),
+        ("eks_access_entry", {"cluster_name": "twice", "principal_arn": ground["pod"], "kubernetes_groups": [group]},
+         {"kubernetes_groups": [group, group]}),
+    ]  # fmt: skip
+    for module, options, more in twice:
+        extra = {"authentication_mode": "API"} if module == "eks_cluster" else {}
+        assert not (made := run(module, **options, **extra)).get("failed"), made["msg"]
+        again = run(module, **{**options, **more}, **extra)
+        assert (again.get("msg"), again["changed"]) == (None, False), module

@@ -138,3 +138,16 @@ def test_apis_that_may_not_be_enabled_are_one_clear_error_and_the_rerun_converge
     assert failed["msg"].count("Permission denied by a test") == 1
     assert run("gcp_service", **wanted)["changed"] is True
     assert run("gcp_service", **wanted)["changed"] is False
+
+
+def test_a_limit_is_told_at_once_and_a_rate_is_waited_for(google: Simulator, run: Run) -> None:
+    """Google says when to come again: a limit of the project is not to be asked for 90 seconds (kubeflow/testing#250)."""
+    again = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "86401s"}
+    limit = {"status": 429, "message": "Maximum number of service accounts on project reached.", "code": "RESOURCE_EXHAUSTED"}
+    google.fault("refuse", "iam.projects.serviceAccounts.create", times=2, **limit, details=[again])
+    assert "QUOTA_EXCEEDED: Maximum number of service accounts" in run("gcp_service_account", account_id="one-too-many")["msg"]
+    assert [fault["times"] for fault in google.ask("faults")] == [1]
+    google.clear()
+    google.fault("operation_error", "compute.networks.insert", code="RESOURCE_OPERATION_RATE_EXCEEDED", message="Too frequent operations.")
+    assert run("gcp_network", name="rate")["changed"] is True
+    assert run("gcp_network", name="rate", state="absent")["changed"] is True

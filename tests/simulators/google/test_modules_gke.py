@@ -91,6 +91,8 @@ def window(cluster: Body) -> Any:
 
 SYSTEM = ["SYSTEM_COMPONENTS"]
 WEEKEND = {"start_time": "2026-01-03T01:00:00Z", "end_time": "2026-01-03T13:00:00Z", "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}
+# The first as Ansible writes what YAML read as a time.
+NIGHTS = {"start_time": "2026-01-02 23:00:00+00:00", "end_time": "2026-01-03T07:00:00+02:00", "recurrence": "FREQ=DAILY"}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,9 @@ WEEKEND = {"start_time": "2026-01-03T01:00:00Z", "end_time": "2026-01-03T13:00:0
         ({"monitoring_components": [*SYSTEM, "DCGM"]}, lambda c: components(c, "monitoringConfig"), [*SYSTEM, "DCGM"]),
         ({"maintenance_window": {"daily_start_time": "03:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "03:00"),
         ({"maintenance_window": WEEKEND}, lambda c: window(c)["recurringWindow"]["recurrence"], WEEKEND["recurrence"]),
-        ({"maintenance_window": {"daily_start_time": "04:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "04:00"),
+        ({"maintenance_window": NIGHTS}, lambda c: window(c)["recurringWindow"]["window"],
+         {"startTime": "2026-01-02T23:00:00Z", "endTime": "2026-01-03T05:00:00Z"}),
+        ({"maintenance_window": {"daily_start_time": "4:00"}}, lambda c: window(c)["dailyMaintenanceWindow"]["startTime"], "04:00"),
         ({"maintenance_window": {}}, lambda c: c["maintenancePolicy"].get("window", {}), {}),
         ({"node_locations": [*ZONES, f"{REGION}-c"]}, lambda c: c["locations"], [*ZONES, f"{REGION}-c"]),
         ({"labels": {"team": "ops", "cost": "7"}}, lambda c: c["resourceLabels"], {"team": "ops", "cost": "7", **OURS}),

@@ -148,6 +148,8 @@ OLD = {"action": "DELETE", "condition": {"olderThan": "2592000s"}}
 
 def test_a_repository_is_made_changed_and_deleted(changes: Run, run: Run, reader: Reader) -> None:
     made = changes("gcp_artifact_repository", **IMAGES, cleanup_policies={"keep": KEEP, "old": OLD})
+    days = {"action": "DELETE", "condition": {"olderThan": "30d"}}
+    assert run("gcp_artifact_repository", **IMAGES, cleanup_policies={"keep": KEEP, "old": days})["changed"] is False
     assert made["actions"] == ["artifactregistry:projects.locations.repositories.create (create)"]
     for change, field, after in (
         ({"cleanup_policies": {"keep": KEEP}}, "cleanupPolicies", {"keep": {**KEEP, "id": "keep"}}),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 import typing as t
 from collections.abc import Mapping, Sequence
 
@@ -26,6 +27,7 @@ _RUN: Mapping[str, Field] = {
     "backoffLimit": Field("backoff_limit"),
     "activeDeadlineSeconds": Field("active_deadline_seconds"),
     "ttlSecondsAfterFinished": Field("ttl_seconds_after_finished"),
+    "suspend": Field(why="ignored; a queue (elastic_queue_name) says when the job begins"),
     "cleanPodPolicy": Field(why="ignored; pods of an ended job stay until it is removed, for their logs"),
 }
 _REPLICA: Mapping[str, Field] = {
@@ -65,10 +67,17 @@ _FLAGS: Mapping[str, Field] = {
         name: Field(name, f"a flag of the launcher; it is option {name}") for name in ("nproc_per_node", "max_restarts", "monitor_interval")
     },
     "start_method": Field(why="ignored; torchrun starts processes of their own"),
-    **dict.fromkeys(("nnodes", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "node_rank", "master_addr", "master_port"), _MEETING),
+    "use_env": Field(why="ignored; torchrun always passes ranks by variables"),
+    **dict.fromkeys(
+        ("standalone", "nnodes", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "node_rank", "master_addr", "master_port"), _MEETING
+    ),
 }
 # Its images have the torch of 2020, and torchrun needs 1.13.
 _OLD_IMAGE = re.compile(r"(^|/)torchelastic/examples(:|@|$)")
+_SIMPLE = re.compile(r"""(?:exec )?(?:[^\s;&|<>$`()*?~#{}\[\]'"\\]|'[^']*'|[ \t])+""")
+"""A command of a shell that only starts a program."""
+_SWITCHES = ("standalone", "use_env")
+"""Flags of the launcher without a value."""
 _UNFILLED = re.compile(r"<\w+>")
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "torchelastic.distributed.launch")
 
@@ -147,6 +156,9 @@ def _pod(
 def _launched(words: list[str]) -> list[str] | None:
     """Return the words after torchrun or Python; none if a command is of another program."""
     program = posixpath.basename(words[0])
+    if program in ("bash", "sh") and words[1:2] in (["-c"], ["-lc"]) and len(words) == 3:
+        text = words[2].replace("\\\n", " ").strip()
+        return _launched(shlex.split(text.removeprefix("exec "))) if _SIMPLE.fullmatch(text) else None
     if program == "torchrun":
         return words[1:]
     if not re.fullmatch(r"python[0-9.]*", program):
@@ -164,7 +176,7 @@ def _arguments(found: Translation, pod: dict[str, t.Any], words: list[str], wher
         field = _FLAGS.get(name)
         if field is None:
             found.refused.append(f"{where} {flag}: no flag of torchelastic's launcher that has an option. Name the file of a program.")
-        elif not equals and rest:
+        elif not equals and rest and name not in _SWITCHES:
             value = rest.pop(0)
         if field is not None:
             typed: t.Any = value if name == "nproc_per_node" or not value.isdecimal() else int(value)

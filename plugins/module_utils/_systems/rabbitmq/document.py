@@ -262,6 +262,8 @@ def check_runners(document: Document, names: Iterable[str]) -> None:
 
 def _row(name: str, kind: Kind, given: Row, vhost: str, *, keys_only: bool) -> Row:
     row = {field: value for field, value in {**(given.get("metadata") or {}), **given}.items() if value is not None}
+    if row.get("default_queue_type") == "undefined":
+        del row["default_queue_type"]  # as 3.11 to 3.13 export none, with which a broker does not start (rabbitmq-server#10468, #10891)
     if name == "queues":
         _take_type(row)
     if not keys_only:

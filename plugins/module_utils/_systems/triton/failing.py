@@ -22,10 +22,13 @@ if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
 
 _TAIL = 200
-_ENDS_WITH = re.compile(r"^error: (?:creating server: )?(.+)$", re.MULTILINE)
-"""The error of tritonserver when it ends: its last line, unless the traceback of a model's exception follows."""
-_OF_MODELS = re.compile(r'^E.*\] "?((?:failed to (?:poll|load) |Poll failed for ).+?)"?$', re.MULTILINE)
-"""The errors that it logs for each model before, with line breaks as two characters. Some of its last lines do not name the model."""
+_ENDS_WITH = re.compile(r"^(?:error: (?:creating server: )?|\S*tritonserver: (?=error while loading shared libraries))(.+)$", re.MULTILINE)
+"""The error of tritonserver when it ends: its last line, unless the traceback of a model's exception follows; or that of the linker."""
+_OF_MODELS = re.compile(
+    r'^(?:\S+Z )?E.*\] "?((?:failed to (?:poll|load) |Poll failed for |Invalid argument: ensemble ).+?)"?$', re.MULTILINE | re.IGNORECASE
+)
+"""The errors that it logs for each model before, with line breaks as two characters. Some of its last lines do not name the model.
+An ensemble has those of its steps (triton-inference-server/server#4630, #5474)."""
 
 
 def said_by_server(log: str) -> str | None:

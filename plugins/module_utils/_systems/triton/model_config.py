@@ -99,7 +99,8 @@ class ModelConfig:
             raise InvalidInput(f"{FILE}: name is '{config.name}', but the model is {model}.", "Leave the name out, or correct it.")
         named = config.default_model_filename
         told = named in _TELLING if named else "." in model or bool(_TELLING & {*files})
-        if not (config.backend or config.platform or told):
+        agents = config.model_repository_agents.agents  # which may make the model out of other files, with another configuration
+        if not (config.backend or config.platform or told or agents):
             raise InvalidInput(
                 f"{FILE}: there is neither a backend nor a platform, nor a file of a version that tells one.",
                 f'Such as backend: "python", or one of {", ".join(sorted(_TELLING))}.',

@@ -24,6 +24,7 @@ from ..state import digest
 from . import clusters, updates
 from .operations import free, start
 
+_TIMESTAMP = re.compile(r"[\d-]{10}T[\d:.]{8,}(?:Z|[+-]\d\d:\d\d)")
 LEAST_HOURS, LEAST_TOTAL, DAYS = 4, 48, 32
 
 
@@ -95,7 +96,10 @@ def _check_recurring(recurring: Body) -> None:
 
 
 def _moment(row: Body, name: str) -> dt.datetime:
+    """The time, which is kept in UTC (ProtoJSON, Timestamp: what is generated ends in Z)."""
     try:
-        return dt.datetime.fromisoformat(str(row.get(name, "")))
-    except ValueError as error:
+        found = dt.datetime.fromisoformat(_TIMESTAMP.fullmatch(str(row.get(name, "")))[0])  # type: ignore[index]
+    except (TypeError, ValueError) as error:
         raise Refused(400, f"Invalid value for {name}: it must be a timestamp of RFC 3339.") from error  # assumed: the wording
+    row[name] = found.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return found

@@ -26,7 +26,11 @@ from ..state import BUCKETS, Project, Thing, now, number, project
 
 NAME = re.compile(r"^[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]$")
 TAKEN = ("data", "models", "muster", "test-bucket", "training-data")
-LOCATIONS = {"US": "multi-region", "EU": "multi-region", "ASIA": "multi-region", "NAM4": "dual-region", "EUR4": "dual-region"}
+# Cloud Storage documentation, "Bucket locations".
+LOCATIONS = {
+    **dict.fromkeys(("US", "EU", "ASIA"), "multi-region"),
+    **dict.fromkeys(("ASIA1", "EUR4", "EUR5", "EUR7", "EUR8", "NAM4"), "dual-region"),
+}
 CLASSES = ("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY")
 SOFT_DELETE_S, LEAST_SOFT_DELETE_S, MOST_SOFT_DELETE_S = 604800, 604800, 7776000
 OUTPUT = (

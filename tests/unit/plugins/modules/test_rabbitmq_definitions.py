@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError, Rejected, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, control, health, plan
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, control, document, health, plan
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_definitions, rabbitmq_info
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -450,3 +450,10 @@ def test_every_problem_has_its_words() -> None:
         "node m: does not run",
         "queue q in vhost /: is minority",
     ]
+
+
+def test_a_type_that_an_export_calls_undefined_is_none() -> None:
+    """As 3.11 to 3.13 export a vhost without one (rabbitmq/rabbitmq-server#10468, #10891): a broker does not start with it."""
+    vhost = {"name": "w", "metadata": {"description": "", "tags": [], "default_queue_type": "undefined"}, "limits": []}
+    rows, _ignored = document.exported(json.dumps({"rabbit_version": "3.12.12", "vhosts": [vhost]}), "f")
+    assert "default_queue_type" not in document.body_of("vhosts", document.parse(rows)["vhosts"]["w",])

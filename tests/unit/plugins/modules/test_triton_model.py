@@ -169,6 +169,8 @@ ENSEMBLE = 'platform: "ensemble"\n'
         ('output [ { name: "C", dims: [ 1 ] } ]', ["1/model.plan"], ["1/model.plan"]),  # qa/L0_model_config, incomplete_output
         ('backend: "pytorch"\nplatform: "torch_aoti"', ["1/model.pt2"], ["1/model.pt2"]),
         ('backend: "tensorrt"\ncc_model_filenames { key: "9.0" value: "h100.plan" }', ["1/h100.plan"], ["1/h100.plan"]),
+        # As qa/L0_triton_repo_agent has it: an agent brings the model.
+        ('model_repository_agents { agents [ { name: "relocation" } ] }', ["1/x"], ["1/x"]),
         # As fauxpilot's models for FasterTransformer, which reads the folder that a parameter names.
         ('backend: "fastertransformer"\ndefault_model_filename: "codegen"', ["1/1-gpu/config.ini"], ["1/1-gpu/config.ini"]),
     ],

@@ -125,6 +125,22 @@ BROKEN = (
             "model not found in any model repository",
         ),
         ("error: creating server: Internal - failed to load all models\n", "Internal - failed to load all models"),
+        (
+            "E0712 13:09:16.608702 1 model_repository_manager.cc:1551] Invalid argument: ensemble test contains models that are not"
+            " available: resize\nerror: creating server: Internal - failed to load all models\n",  # triton-inference-server/server#4630
+            "Invalid argument: ensemble test contains models that are not available: resize",
+        ),
+        (
+            # With --log-format=ISO8601 (log_format of server 24.08).
+            "2024-08-12T07:25:44Z E 1 model_lifecycle.cc:654] \"failed to load 'a' version 1: Internal: no\"\n"
+            "error: creating server: Internal - failed to load all models\n",
+            "failed to load 'a' version 1: Internal: no",
+        ),
+        # triton-inference-server/server#2402
+        (
+            "tritonserver: error while loading shared libraries: libnvrtc.so.11.1: cannot open shared object file",
+            "error while loading shared libraries: libnvrtc.so.11.1: cannot open shared object file",
+        ),
         ("error: creating server: Internal - failed to stat file /models/sub/dir\n", "Internal - failed to stat file /models/sub/dir"),
     ],
 )

@@ -29,6 +29,8 @@ SAID = "You are not authorized to perform this operation. User: u is not authori
             ],
         ),
         ("the API server does not answer", []),
+        (SAID.format("eks:CreateCluster") + " with an explicit deny in a service control policy", []),
+        (SAID.format("eks:CreateCluster") + " because no permissions boundary allows the eks:CreateCluster action", []),
     ],
     ids=lambda value: value[-30:] if isinstance(value, str) else "",
 )

@@ -144,6 +144,9 @@ def test_gke_tells_of_a_stale_fingerprint_in_a_sentence() -> None:
          ", customConstraints/custom.small,"),
         (412, "conditionNotMet", "Operation denied by org policy on resource 'projects/p'", ""),
         (403, "forbidden", "do not belong to a permitted customer", ", constraints/iam.allowedPolicyMemberDomains,"),
+        # terraform-google-modules/terraform-example-foundation#974
+        (403, "SECURITY_POLICY_VIOLATED", "Request is prohibited by organization's policy. vpcServiceControlsUniqueIdentifier: x",
+         ", a perimeter of VPC Service Controls,"),
     ],
 )  # fmt: skip
 def test_a_policy_of_the_organization_is_no_condition_that_may_be_met_later(http: int, reason: str, message: str, named: str) -> None:
@@ -152,6 +155,22 @@ def test_a_policy_of_the_organization_is_no_condition_that_may_be_met_later(http
     assert not refused.codes & {"CONDITION_NOT_MET", "ABORTED"}
     assert refused.hint
     assert refused.hint.startswith(f"A policy of the organization{named} forbids it")
+
+
+@pytest.mark.parametrize(
+    ("http", "reason", "message", "hint"),
+    [
+        # Words of google.api.ErrorReason (google/api/error_reason.proto), of Cloud Storage
+        # (reference of the JSON API, HTTP status and error codes) and of Service Usage.
+        (403, "BILLING_DISABLED", "This API method requires billing to be enabled.", "Link the project to a billing account"),
+        (403, "accountDisabled", "The billing account for the owning project is disabled in state absent", "Link the project to a billing"),
+        (400, "UREQ_PROJECT_BILLING_NOT_FOUND", "Billing account for project '1' is not found.", "Link the project to a billing account"),
+        (403, "CONSUMER_INVALID", "Project 'projects/nope' not found or deleted.", "Check the project"),
+        (403, "operationRateExceeded", "Too frequent operations from the source resource.", "Too many requests"),
+    ],
+)  # fmt: skip
+def test_not_every_403_is_a_missing_permission(http: int, reason: str, message: str, hint: str) -> None:
+    assert (refusal("x", "compute", *error(http, reason, message)).hint or "").startswith(hint)
 
 
 def test_a_condition_that_is_not_met_is_anothers_change() -> None:

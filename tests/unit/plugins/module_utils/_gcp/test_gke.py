@@ -113,7 +113,7 @@ def test_the_first_nodes_of_an_interrupted_run_go() -> None:
         {"network": f"projects/{PROJECT}/global/networks/n"},
         {"cluster_secondary_range_name": "pods"},
         {"private_nodes": True, "private_endpoint": False},
-        {"node_locations": ["us-central1-b", "us-central1-a"]},
+        {"node_locations": ["us-central1-b", "us-central1-a", "us-central1-b"]},
         {"addons": {"gcs_fuse_csi_driver": False, "http_load_balancing": True, "network_policy": False}},
         {"gateway_api": False},
         {"managed_prometheus": True, "monitoring_components": ["SYSTEM_COMPONENTS"]},
@@ -129,6 +129,31 @@ def test_the_first_nodes_of_an_interrupted_run_go() -> None:
 )
 def test_what_google_adds_or_writes_otherwise_is_no_difference(alike: Body) -> None:
     assert changed(**alike) == []
+
+
+def test_every_day_has_two_spellings() -> None:
+    times = {"startTime": "2026-01-02T23:00:00Z", "endTime": "2026-01-03T05:00:00Z"}
+    week = {"recurringWindow": {"window": times, "recurrence": "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR,SA,SU"}}
+    asked = {"start_time": times["startTime"], "end_time": times["endTime"], "recurrence": "FREQ=DAILY"}
+    live = {**LIVE, "maintenancePolicy": {"window": week}}
+    assert steps(dataclasses.replace(CLUSTER, maintenance_window=asked).plan(live)) == []
+    weekly = {**asked, "recurrence": "FREQ=WEEKLY;BYDAY=SA"}
+    assert len(steps(dataclasses.replace(CLUSTER, maintenance_window=weekly).plan(live))) == 1
+
+
+@pytest.mark.parametrize(
+    ("window", "hint"),
+    [
+        ({"daily_start_time": "780"}, 'as "03:00", in quotes'),  # what YAML makes of 13:00
+        ({"daily_start_time": "25:00"}, 'as "03:00", in quotes'),
+        ({"start_time": "2026-01-03", "end_time": "2026-01-04", "recurrence": "FREQ=DAILY"}, "as 2026-01-03T01:00:00Z"),
+        ({"start_time": "at one", "end_time": "at nine", "recurrence": "FREQ=DAILY"}, "as 2026-01-03T01:00:00Z"),
+    ],
+)
+def test_a_time_that_is_none_is_refused_in_the_plan(window: Body, hint: str) -> None:
+    with pytest.raises(InvalidInput, match="maintenance_window: ") as told:
+        changed(maintenance_window=window)
+    assert hint in str(told.value)
 
 
 def test_what_is_replaced_whole_keeps_what_nobody_spoke_of() -> None:
@@ -306,7 +331,10 @@ NODES: Body = {
         "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
         "accelerators": [{"acceleratorType": "nvidia-tesla-t4", "acceleratorCount": "1", "gpuSharingConfig": {}}],
         "labels": {"goog-x": "1"},
-        "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}],
+        "taints": [
+            {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"},
+            {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NO_SCHEDULE"},
+        ],
         "resourceLabels": {"goog-gke-accelerator-type": "nvidia-tesla-t4", **OURS},
         "metadata": {"disable-legacy-endpoints": "true"},
     },

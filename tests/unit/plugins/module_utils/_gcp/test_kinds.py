@@ -51,6 +51,23 @@ def test_a_disk_grows_in_place_and_does_not_shrink() -> None:
         dataclasses.replace(MACHINE, disk={"size_gb": 10}).plan(LIVE)
 
 
+@pytest.mark.parametrize(
+    ("status", "stable", "usable"),
+    [("RUNNING", True, False), ("TERMINATED", True, False), ("SUSPENDED", True, False), ("STOPPING", False, False),
+     ("PENDING_STOP", False, False), ("SUSPENDING", False, False), ("PROVISIONING", False, True), ("STAGING", False, True),
+     ("REPAIRING", False, True)],
+)  # fmt: skip
+def test_a_machine_that_stops_is_waited_for_and_started_then(status: str, stable: bool, usable: bool) -> None:
+    live = {**LIVE, "status": status}
+    state = MACHINE.state(live)
+    assert (state.stable, state.usable) == (stable, usable)
+    if status == "SUSPENDED":
+        with pytest.raises(InvalidInput, match=r"vm is suspended. Run `gcloud compute instances resume vm --zone=r-b`"):
+            MACHINE.plan(live)
+    else:
+        assert actions(MACHINE.plan(live)) == (["compute:instances.start (start)"] if status == "TERMINATED" else [])
+
+
 def test_disks_that_others_attached_stay_when_a_machine_goes() -> None:
     disks = [
         {"deviceName": "boot", "boot": True, "autoDelete": False, "type": "PERSISTENT"},

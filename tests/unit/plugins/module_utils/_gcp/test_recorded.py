@@ -47,3 +47,4 @@ def test_a_refusal(row: dict[str, t.Any]) -> None:
     refused = refusal("x", "compute", row["http"], row["refused"])
     assert (refused.code, refused.cause) == (row["code"], row.get("cause", ""))
     assert row.get("hint", "") in str(refused.hint)
+    assert refused.delay == row.get("delay")

@@ -284,7 +284,7 @@ class Pod:
         return [sys.executable, "-u", str(self.here / "launch.py"), *arguments]
 
     def run(self, script: str, **env: str) -> Ended:
-        (self.here / "train.py").write_text(script)
+        (self.here / "train.py").write_text(f"import os\n{script}")
         return self.execute(str(self.here / "train.py"), **env)
 
     def execute(self, *arguments: str, **env: str) -> Ended:
@@ -378,6 +378,9 @@ def test_a_script_leaves_its_error_where_torch_reads_it(pod: Pod, script: str, s
         ("train.tar.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "null bytes"),
         ("train.py", b"def f(:\n", r"invalid syntax \(train.py, line 1\)"),
         ("train", b"\x7fELF\x02\x01\x01\x00", "null bytes"),
+        ("train.py", b'{"error": {"code": 404, "message": "No such object"}}', "calls nothing and imports nothing"),
+        ("train", b"epochs: 3\nlr: 0.1\n", "calls nothing and imports nothing"),
+        ("train.py", b"", "calls nothing and imports nothing"),
     ],
 )
 def test_what_is_no_program_for_python_is_told_before_pods_meet(pod: Pod, name: str, content: bytes, said: str) -> None:

@@ -219,9 +219,64 @@ subprocess.CalledProcessError: Command 'launch' returned non-zero exit status 1.
 """
     assert last_lines(text) == "MUSTER error: no batch for 60 s"
     assert last_lines("ValueError: x\n") == "ValueError: x"
+    assert last_lines("ValueError: x\nsubprocess.CalledProcessError: git failed\ngoes on\nValueError: y").endswith("ValueError: y")
     event = 'muster.ml/elastic {"event": "failed", "index": 0}'
     assert last_lines(f"OSError: shm\n{event}\n{event}") == "OSError: shm"
     assert last_lines("") == ""
+
+
+ELASTIC = """\
+W0921 00:45:34.000000 495300 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 495402 closing signal SIGTERM
+E0921 00:45:35.000000 495300 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1) local_rank: 3 (pid: 495404)
+Traceback (most recent call last):
+  File "/opt/bin/torchrun", line 8, in <module>
+    raise ChildFailedError(
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2025-09-21_00:45:35
+  exitcode  : 1 (pid: 495404)
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+============================================================
+"""
+OLDER = """\
+ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 19442) of binary: /usr/bin/python
+Traceback (most recent call last):
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+tools/test.py FAILED
+"""
+DEEPSPEED = """\
+[2024-01-01 12:00:00,123] [INFO] [launch.py:316:sigkill_handler] Killing subprocess 123
+[2024-01-01 12:00:00,124] [ERROR] [launch.py:322:sigkill_handler] ['/usr/bin/python', '-u', 'train.py'] exits with return code = 1
+"""
+OPEN_MPI = """\
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[12345,1],0]
+  Exit code:    1
+--------------------------------------------------------------------------
+"""
+LEAKS = """\
+[rank0]:[W1101 12:00:00.000 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed before we destruct it.
+/usr/lib/python3.10/multiprocessing/resource_tracker.py:224: UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects
+  warnings.warn('resource_tracker: There appear to be %d '
+"""
+
+
+@pytest.mark.parametrize("launcher", [ELASTIC, OLDER, DEEPSPEED, OPEN_MPI, LEAKS, DEEPSPEED + ELASTIC])
+def test_what_a_launcher_says_of_its_child_is_no_reason(launcher: str) -> None:
+    """As torchrun (2.8, 1.13), DeepSpeed 0.14 and Open MPI 4 end, and what follows an error of Python."""
+    said = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\nRuntimeError: CUDA out of memory.'
+    assert last_lines(f"{said}\n{launcher}") == said
 
 
 def test_progress_is_one_short_line_and_the_error_has_everything() -> None:

@@ -190,6 +190,34 @@ def test_a_command_that_starts_the_script_is_taken(command: str) -> None:
     assert (options["script"], options["nproc_per_node"]) == ("/workspace/examples/imagenet/main.py", "1")
 
 
+def in_a_shell(text: str) -> list[t.Any]:
+    pod = {"spec": {"containers": [{"name": "pytorch", "image": "example/torch:2", "command": ["/bin/bash", "-c"], "args": [text]}]}}
+    spec = {"runPolicy": {"suspend": False}, "pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": pod}}}
+    return [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j"}, "spec": spec}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torchrun --nnodes=2 --nproc_per_node=1 train.py --epochs 3",
+        "exec python3 -m torch.distributed.launch --use_env --nproc_per_node=1 train.py --epochs 3\n",
+        "torchrun \\\n  --standalone --nproc-per-node 1 \\\n  train.py --epochs '3'",
+    ],
+)
+def test_a_shell_that_only_starts_the_launcher_is_none(text: str) -> None:
+    """As many jobs for training-operator have it."""
+    options = translate(in_a_shell(text), "job.yaml").options
+    assert (options["script"], options["args"], options["nproc_per_node"]) == ("train.py", ["--epochs", "3"], "1")
+
+
+@pytest.mark.parametrize(
+    "text", ["cd /x && torchrun t.py", "torchrun t.py | tee log", "torchrun --nnodes=$N t.py", "a\ntorchrun t.py", "", "'"]
+)
+def test_a_shell_that_does_more_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="torchrun runs the script"):
+        translate(in_a_shell(text), "job.yaml")
+
+
 def test_an_image_and_an_etcd_of_ones_own_are_taken() -> None:
     text = JOB.replace("torchelastic/examples:0.2.0", "example/torch:2").replace(
         "<your_etcd_endpoint>:<your_etcd_port>", "etcd-service:2379"
