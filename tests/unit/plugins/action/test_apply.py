@@ -193,7 +193,7 @@ SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "names
         SECRET,
         [config(), {"kind": "List", "items": [SECRET]}],
         json.dumps({**SECRET, "kind": "Secert"}),
-        yaml.safe_dump({"kind": "secrets", "data": {"p": "canary"}}),
+        yaml.safe_dump({"Kind": "secrets", "data": {"p": "canary"}}),
         {**config(p="canary"), "metadata": {"name": "a", "annotations": {"muster.ml/sensitive": "data.p"}}},
         {"kind": "Config Map", "stringData": {"p": "canary"}},
     ],
