@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: variable_problems
-short_description: List variables that do not exist, and values that no role takes
+short_description: List variables and tags that do not exist, and values that no role takes
 version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
@@ -18,6 +18,8 @@ description:
   - Of roles that have the name of a program which other projects configure as well, such as C(etcd), only the latter is judged.
   - A value is wrong if the argument spec of the role refuses its type or is without it among the choices. Templates are not judged.
   - Keys and values of variables such as C(elastic_options) are judged as lookup P(muster.ml.role_options#lookup) does.
+  - A tag of the command is wrong if nothing has it. A playbook that is not of this collection may have tags of its own; if one differs
+    from one of ours by two letters at most, there is a warning.
 options:
   ignored:
     description: Names, or patterns such as C(persia_dashboard_*), that are not judged. The playbooks give C(muster_ignored_variables).
@@ -37,7 +39,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _raw:
-  description: One sentence for each problem, with the variable, where it is set, and the nearest name. Empty if there is none.
+  description: One sentence for each problem, with the variable or tag, where it is set, and the nearest name. Empty if there is none.
   type: list
   elements: str
   sample: []
@@ -50,6 +52,7 @@ from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.muster.ml.plugins.plugin_utils._origins import given, origin
 from ansible_collections.muster.ml.plugins.plugin_utils._specs import COLLECTION
+from ansible_collections.muster.ml.plugins.plugin_utils._tags import tag_problems
 from ansible_collections.muster.ml.plugins.plugin_utils._variables import Given, problems
 
 
@@ -57,7 +60,8 @@ class LookupModule(LookupBase):
     def run(self, terms: t.Any, variables: dict[str, t.Any] | None = None, **kwargs: t.Any) -> list[str]:  # noqa: ARG002
         self.set_options(var_options=variables, direct=kwargs)
         rows = (self._given(name, value) for name, value in (variables or {}).items())
-        return problems([row for row in rows if row], self.get_option("ignored"))
+        ignored = self.get_option("ignored")
+        return [*tag_problems(ignored), *problems([row for row in rows if row], ignored)]
 
     def _given(self, name: str, value: object) -> Given | None:
         """The variable, unless the collection itself, a task's result or Ansible set it."""

@@ -30,6 +30,8 @@ options:
       - Objects as a mapping, a list of mappings, or YAML text with any number of documents. An object of kind C(List) stands for its items.
       - Text is read as kubectl reads it, here and in O(src) and O(url). A duplicate key is an error. A mapping is read by
         Ansible, for which C(0o17), C(1e3) and C(y) are text, and C(12:30:45) is a number. Put such values in quotes.
+      - With secret values it is hidden from callbacks. Ansible itself, with C(display_args_to_stdout), shows what the playbook has
+        before the task begins. Take such values from variables.
     type: raw
   src:
     description:

@@ -104,12 +104,12 @@ node_pools:
 leftovers:
   description:
     - Disks of claims and load balancers of Services that carry the label C(goog-k8s-cluster-name) of the cluster, firewall rules for its
-      nodes, and network endpoint groups of clusters in O(network), by name and location.
+      nodes, and network endpoint groups of clusters in O(network), by name and location, with a title for people.
     - GKE tries to delete them with the cluster or some minutes later, and does not promise it.
   returned: with O(leftovers=true)
   type: dict
   sample:
-    disks: [{"name": "pvc-1f2e", "location": "us-central1-a"}]
+    disks: [{"title": "disk pvc-1f2e", "name": "pvc-1f2e", "location": "us-central1-a"}]
     load_balancers: []
     firewalls: []
     network_endpoint_groups: []

@@ -24,6 +24,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.clock import syste
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.values import checked
+from ansible_collections.muster.ml.plugins.module_utils._kube.redact import may_tell
 from ansible_collections.muster.ml.plugins.plugin_utils._early import import_for
 
 if t.TYPE_CHECKING:
@@ -31,6 +32,17 @@ if t.TYPE_CHECKING:
 
 _UNKNOWN: t.Final = "Unsupported parameters: "
 PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
+
+
+def _shown(name: str, value: t.Any, spec: t.Mapping[str, t.Any]) -> t.Any:
+    """The value of an option, without what is secret in it."""
+    told = may_tell(str(value)) if name == "definition" else name == "kubeconfig" and isinstance(value, dict)
+    parts = spec.get("options")
+    if parts and isinstance(value, list):
+        return [_shown(name, one, spec) for one in value]
+    if told or spec.get("no_log") or (parts and not isinstance(value, dict)):
+        return "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
+    return {key: _shown(key, one, parts.get(key, {})) for key, one in value.items()} if parts else value
 
 
 class ControllerAction(ActionBase, abc.ABC):
@@ -65,9 +77,7 @@ class ControllerAction(ActionBase, abc.ABC):
         try:
             return self._run(tmp, task_vars)
         finally:
-            self._args, spec = given, self._argument_spec()
-            hidden = (key for key in given if spec.get(key, {}).get("no_log") or (key == "kubeconfig" and isinstance(given[key], dict)))
-            self._task.args = {**given, **dict.fromkeys(hidden, "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER")}
+            self._args, self._task.args = given, _shown("", given, {"options": self._argument_spec()})
 
     def _run(self, tmp: str | None, task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)

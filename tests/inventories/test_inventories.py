@@ -219,6 +219,25 @@ def test_a_variable_that_does_not_exist_stops_all(theirs: Theirs, servers: tuple
     assert theirs.play("own.yml") == 0, theirs.output
 
 
+def test_a_tag_that_nothing_has_stops_all(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """It would do nothing, and end well. A tag of theirs that their playbook gives to ours is known; another one may be of their plays."""
+    fleet(theirs, servers)
+    for playbook, option, tag, meant in (
+        (SITE, "--tags", "elastc", "elastic"),
+        ("muster.ml.teardown", "--skip-tags", "persa", "persia"),
+        ("muster.ml.tpu", "--tags", "tpi", "tpu"),
+    ):
+        assert theirs.play(playbook, option, tag) == 2
+        assert f"{tag} ({option}) is not a tag of Muster. Did you mean {meant}?" in theirs.told
+    theirs.write("own.yml", [{"import_playbook": "muster.ml.status", "tags": "gpu"}])
+    assert theirs.play("own.yml", "--tags", "tpuu") == 0, theirs.output
+    assert "Did you mean tpu? If it is yours, name it in muster_ignored_variables." in theirs.told
+    assert [server.requests for server in servers] == [[], []]
+    assert theirs.play("own.yml", "--tags", "gpu") == 0, theirs.output
+    assert "is not a tag" not in theirs.told
+    assert all(server.requests for server in servers)
+
+
 # Groups, a host and some variables of kubespray's inventory/sample (46dbdd399) and deepops' config.example (3957a42f), August 2026.
 THEIRS = {
     "kubespray": (

@@ -381,8 +381,8 @@ def test_roles_compute_no_more_in_templates() -> None:
     parsed = [jinja2.Environment().parse(text) for path in files for text in templates(reading.load(path))]  # noqa: S701  (only read)
     filters = [node.name for tree in parsed for node in tree.find_all(jinja2.nodes.Filter) if node.name not in PLAIN_FILTERS]
     loops = [node for tree in parsed for node in tree.find_all(jinja2.nodes.For)]
-    assert len(filters) <= 505
-    assert len(loops) <= 5
+    assert len(filters) <= 423
+    assert len(loops) <= 3
 
 
 def test_ansible_reads_what_is_installed_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

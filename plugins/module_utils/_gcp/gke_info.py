@@ -13,6 +13,9 @@ from .compare import MARK
 from .gke import pool_owner
 
 _CLUSTER, _LOCATION = "goog-k8s-cluster-name", "goog-k8s-cluster-location"
+_TITLES = {
+    "disks": "disk", "load_balancers": "load balancer", "firewalls": "firewall rule", "network_endpoint_groups": "network endpoint group"
+}  # fmt: skip
 
 
 def read_cluster(api: Api, project: str, location: str, name: str, owner: str | None) -> Body:
@@ -53,7 +56,11 @@ def read_leftovers(api: Api, project: str, location: str, name: str, network: st
     found["firewalls"] = [row for row in rules if any(tag.fullmatch(one) for one in row.get("targetTags") or ())]
     groups = [] if not network or _is_shared(api, project, network, path=f"{location}/{name}") else _endpoint_groups(api, project, network)
     found["network_endpoint_groups"] = groups
-    return {key: [{"name": row["name"], "location": _place(row)} for row in rows] for key, rows in found.items()}
+    return {key: [_leftover(_TITLES[key], row) for row in rows] for key, rows in found.items()}
+
+
+def _leftover(title: str, row: Body) -> Body:
+    return {"title": f"{title} {row['name']}", "name": row["name"], "location": _place(row)}
 
 
 def _is_shared(api: Api, project: str, network: str, path: str) -> bool:

@@ -611,10 +611,10 @@ def test_what_its_workloads_made_is_found(google: Simulator, run: Run) -> None:
     assert run("gke_cluster_info", **asked)["leftovers"] == nothing
     disk, rule, _pool, wall, group = (path.rsplit("/", 1)[-1] for path in google.workload(NAME, REGION, fades=3))
     assert run("gke_cluster_info", **asked)["leftovers"] == {
-        "disks": [{"name": disk, "location": ZONES[0]}],
-        "load_balancers": [{"name": rule, "location": REGION}],
-        "firewalls": [{"name": wall, "location": "global"}],
-        "network_endpoint_groups": [{"name": group, "location": ZONES[0]}],
+        "disks": [{"title": f"disk {disk}", "name": disk, "location": ZONES[0]}],
+        "load_balancers": [{"title": f"load balancer {rule}", "name": rule, "location": REGION}],
+        "firewalls": [{"title": f"firewall rule {wall}", "name": wall, "location": "global"}],
+        "network_endpoint_groups": [{"title": f"network endpoint group {group}", "name": group, "location": ZONES[0]}],
     }
     assert run("gke_cluster_info", **{**asked, "name": "other"})["leftovers"]["firewalls"] == []
     assert run("gke_cluster_info", **{**asked, "network": "other"})["leftovers"]["network_endpoint_groups"] == []

@@ -10,14 +10,15 @@ import types
 import typing as t
 
 import pytest
+import yaml
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.muster.ml.plugins.action.apply import ActionModule
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden
 from ansible_collections.muster.ml.plugins.module_utils._edge import run as edge
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
-from ansible_collections.muster.ml.plugins.modules import apply
-from ansible_collections.muster.ml.plugins.plugin_utils import _action
+from ansible_collections.muster.ml.plugins.modules import apply, local_image, rabbitmq_definitions
+from ansible_collections.muster.ml.plugins.plugin_utils import _action, _controller
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
 
 Result = dict[str, t.Any]
@@ -181,6 +182,40 @@ def test_arguments_that_callbacks_may_show_have_no_secret(run: Run, cluster: Fak
         assert action.run(task_vars={})["changed"] is changed
         assert "canary" not in str(action._task.args)
         assert action._task.args["definition"] == config()
+
+
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "stringData": {"p": "canary"}}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        SECRET,
+        [config(), {"kind": "List", "items": [SECRET]}],
+        json.dumps({**SECRET, "kind": "Secert"}),
+        yaml.safe_dump({"Kind": "secrets", "data": {"p": "canary"}}),
+        {**config(p="canary"), "metadata": {"name": "a", "annotations": {"muster.ml/sensitive": "data.p"}}},
+        {"kind": "Config Map", "stringData": {"p": "canary"}},
+    ],
+)  # fmt: skip
+def test_a_definition_that_callbacks_may_show_has_no_secret(run: Run, definition: t.Any) -> None:
+    action = plugin({"definition": definition}, check=False, diff=False, environment=[])
+    for _again in range(2):
+        assert "canary" not in json.dumps([action.run(task_vars={}), action._task.args])
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"),
+    [
+        (rabbitmq_definitions.ARGUMENT_SPEC, {"users": [{"name": "a", "password": "canary"}, {"name": "b", "password": "canary"}]}),
+        (local_image.ARGUMENT_SPEC, {"registry": {"address": "b:5000", "password": "canary"}}),
+        (local_image.ARGUMENT_SPEC, {"registry": "address=a password=canary"}),
+    ],
+)
+def test_options_of_options_are_hidden(spec: Result, value: Result) -> None:
+    shown = _controller._shown("", value, {"options": spec})
+    assert "canary" not in str(shown)
+    assert shown.keys() == value.keys()
 
 
 def test_a_definition_of_an_earlier_task_counts_in_check_mode(run: Run, cluster: FakeCluster) -> None:

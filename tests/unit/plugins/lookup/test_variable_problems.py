@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import re
+import types
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from ansible import constants as C  # noqa: N812  (as everywhere in Ansible)
+from ansible.utils.display import Display
 from support.docs import collection
 from support.places import ROOT
 
-from ansible_collections.muster.ml.plugins.plugin_utils import _specs
+from ansible_collections.muster.ml.plugins.plugin_utils import _specs, _tags
 from ansible_collections.muster.ml.plugins.plugin_utils._variables import Given, problems
 
 # By the place where the inventories' test sets them; see there.
@@ -101,3 +105,54 @@ def test_every_variable_of_roles_and_playbooks_is_known() -> None:
     assert read <= settings
     assert settings - read <= {"eks_manage_efs", "eks_manage_s3"}
     assert _specs.names().keys() == roles | settings
+
+
+def command(monkeypatch: pytest.MonkeyPatch, playbooks: list[str], tags: str, skipped: str = "") -> None:
+    given = {"args": playbooks, "tags": tags.split(","), "skip_tags": skipped.split(",")}
+    monkeypatch.setattr(_tags, "context", types.SimpleNamespace(CLIARGS=given))
+
+
+def test_every_tag_is_known() -> None:
+    assert _tags.tags() == collection.tags() | {"never", "tagged", "untagged"}
+
+
+@pytest.mark.parametrize("playbook", ["muster.ml.site", str(ROOT / "site.yml"), str(ROOT / "playbooks/teardown.yml")])
+@pytest.mark.parametrize(
+    ("tags", "skipped", "told"),
+    [
+        ("elastc,persia", "", ["elastc (--tags) is not a tag of Muster. Did you mean elastic?"]),
+        ("all", "persa", ["persa (--skip-tags) is not a tag of Muster. Did you mean persia?"]),
+        ("elastic-install", "", ["elastic-install (--tags) is not a tag of Muster. Did you mean elastic_install?"]),
+        ("nginx", "", ["nginx (--tags) is not a tag of Muster. Each role has its name as a tag, and each of its phases ROLE_PHASE."]),
+        ("", "", ["Nothing (--tags) is not a tag of Muster. Each role has its name as a tag, and each of its phases ROLE_PHASE."]),
+        ("elastic,", "gke_needs,", []),
+        ("tagged,untagged", "never", []),
+        ("all", "of_ansible_cfg", []),
+    ],
+)
+def test_a_tag_that_nothing_has(playbook: str, tags: str, skipped: str, told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(C, "TAGS_SKIP", ["of_ansible_cfg"])
+    command(monkeypatch, [playbook], tags, skipped)
+    assert _tags.tag_problems(["elastc"]) == told
+
+
+@pytest.mark.parametrize(
+    ("tags", "own", "ignored", "warned"),
+    [
+        ("gpu", [], [], "gpu (--tags) is not a tag of Muster. Did you mean tpu? If it is yours, name it in muster_ignored_variables."),
+        ("gpu", ["gpu"], [], ""),
+        ("gpu", [], ["g*"], ""),
+        ("nginx,elastic", [], [], ""),
+    ],
+)
+def test_another_playbook_has_tags_of_its_own(
+    tags: str, own: list[str], ignored: list[str], warned: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Those of import_playbook are known for each task; those of its other plays are not."""
+    warnings: list[str] = []
+    monkeypatch.setattr(Display, "warning", lambda _self, text: warnings.append(text))
+    (tmp_path / "site.yml").touch()
+    command(monkeypatch, ["muster.ml.site", str(tmp_path / "site.yml")], tags)
+    with _tags.TaskContext(types.SimpleNamespace(tags=["always", *own])):
+        assert _tags.tag_problems(ignored) == []
+    assert warnings == [text for text in [warned] if text]
