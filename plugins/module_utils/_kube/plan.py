@@ -340,7 +340,6 @@ def _held_by(live: Manifest) -> str:
 def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> PlannedObject:
     """Compare a live object with the desired one. fields.py says why this need not compare values."""
     ref, desired = ref_of(desired), _with_label_of_maker(desired, live, options)
-    redact.seal_everything(live, like=desired)
     owner, former = owner_on(live), former_owner(options.owner)
     if owner and owner != options.owner:
         if ref.group_kind == NAMESPACE and owner != former:

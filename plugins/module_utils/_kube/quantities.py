@@ -28,11 +28,12 @@ def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
 def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            below = f"{path}.{key}" if path else str(key)
-            if key in _MAPS and isinstance(item, dict):
-                yield from ((f"{below}.{name}", amount) for name, amount in item.items())
-            elif key not in _FREE and isinstance(item, COLLECTIONS):
-                yield from _below(item, below)
+            if key not in _FREE and isinstance(item, COLLECTIONS):
+                below = f"{path}.{key}" if path else str(key)
+                if key in _MAPS and isinstance(item, dict):
+                    yield from ((f"{below}.{name}", amount) for name, amount in item.items())
+                else:
+                    yield from _below(item, below)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _below(item, f"{path}[{index}]")
