@@ -71,22 +71,22 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
     """The object as it is sent: with our label, in a namespace if its kind has one, and with its digest."""
     desired = {key: deep_copy(value) for key, value in manifest.items() if key != "status"}
     metadata = {key: value for key, value in desired["metadata"].items() if key not in _SERVER_METADATA}
-    desired["metadata"], kind = metadata, group_kind(desired)
+    desired["metadata"], what = metadata, group_kind(desired)
     if namespaced:
         metadata["namespace"] = metadata.get("namespace") or namespace
     else:
         metadata.pop("namespace", None)
     # LABEL_MANAGED_BY is the user's to change; we find our objects by LABEL_OWNER.
-    given = metadata.get("labels") or (_labels_of_pods(desired) if kind in _LABELLED_AS_PODS else {})
+    given = metadata.get("labels") or (_labels_of_pods(desired) if what in _LABELLED_AS_PODS else {})
     labels = {LABEL_MANAGED_BY: FIELD_MANAGER, **given}
     labels.pop(LABEL_HOME, None)
     metadata["labels"] = labels | owner_labels(owner)
-    if kind == SECRET:
+    if what == SECRET:
         _encode(desired)
-    for part in _BYTES.get(kind, ()):
+    for part in _BYTES.get(what, ()):
         if isinstance(desired.get(part), dict):
             desired[part] = {key: _canonical_base64(value) for key, value in desired[part].items()}
-    if kind == _CLUSTER_ROLE and desired.get("aggregationRule"):
+    if what == _CLUSTER_ROLE and desired.get("aggregationRule"):
         desired.pop("rules", None)  # pkg/controller/clusterroleaggregation writes them
     return with_apply_record(redact.seal_everything(desired))
 

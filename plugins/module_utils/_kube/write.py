@@ -9,13 +9,11 @@ import re
 import secrets
 import typing as t
 
-from .._core.deletion import why_kept
 from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound, Overtaken, Rejected
 from .._core.pace import Backoff, with_retries
 from .._core.sensitive import printable
 from . import fields, redact, responses
 from .cluster import Cluster
-from .deletion import DeletionFacts, Ownership
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_FENCE,
@@ -231,6 +229,9 @@ class Writer:
         immutable = _naming_fields(refusal, step.desired, step.live)
         if not self.options.recreate:
             raise immutable from refusal
+        from .._core.deletion import why_kept
+        from .deletion import DeletionFacts, Ownership
+
         # ``recreate`` does not allow deleting data: it says nothing about what an object contains.
         facts = DeletionFacts(
             cluster=self.cluster,
