@@ -275,9 +275,10 @@ def owner_of_task(ctx: Context, objects: list[t.Any]) -> str:
 
 def _home(ctx: Context, objects: list[t.Any]) -> str:
     """The second part of the owner, as option namespace describes it."""
+    if given := ctx.params["namespace"]:
+        return str(given)
     named = {space for item in flatten(objects) if (space := _namespace_named(item))}
-    given = ctx.params["namespace"] or (named.pop() if len(named) == 1 else "")
-    return str(given or ctx.cluster.namespace)
+    return named.pop() if len(named) == 1 else str(ctx.cluster.namespace)
 
 
 def _namespace_named(item: t.Any) -> str:

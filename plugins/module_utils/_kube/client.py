@@ -328,7 +328,8 @@ class Transport:
         return body
 
     def _target(self, path: str, query: t.Mapping[str, str | t.Sequence[str]]) -> str:
-        return f"{self._base}{path}?{urllib.parse.urlencode(query, doseq=True)}" if query else f"{self._base}{path}"
+        asked = tuple((name, value if isinstance(value, str) else tuple(value)) for name, value in query.items())
+        return f"{self._base}{path}?{_encoded(asked)}" if asked else f"{self._base}{path}"
 
     def _headers(self, accept: str, content_type: str | None, auth: RequestAuth) -> _Headers:
         """The headers as they are sent; only here are secrets revealed. Invalid values are refused before http.client prints them."""
@@ -679,6 +680,13 @@ def request_body(body: Manifest) -> bytes:
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(body, ensure_ascii=False, default=_revealed)).encode()
 
 
+@functools.lru_cache(maxsize=64)
+def _encoded(query: tuple[tuple[str, str | tuple[str, ...]], ...]) -> str:
+    """The query of a URL. All writes of a run have the same one."""
+    return urllib.parse.urlencode(query, doseq=True)
+
+
+@functools.lru_cache(maxsize=64)
 def _group_path(api_version: str) -> str:
     quoted = urllib.parse.quote(api_version)
     return f"/apis/{quoted}" if "/" in api_version else f"/api/{quoted}"

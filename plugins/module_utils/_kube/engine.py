@@ -179,7 +179,8 @@ class _Run:
             progress.report(f"{len(outcomes)} of {len(steps)} objects applied")
             return outcome
 
-        for wave in waves(by_ref):
+        in_order = waves(by_ref)
+        for wave in in_order:
             writes = [by_ref[ref] for ref in wave if by_ref[ref].verdict != "unchanged"]
             # What belongs together is written in order, up to one that fails, so that a later run can complete it.
             results: list[Outcome] = []
@@ -196,14 +197,16 @@ class _Run:
             # Unchanged objects need no request, and so no thread.
             results += [carry_out(by_ref[ref]) for ref in wave if by_ref[ref].verdict == "unchanged"]
             report.objects.update({change.ref: found for change, found in results if found is not None})
-            report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
-            raise_overtaken(failures, report)
+            if failures or wave is in_order[-1]:
+                report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
             if failures:
                 from .reasons import with_webhook_hints
 
+                raise_overtaken(failures, report)
                 refused += with_webhook_hints(self.cluster, failures)
+                if not check:
+                    raise_all(refused, report.result(diff=False))
             if not check:
-                raise_all(refused, report.result(diff=False))
                 self._wait_for_definitions(results)
         raise_all(refused)
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing as t
 
 from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Overtaken, Terminating
@@ -113,7 +114,7 @@ class ApplyOptions:
         """Objects that exist already; None: any."""
         return self.promised if self.check else Promised()
 
-    @property
+    @functools.cached_property
     def manager(self) -> str:
         return manager_of(self.owner)
 
@@ -313,7 +314,8 @@ def _step(
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
-    return dataclasses.replace(plan_update(desired, found, options), pinned=pinned, overwrites=overwrites)
+    step = plan_update(desired, found, options)
+    return dataclasses.replace(step, pinned=pinned, overwrites=overwrites) if pinned or overwrites else step
 
 
 def overtaken(ref: Ref, version: str | None) -> Overtaken:

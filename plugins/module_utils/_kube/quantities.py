@@ -46,7 +46,9 @@ def with_canonical_quantities(manifest: Manifest) -> Manifest:
 
 def _with_canonical(value: t.Any) -> t.Any:
     if isinstance(value, dict):
-        return {key: _canonical_field(key, item) for key, item in value.items()}
+        return {
+            key: _canonical_field(key, item) if isinstance(item, COLLECTIONS) or key in _SINGLE else item for key, item in value.items()
+        }
     return [_with_canonical(item) for item in value] if isinstance(value, list) else value
 
 
