@@ -203,15 +203,11 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.failure import Res
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import owner_at, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
-from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import delete_prune_record
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised, refuse_misspelt_kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_deletion, check_owner
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owners
 
 DEFAULT_OWNER = "apply.default"
 _EVERYWHERE = "*"
@@ -281,9 +277,10 @@ def owner_of_task(ctx: Context, objects: list[t.Any]) -> str:
 
 def _home(ctx: Context, objects: list[t.Any]) -> str:
     """The second part of the owner, as option namespace describes it."""
+    if given := ctx.params["namespace"]:
+        return str(given)
     named = {space for item in flatten(objects) if (space := _namespace_named(item))}
-    given = ctx.params["namespace"] or (named.pop() if len(named) == 1 else "")
-    return str(given or ctx.cluster.namespace)
+    return named.pop() if len(named) == 1 else str(ctx.cluster.namespace)
 
 
 def _namespace_named(item: t.Any) -> str:
@@ -307,6 +304,11 @@ def read_objects(params: dict[str, t.Any]) -> list[t.Any] | None:
 
 
 def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
+    from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
+    from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import delete_prune_record
+    from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+    from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owners
+
     params = ctx.params
     if objects is None and params["owner"] == DEFAULT_OWNER:
         raise InvalidInput("state=absent needs objects to delete, or an owner whose objects are all deleted.", hint="Set owner.")

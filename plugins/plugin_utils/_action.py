@@ -17,7 +17,6 @@ from ansible_collections.muster.ml.plugins.module_utils._edge import promises
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
 from ansible_collections.muster.ml.plugins.module_utils._kube.cluster import Cluster
-from ansible_collections.muster.ml.plugins.module_utils._kube.limited import LimitedCluster, place_of
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES, import_early, save_garbage_collection
 
@@ -83,6 +82,8 @@ class MusterAction(ControllerAction):
         try:
             found = self._execute(context)
             if self._rehearses and "cluster" in vars(context) and not found.get("failed"):
+                from ansible_collections.muster.ml.plugins.module_utils._kube.limited import place_of
+
                 self._where = place_of(context.cluster)
         finally:
             context.close()
@@ -94,6 +95,8 @@ class MusterAction(ControllerAction):
         limit, where = self._limit, self._where
         if limit is None:
             return cluster
+        from ansible_collections.muster.ml.plugins.module_utils._kube.limited import LimitedCluster
+
         return t.cast("Cluster", LimitedCluster(cluster, lambda ref, deletes: limit.permit(where, ref, deletes=deletes)))
 
 

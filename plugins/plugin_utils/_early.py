@@ -13,7 +13,6 @@ import gc
 import importlib
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core import s3
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 
@@ -31,7 +30,7 @@ _LIBRARIES = {
 _S3 = ("object_store", "studioml_experiment")
 """Modules that use boto3, and its description of S3, which it keeps: 500 ms."""
 
-_GARBAGE = 100_000
+_GARBAGE = 500_000
 """New objects between two searches for garbage; Python's default of 700 costs a tenth of an apply of 2,000 manifests."""
 
 
@@ -51,5 +50,7 @@ def import_for(module: str) -> None:
     """Import the libraries that a module of this collection imports only when it runs."""
     import_early(*_LIBRARIES.get(module, ()))
     if module in _S3:
+        from ansible_collections.muster.ml.plugins.module_utils._core import s3
+
         with contextlib.suppress(ImportError, OSError, MusterError):
             s3.client("http://127.0.0.1", Sensitive("-"), Sensitive("-"), region="us-east-1")

@@ -9,6 +9,7 @@ The grammar is that of apimachinery's resource.Quantity: a decimal number with a
 from __future__ import annotations
 
 import decimal
+import functools
 import re
 import typing as t
 
@@ -26,9 +27,17 @@ _LARGEST = decimal.Decimal(2**63 - 1)
 
 def parse(value: str | int | float) -> decimal.Decimal:
     """The number that a quantity means, in its base unit (12Gi in bytes, 500m as 0.5); ValueError if it is not a quantity."""
-    found = _QUANTITY.fullmatch(str(value)) if not isinstance(value, bool) else None
+    found = None if isinstance(value, bool) else _number(str(value))
     if found is None:
         raise ValueError(f"{value!r} is not a quantity: a number with at most a suffix, such as 500m, 12G or 12Gi, without spaces")
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _number(text: str) -> decimal.Decimal | None:
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        return None
     number, suffix = decimal.Decimal(found[1]), found[2] or ""
     factor = _BINARY.get(suffix) or _DECIMAL.get(suffix)
     if factor:

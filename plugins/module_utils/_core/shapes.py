@@ -25,10 +25,10 @@ class Each:
 
 
 Shape = t.Any
-"""``str``, ``int``, NUMBER or QUANTITY; a dict is a mapping with the shapes of some of its keys, a list of one shape is a list."""
+"""``str``, ``int``, ``dict`` or QUANTITY; a dict is a mapping with the shapes of some of its keys, a list of one shape is a list."""
 
 QUANTITY: t.Final = (str, int, float)
-_NAMES: t.Final = {str: "a string", int: "a whole number", QUANTITY: "a quantity"}
+_NAMES: t.Final = {str: "a string", int: "a whole number", QUANTITY: "a quantity", dict: "a mapping"}
 TEXTS, AMOUNTS, NAMED = Each(str), Each(QUANTITY), {"name": str}
 _KEY = {"name": str, "key": str}
 SELECTOR = {"matchLabels": TEXTS, "matchExpressions": [{"key": str, "operator": str, "values": [str]}]}
@@ -37,7 +37,7 @@ _REQUIRED, _PREFERRED = ("requiredDuringSchedulingIgnoredDuringExecution", "pref
 _POD_TERM = {"labelSelector": SELECTOR, "namespaceSelector": SELECTOR, "namespaces": [str], "topologyKey": str}
 _POD_AFFINITY = {_REQUIRED: [_POD_TERM], _PREFERRED: [{"weight": int, "podAffinityTerm": _POD_TERM}]}
 _NODE_AFFINITY = {_REQUIRED: {"nodeSelectorTerms": [_TERM]}, _PREFERRED: [{"weight": int, "preference": _TERM}]}
-_META = {"labels": {}, "annotations": {}, "ownerReferences": [{"uid": str}], "finalizers": [str]}
+_META = {"labels": dict, "annotations": dict, "ownerReferences": [{"uid": str}], "finalizers": [str]}
 _RESOURCES = {"limits": AMOUNTS, "requests": AMOUNTS, "claims": [NAMED]}
 _CLAIM = {
     "metadata": _META,
@@ -46,16 +46,16 @@ _CLAIM = {
 _PEERS = [{"podSelector": SELECTOR, "namespaceSelector": SELECTOR, "ipBlock": {"cidr": str, "except": [str]}}]
 
 OPTIONS: dict[str, Shape] = {
-    "absent": Each([{}]), "affinity": {"nodeAffinity": _NODE_AFFINITY, "podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_AFFINITY},
-    "brokers": Each([str]), "cleanup_policies": Each({}), "network_policy_from": _PEERS, "node_selector": TEXTS,
-    "overrides": {"metadata": _META, "spec": {}}, "resources": _RESOURCES, "trusted": Each({}), "volume_claim_templates": [_CLAIM],
+    "absent": Each([dict]), "affinity": {"nodeAffinity": _NODE_AFFINITY, "podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_AFFINITY},
+    "brokers": Each([str]), "cleanup_policies": Each(dict), "network_policy_from": _PEERS, "node_selector": TEXTS,
+    "overrides": {"metadata": _META, "spec": dict}, "resources": _RESOURCES, "trusted": Each(dict), "volume_claim_templates": [_CLAIM],
     "tolerations": [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}],
     "topology_spread_constraints": [{"maxSkew": int, "topologyKey": str, "whenUnsatisfiable": str, "labelSelector": SELECTOR}],
     "value_from": {"secretKeyRef": _KEY, "configMapKeyRef": _KEY, "fieldRef": {"fieldPath": str}, "resourceFieldRef": {"resource": str}},
     "volume_mounts": [{"name": str, "mountPath": str, "subPath": str}],
     "volumes": [{
-        "name": str, "persistentVolumeClaim": {"claimName": str}, "secret": {"secretName": str, "items": [{}]}, "hostPath": {"path": str},
-        "configMap": {"name": str, "items": [{}]}, "emptyDir": {"medium": str, "sizeLimit": QUANTITY},
+        "name": str, "persistentVolumeClaim": {"claimName": str}, "secret": {"secretName": str, "items": [dict]}, "hostPath": {"path": str},
+        "configMap": {"name": str, "items": [dict]}, "emptyDir": {"medium": str, "sizeLimit": QUANTITY},
         "ephemeral": {"volumeClaimTemplate": _CLAIM}, "projected": {"sources": [{"secret": NAMED, "configMap": NAMED}]},
     }],
 }  # fmt: skip
@@ -63,12 +63,12 @@ OPTIONS: dict[str, Shape] = {
 _CONTAINERS = OPTIONS["init_containers"] = [{
     "name": str, "image": str, "command": [object], "args": [object], "env": [{"name": str, "valueFrom": OPTIONS["value_from"]}],
     "envFrom": [{"secretRef": NAMED, "configMapRef": NAMED}], "ports": [{"name": str, "containerPort": int, "protocol": str}],
-    "resources": _RESOURCES, "restartPolicy": str, "securityContext": {}, "volumeMounts": OPTIONS["volume_mounts"],
+    "resources": _RESOURCES, "restartPolicy": str, "securityContext": dict, "volumeMounts": OPTIONS["volume_mounts"],
 }]  # fmt: skip
 _POD = {"metadata": _META, "spec": {
     "affinity": OPTIONS["affinity"], "containers": _CONTAINERS, "initContainers": _CONTAINERS, "imagePullSecrets": [NAMED],
     "nodeName": str, "nodeSelector": TEXTS, "overhead": AMOUNTS, "priorityClassName": str, "resources": _RESOURCES, "restartPolicy": str,
-    "runtimeClassName": str, "schedulerName": str, "schedulingGates": [NAMED], "securityContext": {}, "serviceAccountName": str,
+    "runtimeClassName": str, "schedulerName": str, "schedulingGates": [NAMED], "securityContext": dict, "serviceAccountName": str,
     "terminationGracePeriodSeconds": int, "tolerations": OPTIONS["tolerations"], "volumes": OPTIONS["volumes"],
     "topologySpreadConstraints": OPTIONS["topology_spread_constraints"],
 }}  # fmt: skip
@@ -80,8 +80,8 @@ _DEFINITION = {
     "group": str,
     "scope": str,
     "names": {"plural": str, "kind": str},
-    "versions": [{"name": str, "schema": {}}],
-    "conversion": {},
+    "versions": [{"name": str, "schema": dict}],
+    "conversion": dict,
 }
 _MANIFESTS: dict[tuple[str, str], Shape] = {
     ("", "Pod"): _POD, ("", "PersistentVolumeClaim"): _CLAIM, ("batch", "Job"): _JOB,
@@ -100,15 +100,18 @@ def problems(value: t.Any, shape: Shape, path: str) -> t.Iterator[str]:
         value = revealed(value)
     if value is None or shape is object:
         return
-    if isinstance(shape, Each | dict):
+    if isinstance(shape, (Each, dict)):
         if not isinstance(value, dict):
             yield f"{path} is not a mapping but {type(value).__name__}"
             return
+        every = shape.shape if isinstance(shape, Each) else None
         for key, item in value.items():
-            if item is None and isinstance(shape, Each) and shape.shape is not object:
+            below = shape.get(key, object) if every is None else every
+            if below is object or below is item.__class__:  # as most are
+                continue
+            if item is None and every is not None:
                 yield f"{path}.{key} is null"
-            below = shape.shape if isinstance(shape, Each) else shape.get(key, object)
-            if below is not object:
+            else:
                 yield from problems(item, below, f"{path}.{key}" if path else str(key))
     elif isinstance(shape, list):
         if not isinstance(value, list):
@@ -117,7 +120,8 @@ def problems(value: t.Any, shape: Shape, path: str) -> t.Iterator[str]:
         for index, item in enumerate(value):
             if item is None:
                 yield f"{path}[{index}] is null"
-            yield from problems(item, shape[0], f"{path}[{index}]")
+            elif item.__class__ is not shape[0]:
+                yield from problems(item, shape[0], f"{path}[{index}]")
     elif shape is QUANTITY and isinstance(value, str):
         try:
             quantity.parse(value)

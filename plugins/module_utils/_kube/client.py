@@ -29,11 +29,14 @@ from .._core.clock import Clock, Deadline, utc
 from .._core.errors import InvalidInput, MissingKind, MusterError, NotFound, Unreachable
 from .._core.pace import Backoff, Limits, TokenBucket
 from .._core.sensitive import Sensitive
-from . import headers, kinds, redact, responses, tls, tunnel
+from . import headers, kinds, redact, responses, tls
 from .credentials import RequestAuth
 from .kubeconfig import Connection, Params, load
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind, ref_of
 from .pod_status import main_container
+
+if t.TYPE_CHECKING:
+    from .tunnel import Tunnel
 
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -255,6 +258,8 @@ class Transport:
             refreshed = True
 
     def _upgraded(self, target: str, timeout: float, auth: RequestAuth) -> socket.socket | Answer:
+        from . import tunnel
+
         connection = self._new(auth)
         try:
             connection.timeout = timeout
@@ -323,7 +328,8 @@ class Transport:
         return body
 
     def _target(self, path: str, query: t.Mapping[str, str | t.Sequence[str]]) -> str:
-        return f"{self._base}{path}?{urllib.parse.urlencode(query, doseq=True)}" if query else f"{self._base}{path}"
+        asked = tuple((name, value if isinstance(value, str) else tuple(value)) for name, value in query.items())
+        return f"{self._base}{path}?{_encoded(asked)}" if asked else f"{self._base}{path}"
 
     def _headers(self, accept: str, content_type: str | None, auth: RequestAuth) -> _Headers:
         """The headers as they are sent; only here are secrets revealed. Invalid values are refused before http.client prints them."""
@@ -565,15 +571,19 @@ class HttpCluster:
         answer = self._call("GET", target, asked, accept=_ANYTHING, timeout=timeout, within=timeout)
         return answer.status, answer.body.decode(errors="replace")
 
-    def port_forward(self, namespace: str, pod: str, port: int, *, timeout: float) -> tunnel.Tunnel:
-        return tunnel.Tunnel(self._upgraded(namespace, pod, "portforward", {"ports": str(port)}, timeout, "forward a port of"))
+    def port_forward(self, namespace: str, pod: str, port: int, *, timeout: float) -> Tunnel:
+        from .tunnel import Tunnel
+
+        return Tunnel(self._upgraded(namespace, pod, "portforward", {"ports": str(port)}, timeout, "forward a port of"))
 
     def execute(self, namespace: str, pod: str, container: str, command: t.Sequence[str], *, timeout: float) -> tuple[str, str]:
+        from .tunnel import output_of
+
         deadline = Deadline(timeout, self.clock)
         query = {"container": container, "command": command, "stdout": "true", "stderr": "true"}
         wire = self._upgraded(namespace, pod, "exec", query, timeout, "execute a command in")
         try:
-            return tunnel.output_of(wire, deadline)
+            return output_of(wire, deadline)
         except OSError as exc:
             raise Unreachable(f"The command in Pod {namespace}/{pod} gives no answer: {exc}.") from exc
 
@@ -673,6 +683,13 @@ def request_body(body: Manifest) -> bytes:
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(body, ensure_ascii=False, default=_revealed)).encode()
 
 
+@functools.lru_cache(maxsize=64)
+def _encoded(query: tuple[tuple[str, str | tuple[str, ...]], ...]) -> str:
+    """The query of a URL. All writes of a run have the same one."""
+    return urllib.parse.urlencode(query, doseq=True)
+
+
+@functools.lru_cache(maxsize=64)
 def _group_path(api_version: str) -> str:
     quoted = urllib.parse.quote(api_version)
     return f"/apis/{quoted}" if "/" in api_version else f"/api/{quoted}"

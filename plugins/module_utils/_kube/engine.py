@@ -2,7 +2,8 @@
 
 """The apply engine: one path for every write to Kubernetes.
 
-Plan (only reads; all problems are reported together), write in waves, prune, wait. See docs/architecture.md.
+Plan (only reads; all problems are reported together), write in waves, prune, wait. See docs/architecture.md. What few runs need is
+imported where they do: Ansible compiles each file of a collection in each run.
 """
 
 from __future__ import annotations
@@ -13,18 +14,13 @@ import typing as t
 
 from .._core.errors import Conflict, InvalidInput, MusterError
 from .._core.pool import PARALLEL, OnProgress, Progress, raise_all, run_all
-from . import reasons
 from .cluster import Cluster
-from .deletion import Ownership
 from .lease import Lease, holder
 from .objects import ANNOTATION_FENCE, API_SERVICE, DEFINITION, NAMESPACE, Manifest, Ref, labels_of, name_and_home, owner_on, owner_text
 from .order import wave_of, waves
-from .owned import owned_objects
 from .plan import ApplyOptions, PlannedObject, make_plan, raise_overtaken
 from .prepare import with_annotation
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
-from .references import require
-from .removal import Deletion, by_ref, shared_namespaces
 from .report import Change, Report
 from .served import Promised
 from .wait import Predicates, wait_until
@@ -96,7 +92,11 @@ def _checked(cluster: Cluster, steps: list[PlannedObject], options: ApplyOptions
             hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
         )
     written = [step.desired for step in steps if step.verdict != "unchanged"]
-    return require(cluster, written, [step.desired for step in steps], references) if written and references is not None else []
+    if not written or references is None:
+        return []
+    from .references import require
+
+    return require(cluster, written, [step.desired for step in steps], references)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,7 +179,8 @@ class _Run:
             progress.report(f"{len(outcomes)} of {len(steps)} objects applied")
             return outcome
 
-        for wave in waves(by_ref):
+        in_order = waves(by_ref)
+        for wave in in_order:
             writes = [by_ref[ref] for ref in wave if by_ref[ref].verdict != "unchanged"]
             # What belongs together is written in order, up to one that fails, so that a later run can complete it.
             results: list[Outcome] = []
@@ -196,11 +197,16 @@ class _Run:
             # Unchanged objects need no request, and so no thread.
             results += [carry_out(by_ref[ref]) for ref in wave if by_ref[ref].verdict == "unchanged"]
             report.objects.update({change.ref: found for change, found in results if found is not None})
-            report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
-            raise_overtaken(failures, report)
-            refused += reasons.with_webhook_hints(self.cluster, failures)
+            if failures or wave is in_order[-1]:
+                report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
+            if failures:
+                from .reasons import with_webhook_hints
+
+                raise_overtaken(failures, report)
+                refused += with_webhook_hints(self.cluster, failures)
+                if not check:
+                    raise_all(refused, report.result(diff=False))
             if not check:
-                raise_all(refused, report.result(diff=False))
                 self._wait_for_definitions(results)
         raise_all(refused)
 
@@ -228,6 +234,9 @@ class _Run:
 
     def _prune(self, steps: list[PlannedObject], report: Report, lease: Lease | None) -> None:
         """Delete objects that have our label and are no longer desired, last wave first; record that nothing is left."""
+        from .deletion import Ownership
+        from .removal import Deletion, shared_namespaces
+
         options, refs = self.options, [step.ref for step in steps]
         uids = {
             item["metadata"]["uid"]
@@ -262,6 +271,9 @@ class _Run:
 
     def _leftovers(self, steps: list[PlannedObject]) -> tuple[dict[Ref, Manifest], list[str]]:
         """Objects that have our label and are not among the steps."""
+        from .owned import owned_objects
+        from .removal import by_ref
+
         desired = {step.ref.identity for step in steps}
         namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.options.namespace}
         services = [step.desired["spec"] for step in steps if step.ref.group_kind == API_SERVICE and not step.live]

@@ -145,7 +145,9 @@ def differing_paths(live: Manifest, desired: Manifest) -> t.Iterator[str]:
 def _differing(live: t.Any, desired: t.Any, path: str) -> t.Iterator[str]:
     if isinstance(desired, dict) and isinstance(live, dict):
         for key, value in desired.items():
-            yield from _differing(live.get(key), value, f"{path}.{key}" if path else key)
+            have = live.get(key)
+            if not (isinstance(value, str) and value == have):  # as most are
+                yield from _differing(have, value, f"{path}.{key}" if path else key)
     elif isinstance(desired, list) and isinstance(live, list) and len(live) == len(desired):
         for index, value in enumerate(desired):
             yield from _differing(live[index], value, f"{path}[{index}]")
@@ -162,8 +164,9 @@ def _missing(desired: dict[str, t.Any], node: Trie, path: str, live: t.Any) -> t
         child = node.get(f"f:{key}")
         if child is None:
             yield f"{path}.{key}" if path else key
-        elif isinstance(value, COLLECTIONS):
-            yield from _below(value, child, f"{path}.{key}" if path else key, live.get(key) if isinstance(live, dict) else None)
+        elif isinstance(value, COLLECTIONS) and len(child) > ("." in child):
+            below = _missing if isinstance(value, dict) else _below
+            yield from below(value, child, f"{path}.{key}" if path else key, live.get(key) if isinstance(live, dict) else None)
 
 
 def _below(value: t.Any, node: Trie, path: str, live: t.Any) -> t.Iterator[str]:

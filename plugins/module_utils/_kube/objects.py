@@ -253,10 +253,8 @@ def selector_of(labels: t.Mapping[str, str]) -> str:
 def deep_copy(value: t.Any) -> t.Any:
     """A copy that shares no map or list. A manifest is a tree of plain values, for which copy.deepcopy is five times slower."""
     if isinstance(value, dict):
-        return {key: deep_copy(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [deep_copy(item) for item in value]
-    return value
+        return {key: deep_copy(item) if isinstance(item, COLLECTIONS) else item for key, item in value.items()}
+    return [deep_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def to_plain_values(value: t.Any) -> t.Any:

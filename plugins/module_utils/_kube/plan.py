@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing as t
 
 from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Overtaken, Terminating
@@ -113,7 +114,7 @@ class ApplyOptions:
         """Objects that exist already; None: any."""
         return self.promised if self.check else Promised()
 
-    @property
+    @functools.cached_property
     def manager(self) -> str:
         return manager_of(self.owner)
 
@@ -313,7 +314,8 @@ def _step(
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
-    return dataclasses.replace(plan_update(desired, found, options), pinned=pinned, overwrites=overwrites)
+    step = plan_update(desired, found, options)
+    return dataclasses.replace(step, pinned=pinned, overwrites=overwrites) if pinned or overwrites else step
 
 
 def overtaken(ref: Ref, version: str | None) -> Overtaken:
@@ -340,7 +342,6 @@ def _held_by(live: Manifest) -> str:
 def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> PlannedObject:
     """Compare a live object with the desired one. fields.py says why this need not compare values."""
     ref, desired = ref_of(desired), _with_label_of_maker(desired, live, options)
-    redact.seal_everything(live, like=desired)
     owner, former = owner_on(live), former_owner(options.owner)
     if owner and owner != options.owner:
         if ref.group_kind == NAMESPACE and owner != former:

@@ -34,6 +34,9 @@ from .quantities import with_canonical_quantities
 _SERVER_METADATA = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
                     "resourceVersion", "selfLink", "uid")  # fmt: skip
 _DIGEST_VERSION = "2"
+_PUBLIC = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), default=lambda value: None if isinstance(value, Sensitive) else str(value)
+)
 _BYTES = {SECRET: ("data",), CONFIG_MAP: ("binaryData",)}
 _CLUSTER_ROLE = ("rbac.authorization.k8s.io", "ClusterRole")
 _LABELLED_AS_PODS = (("batch", "Job"), ("", "ReplicationController"))
@@ -68,22 +71,22 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
     """The object as it is sent: with our label, in a namespace if its kind has one, and with its digest."""
     desired = {key: deep_copy(value) for key, value in manifest.items() if key != "status"}
     metadata = {key: value for key, value in desired["metadata"].items() if key not in _SERVER_METADATA}
-    desired["metadata"] = metadata
+    desired["metadata"], what = metadata, group_kind(desired)
     if namespaced:
         metadata["namespace"] = metadata.get("namespace") or namespace
     else:
         metadata.pop("namespace", None)
     # LABEL_MANAGED_BY is the user's to change; we find our objects by LABEL_OWNER.
-    given = metadata.get("labels") or (_labels_of_pods(desired) if group_kind(desired) in _LABELLED_AS_PODS else {})
+    given = metadata.get("labels") or (_labels_of_pods(desired) if what in _LABELLED_AS_PODS else {})
     labels = {LABEL_MANAGED_BY: FIELD_MANAGER, **given}
     labels.pop(LABEL_HOME, None)
     metadata["labels"] = labels | owner_labels(owner)
-    if group_kind(desired) == SECRET:
+    if what == SECRET:
         _encode(desired)
-    for part in _BYTES.get(group_kind(desired), ()):
+    for part in _BYTES.get(what, ()):
         if isinstance(desired.get(part), dict):
             desired[part] = {key: _canonical_base64(value) for key, value in desired[part].items()}
-    if group_kind(desired) == _CLUSTER_ROLE and desired.get("aggregationRule"):
+    if what == _CLUSTER_ROLE and desired.get("aggregationRule"):
         desired.pop("rules", None)  # pkg/controller/clusterroleaggregation writes them
     return with_apply_record(redact.seal_everything(desired))
 
@@ -112,10 +115,7 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
 
 def digest(desired: Manifest) -> str:
     """A digest of a desired object. It leaves out secret values, because annotations are readable without the right to read Secrets."""
-    public = with_canonical_quantities(desired)
-    text = json.dumps(
-        public, sort_keys=True, separators=(",", ":"), default=lambda value: None if isinstance(value, Sensitive) else str(value)
-    )
+    text = _PUBLIC.encode(with_canonical_quantities(desired))
     return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
 

@@ -28,11 +28,12 @@ def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
 def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            below = f"{path}.{key}" if path else str(key)
-            if key in _MAPS and isinstance(item, dict):
-                yield from ((f"{below}.{name}", amount) for name, amount in item.items())
-            elif key not in _FREE and isinstance(item, COLLECTIONS):
-                yield from _below(item, below)
+            if key not in _FREE and isinstance(item, COLLECTIONS):
+                below = f"{path}.{key}" if path else str(key)
+                if key in _MAPS and isinstance(item, dict):
+                    yield from ((f"{below}.{name}", amount) for name, amount in item.items())
+                else:
+                    yield from _below(item, below)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _below(item, f"{path}[{index}]")
@@ -45,7 +46,9 @@ def with_canonical_quantities(manifest: Manifest) -> Manifest:
 
 def _with_canonical(value: t.Any) -> t.Any:
     if isinstance(value, dict):
-        return {key: _canonical_field(key, item) for key, item in value.items()}
+        return {
+            key: _canonical_field(key, item) if isinstance(item, COLLECTIONS) or key in _SINGLE else item for key, item in value.items()
+        }
     return [_with_canonical(item) for item in value] if isinstance(value, list) else value
 
 

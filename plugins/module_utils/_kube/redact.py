@@ -4,7 +4,7 @@
 
 ``seal_secrets`` puts each of them into a Sensitive, which nothing can print. It is called where objects come in: from the user
 (prepare.py) and from the API server (client.py). ``seal_everything`` also looks for Secrets inside of an object, which takes longer: it is
-called for objects that may be shown (prepare.py, plan.py, write.py).
+called for objects that may be shown (prepare.py, write.py).
 
 Objects that only look like a Secret are sealed as well: a misspelt kind is refused, but must not be shown before.
 """
@@ -33,8 +33,8 @@ _STEP = re.compile(r"\s*(?P<comma>,)\s*|\.?(?P<key>(?:\\.|[^\s.,\[\]\\])+)|\[(?P
 _TYPE = re.compile(r"\s*(opaque|([a-z0-9.-]+\.)?(kubernetes\.io|helm\.sh)/[a-z0-9.-]+)\s*", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
 _KIND = re.compile(r"ind\W+(\w+)")  # without its first letter, which may be a capital: this finds ten times as quickly
-_TELLING = frozenset(("kind", "data", "stringData"))
-"""A map without any of these keys is no Secret and does not look like one."""
+_TELLING = frozenset(("data", "stringData"))
+"""A map without any of these keys has nothing of a Secret."""
 _ALIKE = 0.75
 """Least likeness, as difflib counts it, of a word to "secret": Sercet and secrets have more, SealedSecret and SecretStore less."""
 _SHORTEST = 3
@@ -134,14 +134,13 @@ def _secrets_below(manifest: Manifest) -> list[tuple[t.Any, t.Any]]:
     metadata = manifest.get("metadata")
     fields = metadata.get("managedFields") if isinstance(metadata, dict) else None
     rest: list[t.Any] = [manifest]
-    while rest:
-        one = rest.pop()
-        keys: t.Sequence[str] = ()
+    for one in rest:  # which grows meanwhile
         items: t.Iterable[t.Any] = one
         if isinstance(one, dict):
-            keys = () if _TELLING.isdisjoint(one) else _secret_keys(one)
-            found += [(one, key) for key in keys]
-            items = [item for key, item in one.items() if key not in keys] if keys else one.values()
+            items = one.values()
+            if not _TELLING.isdisjoint(one) and (keys := _secret_keys(one)):
+                found += [(one, key) for key in keys]
+                items = [item for key, item in one.items() if key not in keys]
         for item in items:
             if isinstance(item, COLLECTIONS) and item is not fields:
                 rest.append(item)
@@ -169,9 +168,13 @@ def without_secrets(text: str, manifest: Manifest) -> str:
 
 def has_secret(value: t.Any) -> bool:
     """Whether a value, or anything in it, is sensitive."""
-    if isinstance(value, dict):
-        return any(map(has_secret, value.values()))
-    return any(map(has_secret, value)) if isinstance(value, list) else isinstance(value, Sensitive)
+    rest = [value]
+    for one in rest:  # which grows meanwhile
+        if isinstance(one, COLLECTIONS):
+            rest.extend(one.values() if isinstance(one, dict) else one)
+        elif isinstance(one, Sensitive):
+            return True
+    return False
 
 
 def _sealed(value: t.Any) -> t.Any:

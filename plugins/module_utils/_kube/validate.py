@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import collections
 import math
 import re
 import typing as t
@@ -13,7 +12,7 @@ from .._core import labels, quantity, shapes
 from .._core.errors import InvalidInput
 from .._core.sensitive import revealed
 from . import redact
-from .objects import COLLECTIONS, CONFIG_MAP, NAMESPACE, SECRET, SERVICE, FromFile, GroupKind, Manifest, group_kind, ref_of
+from .objects import COLLECTIONS, CONFIG_MAP, NAMESPACE, SECRET, SERVICE, FromFile, GroupKind, Manifest, Ref, group_kind, ref_of
 from .order import BUILT_IN_GROUPS
 from .quantities import quantities
 
@@ -185,14 +184,11 @@ def _environment(containers: list[t.Any], path: str) -> t.Iterator[str]:
 
 def duplicates(objects: t.Sequence[t.Any]) -> list[str]:
     """The objects that occur more than once."""
-    refs = []
+    found: dict[t.Any, list[Ref]] = {}
     for manifest in objects:
         try:
             ref = ref_of(manifest)
-            hash(ref.identity)  # of a name that is a list, say
-            refs.append(ref)
+            found.setdefault(ref.identity, []).append(ref)
         except (KeyError, TypeError, AttributeError):
             continue  # named above
-    counts = collections.Counter(ref.identity for ref in refs)
-    twice = {ref.identity: ref for ref in refs if counts[ref.identity] > 1}
-    return [f"{ref}: occurs {counts[identity]} times" for identity, ref in twice.items()]
+    return [f"{refs[-1]}: occurs {len(refs)} times" for refs in found.values() if len(refs) > 1]

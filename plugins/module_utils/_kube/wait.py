@@ -14,7 +14,6 @@ from .._core.clock import LEAST_FOR_AN_ANSWER, Deadline
 from .._core.errors import Failed, Forbidden, MusterError, ServerError, Unreachable, WaitTimeout
 from .._core.pool import PARALLEL, OnProgress, Progress, run_all_or_raise
 from .._core.waiting import fixed_interval, wait_for
-from . import reasons
 from .cluster import Cluster
 from .objects import CLAIM, GroupKind, Manifest, Ref, grouped
 from .ready import Predicate, State, deletion_state, recreated_by, state_of
@@ -81,7 +80,9 @@ class _Tracker:
                 self.see(ref, manifest)
             elif ref.group_kind in _REFUSED_PODS and not asked:
                 asked = True  # one of them is enough: each costs a request
-                said = reasons.why_no_pods(self._cluster, manifest)
+                from .reasons import why_no_pods
+
+                said = why_no_pods(self._cluster, manifest)
                 with self._lock:
                     self.refused[ref] = said
 
@@ -122,10 +123,10 @@ class _Tracker:
                 if found is None:  # it may still be created, and volumes may name a class that does not exist
                     return State(False, f"{state.reason}: there is no StorageClass {name}")
                 self._binding[name] = found.get("volumeBindingMode") == "WaitForFirstConsumer"
+        from .reasons import newest_event
+
         late = self._binding[name]
-        if late is True or (
-            isinstance(late, Forbidden) and reasons.newest_event(self._cluster, claim).get("reason") == "WaitForFirstConsumer"
-        ):
+        if late is True or (isinstance(late, Forbidden) and newest_event(self._cluster, claim).get("reason") == "WaitForFirstConsumer"):
             return State(True, "is bound with its first pod")
         if isinstance(late, Forbidden):
             return State(False, f"{state.reason} (when StorageClass {name} binds could not be read: {late.message})")
@@ -255,11 +256,13 @@ def _progress_line(tracker: _Tracker, goal: str) -> str:
 
 def _reasons(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, ask: bool = True) -> list[str]:
     """A line for each object, with reasons that can be found in a moment if ASK is True."""
+    from .reasons import last_seen
+
     most = _EXPLAINED if ask else 0
     bounded = cluster.within(_REASONS_WITHIN)
 
     def explain(ref: Ref) -> str:
-        return reasons.last_seen(bounded, ref, tracker.states[ref], tracker.objects.get(ref))
+        return last_seen(bounded, ref, tracker.states[ref], tracker.objects.get(ref))
 
     known = [f"{ref}: {tracker.states[ref].reason}" for ref in refs[most:]]
     return run_all_or_raise(explain, refs[:most], parallel=PARALLEL) + known

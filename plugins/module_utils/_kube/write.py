@@ -9,13 +9,11 @@ import re
 import secrets
 import typing as t
 
-from .._core.deletion import why_kept
 from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound, Overtaken, Rejected
 from .._core.pace import Backoff, with_retries
 from .._core.sensitive import printable
 from . import fields, redact, responses
 from .cluster import Cluster
-from .deletion import DeletionFacts, Ownership
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_FENCE,
@@ -204,7 +202,7 @@ class Writer:
         if step.live is None:
             return Change(step.ref, "created", reason, after=displayed(step.desired))
         after = step.desired if stored is None else redact.seal_everything(stored)
-        return Change(step.ref, "updated", reason, before=displayed(step.live), after=displayed(after))
+        return Change(step.ref, "updated", reason, before=_displayed_live(step, step.live), after=displayed(after))
 
     def _record_not_kept(self, step: PlannedObject, stored: Manifest) -> Manifest:
         """Record fields that this server did not keep, or every run would apply them again, and those that admission changed."""
@@ -231,6 +229,9 @@ class Writer:
         immutable = _naming_fields(refusal, step.desired, step.live)
         if not self.options.recreate:
             raise immutable from refusal
+        from .._core.deletion import why_kept
+        from .deletion import DeletionFacts, Ownership
+
         # ``recreate`` does not allow deleting data: it says nothing about what an object contains.
         facts = DeletionFacts(
             cluster=self.cluster,
@@ -262,7 +263,7 @@ class Writer:
 
     def _recreate(self, step: PlannedObject, refusal: Rejected) -> Outcome:
         live, immutable = self._check_recreate(step, refusal)
-        change = Change(step.ref, "recreated", immutable.message, before=displayed(live), after=displayed(step.desired))
+        change = Change(step.ref, "recreated", immutable.message, before=_displayed_live(step, live), after=displayed(step.desired))
         if self.options.check:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
@@ -340,6 +341,10 @@ def displayed(manifest: Manifest) -> Manifest:
         if not annotations:
             del visible["metadata"]["annotations"]
     return visible
+
+
+def _displayed_live(step: PlannedObject, live: Manifest) -> Manifest:
+    return displayed(redact.seal_everything(live, like=step.desired))
 
 
 _MUTABLE = re.compile(r"'(\w+)'")
