@@ -38,8 +38,10 @@ CAUSES: errors.Causes = (
     (NO_REFERENCE, re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob")),
     # The webhook chooses code and reason; only these words in front come from the API server.
     (WEBHOOK_REFUSAL, re.compile(r"admission webhook")),
-    # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).
-    (NO_REFERENCE, re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")),
+    # 403 Forbidden, from the plugins ServiceAccount, Priority, RuntimeClass and PodGroupWorkloadExists: what a pod, or a group of pods,
+    # names does not exist (yet).
+    (NO_REFERENCE, re.compile(
+        r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found|PodGroup rejected: .*not found")),
     # 403 Forbidden, from the plugin ResourceQuota: the controller of quotas has not counted yet what is used of a new one (CheckRequest of
     # k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
     (UNCOUNTED_QUOTA, re.compile(r"status unknown for quota")),

@@ -174,6 +174,8 @@ NEEDS = [
     (POD, (CORE, "Node")),
     (POD, (ADMISSION, "ValidatingAdmissionPolicyBinding")),
     (POD, ("resource.k8s.io", "ResourceClaim")),
+    (POD, ("scheduling.k8s.io", "PodGroup")),
+    (("scheduling.k8s.io", "PodGroup"), ("scheduling.k8s.io", "Workload")),
     ((CORE, "PersistentVolumeClaim"), (CORE, "LimitRange")),
     ((CORE, "PersistentVolumeClaim"), (CORE, "ResourceQuota")),
     ((CORE, "PersistentVolumeClaim"), (CORE, "PersistentVolume")),
