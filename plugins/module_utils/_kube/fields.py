@@ -33,9 +33,9 @@ _NEVER_OWNED = ("apiVersion", "kind")
 _METADATA_OWNED = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
-def owned_fields(live: Manifest, manager: str) -> Trie:
-    """The fieldsV1 that a manager applied, or created the object with; empty where it has none."""
-    return _union(entry for entry in _entries(live) if entry.get("manager") == manager)
+def owned_fields(live: Manifest, *managers: str) -> Trie:
+    """The fieldsV1 that these managers applied, or created the object with; empty where they have none."""
+    return _union(entry for entry in _entries(live) if entry.get("manager") in managers)
 
 
 def is_created_by(live: Manifest, manager: str) -> bool:

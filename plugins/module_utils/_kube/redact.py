@@ -110,11 +110,18 @@ def _secret_keys(value: dict[str, t.Any]) -> list[str]:
     """The keys of a map whose values are secret because it is a Secret, or looks like one."""
     kind = value.get("kind")
     if isinstance(kind, str) and is_like_secret(kind):
-        return [key for key in ("data", "stringData") if key in value]
+        return [key for key in value if isinstance(key, str) and _is_like_data(key)]
     plain = _is_flat(value.get("stringData"))
     typed = isinstance(value.get("type"), str) and bool(_TYPE.fullmatch(value["type"]))
     data = ["data"] if (plain or typed) and _is_flat(value.get("data")) else []
     return [*data, "stringData"] if plain else data
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_like_data(key: str) -> bool:
+    """Whether a key is that of the values of a Secret, or is meant to be, but for some letters or that of a ConfigMap."""
+    word = key.casefold().replace("_", "")
+    return any(difflib.SequenceMatcher(None, word, one).ratio() >= _ALIKE for one in ("data", "stringdata", "binarydata"))
 
 
 def _is_flat(value: t.Any) -> bool:

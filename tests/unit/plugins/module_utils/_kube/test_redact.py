@@ -94,6 +94,7 @@ LOOK_ALIKES = {
         "secret", "SECRET", "Secrets", " Secret ", "v1 secrets", "v1/Secret", "sec ret", "Sercet", "Secert", "Sekret", "Secret\n",
     )},
     "data only": named("secret", data=DATA),
+    **{key: named("Secret", **{key: DATA}) for key in ("stringdata", "StringData", "string_data", "datas", "DATA", "binaryData")},
     "another group": named("Secret", "vault.example/v1", data={"password": HIDDEN}),
     "another kind with stringData": named("Password", stringData={"password": HIDDEN}),
     "another kind with the type of a Secret": named("Sealed", type="kubernetes.io/basic-auth", data=DATA),
