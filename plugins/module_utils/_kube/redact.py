@@ -38,6 +38,8 @@ _ALIKE = 0.75
 """Least likeness, as difflib counts it, of a word to "secret": Sercet and secrets have more, SealedSecret and SecretStore less."""
 _SHORTEST = 3
 """Least length of a secret value that is searched for in a server's messages; shorter ones occur in many words."""
+_SHORTEST_LINE = 8
+"""The same for a line of a secret text, which a webhook may quote alone."""
 
 
 def marked_paths(manifest: Manifest) -> list[Path]:
@@ -228,4 +230,8 @@ def _forms(leaf: str) -> t.Iterator[str]:
     except ValueError:  # not the base64 of a text
         texts.append(base64.b64encode(leaf.encode()).decode())
     for text in texts:
-        yield from (text, text.strip(), json.dumps(text)[1:-1])
+        quoted = json.dumps(text, ensure_ascii=False)[1:-1]
+        # encoding/json of Go escapes these three as well.
+        by_go = quoted.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+        yield from (text, text.strip(), json.dumps(text)[1:-1], quoted, by_go)
+        yield from (line for line in map(str.strip, text.splitlines()) if len(line) >= _SHORTEST_LINE)
