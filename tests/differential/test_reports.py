@@ -114,6 +114,12 @@ def gadget(**spec: t.Any) -> Manifest:
         (gadget(free={"on": 1}), gadget(free={"on": True})),
         (workload("Deployment", {"args": ["1.10"]}), workload("Deployment", {"args": ["1.1"]})),
         (made("v1", "ConfigMap", metadata={"labels": {"v": "1.10"}}), made("v1", "ConfigMap", metadata={"labels": {"v": "1.1"}})),
+        # An empty value is one wherever the API server stores it.
+        (config(b="1"), config(a="", b="1")),
+        (made("v1", "ServiceAccount"), made("v1", "ServiceAccount", automountServiceAccountToken=False)),
+        (made("policy/v1", "PodDisruptionBudget", spec={"maxUnavailable": 1}),
+         made("policy/v1", "PodDisruptionBudget", spec={"maxUnavailable": 1, "selector": {}})),
+        (gadget(size=1), gadget(size=1, free={})),
     ],
 )  # fmt: skip
 def test_text_that_only_means_the_same_number_differs(kubectl: str, theirs: Manifest, ours: Manifest) -> None:
@@ -129,6 +135,8 @@ def test_text_that_only_means_the_same_number_differs(kubectl: str, theirs: Mani
         (made("v1", "LimitRange", spec={"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]}),
          made("v1", "LimitRange", spec={"limits": [{"type": "Container", "max": {"memory": "1024Mi"}}]})),
         (config(), made("v1", "ConfigMap", data={}, binaryData=None, metadata={"annotations": {}})),
+        (config(a="1"), made("v1", "ConfigMap", data={"a": "1"}, binaryData={})),
+        (made("v1", "ServiceAccount"), made("v1", "ServiceAccount", imagePullSecrets=[])),
         (service({"port": 53}, {"port": 53, "protocol": "UDP"}), service({"port": 53}, {"port": 53, "protocol": "UDP"})),
     ],
 )  # fmt: skip
@@ -261,6 +269,26 @@ def patched_by(kubectl: str, manager: str, patch: Manifest) -> None:
     ask(kubectl, "patch", "configmap", "x", "-n", SPACE, f"--field-manager={manager}", "--type=merge", "-p", json.dumps(patch))
 
 
+def test_what_a_backup_brought_back_loses_what_is_not_desired_any_more(kubectl: str, cluster: HttpCluster) -> None:
+    assert applied(config(keep="1", drop="1")) == ["created"]
+    stored = live(cluster, config())
+    removed(cluster, config())
+    kept = {key: stored["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
+    by_kubectl(kubectl, {**stored, "metadata": kept}, "create", "--field-manager=velero-server", "-f", "-")
+    assert [applied(config(keep="1")), applied(config(keep="1"))] == [["updated"], ["unchanged"]]
+    assert live(cluster, config())["data"] == {"keep": "1"}
+
+
+def test_what_another_controller_set_in_the_first_second_stays(kubectl: str, cluster: HttpCluster) -> None:
+    """Without its finalizer nothing would clean up behind a load balancer."""
+    by_kubectl(kubectl, config(keep="1"), "create", "--field-manager=helm", "-f", "-")
+    patched_by(kubectl, "controller", {"metadata": {"finalizers": ["example.com/a"], "annotations": {"note": "x"}}})
+    assert applied(config(keep="1"), adopt=True) == ["updated"]
+    assert live(cluster, config())["metadata"]["finalizers"] == ["example.com/a"]
+    assert live(cluster, config())["metadata"]["annotations"]["note"] == "x"
+    patched_by(kubectl, "controller", {"metadata": {"finalizers": None}})
+
+
 def test_whose_fields_stay_is_said(kubectl: str) -> None:
     by_kubectl(kubectl, config(keep="1"))
     time.sleep(1.1)
@@ -278,6 +306,10 @@ UNIONS: dict[str, tuple[Manifest, Manifest]] = {
         workload("Deployment", template=pod_template(
             containers=[{"name": "c", "image": "i"}], volumes=[{"name": "v"}, {"name": "w", "configMap": {"name": "x"}}])),
     ),
+    "handler of a probe": (workload("Deployment", {"livenessProbe": {"httpGet": {"port": 80}}}),
+                           workload("Deployment", {"livenessProbe": {"exec": {"command": ["true"]}}})),
+    "backend of an Ingress": tuple(made("networking.k8s.io/v1", "Ingress", spec={"defaultBackend": one}) for one in (
+        {"service": {"name": "a", "port": {"number": 80}}}, {"resource": {"apiGroup": "x.io", "kind": "Foo", "name": "a"}})),
     "type of a Service": (
         made("v1", "Service", spec={"type": "NodePort", "ports": [{"port": 80}]}),
         made("v1", "Service", spec={"type": "ExternalName", "externalName": "example.com"}),
@@ -286,13 +318,18 @@ UNIONS: dict[str, tuple[Manifest, Manifest]] = {
 
 
 @pytest.mark.parametrize("case", UNIONS)
-def test_a_default_member_of_a_union_is_in_nobodys_way(cluster: HttpCluster, case: str) -> None:
+def test_a_default_member_of_a_union_is_in_nobodys_way(kubectl: str, cluster: HttpCluster, case: str) -> None:
     before, after = UNIONS[case]
     assert [applied(before), applied(after, check=True), applied(after)] == [["created"], ["updated"], ["updated"]]
     assert applied(after) == ["unchanged"]
     other = made("v1", "ConfigMap", "other")
     assert applied(before, other) == ["updated", "created"]
     assert applied(after, {**other, "data": {"a": "b"}}) == ["updated", "updated"]
+    removed(cluster, before)
+    by_kubectl(kubectl, before)  # what its maker has set goes with it, which no dry run of an apply knows
+    assert applied(after, adopt=True, check=True) == ["updated"]
+    assert applied(after, {**other, "data": {"a": "c"}}, adopt=True) == ["updated", "updated"]
+    assert applied(after) == ["unchanged"]
 
 
 _TWO = {"app": "x", "b": "c"}

@@ -270,10 +270,17 @@ class Removal:
                 self._forget_file(one)
                 continue
             data = "holds a key or data" if known.data else ""
-            if self.judge(f"file {one}", unknown=_why_changed(path, known), data=data) and not self.check:
+            unknown = self._behind_a_link(path) or _why_changed(path, known)
+            if self.judge(f"file {one}", unknown=unknown, data=data) and not self.check:
                 with self._naming_what_fails(f"file {one}"):
                     path.unlink()
                     self._forget_file(one)
+
+    def _behind_a_link(self, path: Path) -> str:
+        """Whether a folder of the record that the path is in is a symbolic link now, which leads to files of others."""
+        known = {*self.record.folders, *self.record.contents}
+        link = any(str(one) in known and one.is_symlink() for one in path.parents)
+        return "its folder is a symbolic link, which Muster did not create" if link else ""
 
     def _forget_file(self, path: str) -> None:
         if not self.check:
@@ -283,10 +290,9 @@ class Removal:
         """Delete what programs created in recorded folders."""
         points, staying = mount_points(), set(staying_packages)
         for one, known in list(self.record.contents.items()):
-            path, unknown = Path(one), ""
-            if path.is_symlink():
-                unknown = "its folder is a symbolic link, which Muster did not create"
-            elif known.made and one in points:
+            path = Path(one)
+            unknown = self._behind_a_link(path / "*")
+            if not unknown and known.made and one in points:
                 unknown = "a disk was mounted there after Muster recorded the folder"
             entries = _entries(path, known.names)
             needed = f"is used by the package {known.package}, which stays" if known.package in staying else ""
@@ -311,7 +317,7 @@ class Removal:
             path = Path(one)
             if path in record_path.parents:
                 continue
-            if one not in points and not path.is_symlink():
+            if one not in points and not self._behind_a_link(path / "*"):
                 _remove_empty(path)
             if not os.path.lexists(path):
                 self.removed.append(f"folder {one}")
@@ -363,8 +369,8 @@ def _remove_empty(folder: Path) -> None:
 
 def mount_points(source: Path | None = None) -> set[str]:
     """Paths on which something is mounted. The kernel writes spaces and the like as octal numbers (proc(5))."""
-    lines = (source or MOUNTS).read_text(encoding="utf-8").splitlines()
-    return {line.split()[4].encode().decode("unicode_escape").encode("latin-1").decode() for line in lines}
+    lines = (source or MOUNTS).read_bytes().splitlines()
+    return {os.fsdecode(line.split()[4].decode("unicode_escape").encode("latin-1")) for line in lines}
 
 
 def delete_entries(folder: Path, names: Iterable[str], points: set[str]) -> list[str]:

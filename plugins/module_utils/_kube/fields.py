@@ -33,9 +33,9 @@ _NEVER_OWNED = ("apiVersion", "kind")
 _METADATA_OWNED = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
-def owned_fields(live: Manifest, manager: str) -> Trie:
-    """The fieldsV1 that a manager applied, or created the object with; empty where it has none."""
-    return _union(entry for entry in _entries(live) if entry.get("manager") == manager)
+def owned_fields(live: Manifest, *managers: str) -> Trie:
+    """The fieldsV1 that these managers applied, or created the object with; empty where they have none."""
+    return _union(entry for entry in _entries(live) if entry.get("manager") in managers)
 
 
 def is_created_by(live: Manifest, manager: str) -> bool:
@@ -56,12 +56,18 @@ def _entries(live: Manifest) -> list[Manifest]:
 
 
 def makers(live: Manifest) -> set[str]:
-    """The managers that made the object, and tools that applied it; controllers of Kubernetes are none."""
+    """The manager that made the object, and tools that applied it; controllers of Kubernetes are none.
+
+    Times are in seconds, and other controllers answer sooner: of several that wrote in the first one, a tool, or who has the most fields.
+    """
     entries = [entry for entry in _entries(live) if not str(entry.get("manager")).startswith(_OF_KUBERNETES)]
     since = {str(entry.get("manager")): str(entry.get("time", "")) for entry in entries}
     made = live["metadata"].get("creationTimestamp", "")
-    found = {name for name, time in since.items() if time <= made or name.startswith(_TOOLS)}
-    return found or set(sorted(since, key=lambda name: since[name])[:1])
+    found = {name for name in since if name.startswith(_TOOLS)}
+    first = [name for name, time in since.items() if time <= made] or ([] if found else sorted(since, key=lambda name: since[name])[:1])
+    if first and found.isdisjoint(first):
+        found.add(max(first, key=lambda name: len(_paths(owned_fields(live, name), ""))))
+    return found
 
 
 def kept_by_others(live: Manifest, takers: t.Container[str]) -> list[str]:
@@ -88,7 +94,8 @@ def transferred_fields(live: Manifest, givers: t.Collection[str], taker: str, de
     given = [entry for entry in _entries(live) if entry.get("manager") in givers and entry not in own]
     rest = [entry for entry in live["metadata"].get("managedFields") or [] if entry not in given and entry not in own]
     union = _united({}, _union(given))  # a copy
-    # Whose tool manages the object is for its maker to say: plan.py.
+    # Whose tool manages the object is for its maker to say (plan.py), and what a finalizer waits for, its controller knows.
+    union.get("f:metadata", {}).pop("f:finalizers", None)
     union.get("f:metadata", {}).get("f:labels", {}).pop(f"f:{LABEL_MANAGED_BY}", None)
     union = _united(_united(union, _union(own)), defaults or {})
     if not union:
@@ -136,25 +143,29 @@ def owned_keys(live: Manifest, manager: str, *path: str) -> set[str]:
     return {key[2:] for key in node if key.startswith("f:")}
 
 
-def differing_paths(live: Manifest, desired: Manifest) -> t.Iterator[str]:
-    """The paths at which an object that the server completed differs from the desired one. Quantities are compared by what they mean."""
-    if any(True for _path in _differing(live, desired, "")):  # otherwise no quantity needs to be read
-        yield from _differing(with_canonical_quantities(live), with_canonical_quantities(desired), "")
+def differing_paths(live: Manifest, desired: Manifest, *, empty: bool = False) -> t.Iterator[str]:
+    """The paths at which an object that the server completed differs from the desired one. Quantities are compared by what they mean.
+
+    ``empty``: also those at which an empty text, map or list, 0 or false is desired and nothing is there. Of some fields the server stores
+    none of these, because they say the same; of others they are values: ``automountServiceAccountToken``, ``ttlSecondsAfterFinished``.
+    """
+    if any(True for _path in _differing(live, desired, "", empty)):  # otherwise no quantity needs to be read
+        yield from _differing(with_canonical_quantities(live), with_canonical_quantities(desired), "", empty)
 
 
-def _differing(live: t.Any, desired: t.Any, path: str) -> t.Iterator[str]:
+def _differing(live: t.Any, desired: t.Any, path: str, empty: bool) -> t.Iterator[str]:
     if isinstance(desired, dict) and isinstance(live, dict):
         for key, value in desired.items():
             have = live.get(key)
             if not (isinstance(value, str) and value == have):  # as most are
-                yield from _differing(have, value, f"{path}.{key}" if path else key)
+                yield from _differing(have, value, f"{path}.{key}" if path else key, empty)
     elif isinstance(desired, list) and isinstance(live, list) and len(live) == len(desired):
         for index, value in enumerate(desired):
-            yield from _differing(live[index], value, f"{path}[{index}]")
+            yield from _differing(live[index], value, f"{path}[{index}]", empty)
     elif live is None and not desired:
-        return  # the server stores no empty text, map or list, no 0 and no false where these are what is meant without the field
+        yield from [path] if empty and desired is not None else []
     elif isinstance(desired, Sensitive) and not isinstance(live, Sensitive):
-        yield from _differing(Sensitive(live), desired, path)
+        yield from _differing(Sensitive(live), desired, path, empty)
     elif live != desired or isinstance(live, bool) != isinstance(desired, bool):
         yield path
 

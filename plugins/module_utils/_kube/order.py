@@ -50,6 +50,8 @@ _WAVES: dict[int, frozenset[GroupKind]] = {
         # role, unless the user may bind it.
         ("rbac.authorization.k8s.io", "ClusterRole"),
         ("rbac.authorization.k8s.io", "Role"),
+        # plugin/pkg/admission/podgroupworkloadexists refuses a PodGroup whose Workload is missing.
+        ("scheduling.k8s.io", "Workload"),
         # A FlowSchema without its level is Dangling (pkg/registry/flowcontrol), a binding without its policy judges nothing.
         ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
         ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
@@ -69,7 +71,6 @@ _WAVES: dict[int, frozenset[GroupKind]] = {
         ("resource.k8s.io", "ResourceClaim"),
         ("resource.k8s.io", "ResourceClaimTemplate"),
         ("scheduling.k8s.io", "PodGroup"),
-        ("scheduling.k8s.io", "Workload"),
         # pkg/controller/podgc deletes pods of a node that does not exist.
         ("", "Node"),
     }),

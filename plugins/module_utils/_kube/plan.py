@@ -150,6 +150,8 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
         step.ref: step for step in run_all_or_raise(lambda step: _asked_again(cluster, step, options), changed, parallel=options.parallel)
     }
     steps = [again.get(step.ref, step) for step in steps]
+    as_they_are = [step for step in steps if step.verdict == "unchanged" and not step.ours and not owner_on(step.live or {})]
+    run_all_or_raise(lambda step: _check_empty_values(cluster, step, options), as_they_are, parallel=options.parallel)
     for promised in (options.promised, options.references):
         if options.check and promised is not None:
             promised.add(desired)
@@ -206,6 +208,20 @@ def _asked_again(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -
     if without_bookkeeping(stored) == without_bookkeeping(live):
         return step
     return dataclasses.replace(step, verdict="update", reason="admission does not change it any more as it did")
+
+
+def _check_empty_values(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -> None:
+    """Raise if an object that is used as it is lacks an empty value that is one to the server, which a dry run tells."""
+    live, asked = step.live or {}, _asked_for(step.desired)
+    differ = list(fields.differing_paths(live, asked, empty=True))
+    if not differ:
+        return
+    try:
+        stored = cluster.apply(asked, dry_run=True, force_conflicts=True, manager=options.manager)
+    except MusterError:  # what cannot be asked for is not known to be there
+        raise _differs(step.ref, live, differ) from None
+    if without_bookkeeping(stored) != without_bookkeeping(live):
+        raise _differs(step.ref, live, differ)
 
 
 def without_bookkeeping(manifest: Manifest) -> Manifest:
@@ -354,7 +370,9 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Pla
         )
     if not owner and not any(is_made_for(live, one) for one in (options.owner, former) if one):
         return _adopted(desired, live, options)
-    takes = _former_managers(live, options)
+    # An object of ours that another client made again, such as a backup's, keeps what that client set otherwise.
+    again = not fields.owned_fields(live, options.manager) and is_made_for(live, options.owner)
+    takes = _former_managers(live, options, *(fields.makers(live) if again else ()))
     if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(desired)[ANNOTATION_APPLIED]:
         return PlannedObject(ref, desired, live, "update", "the definition changed", takes=takes)
     not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
@@ -404,8 +422,12 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Planne
     differ = list(fields.differing_paths(live, _asked_for(desired)))
     if not differ:
         return PlannedObject(ref, desired, live, "unchanged", "existed already with all desired fields; it keeps its owner", ours=False)
+    raise _differs(ref, live, differ)
+
+
+def _differs(ref: Ref, live: Manifest, differ: list[str]) -> Conflict:
     more = f" and {len(differ) - _NAMED} more fields" if len(differ) > _NAMED else ""
-    raise Conflict(
+    return Conflict(
         f"{ref} exists already, was not made by Muster, and differs in {', '.join(differ[:_NAMED])}{more}.",
         ref=ref, fields=differ, managers=sorted(fields.managers(live)),
         hint="Give the object another name, or set adopt: true (in playbooks muster_adopt): "

@@ -38,6 +38,9 @@ _PUBLIC = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), default=lambda value: None if isinstance(value, Sensitive) else str(value)
 )
 _BYTES = {SECRET: ("data",), CONFIG_MAP: ("binaryData",)}
+_COUNTED = {("apps", "Deployment"): ("deployment.kubernetes.io/revision",),
+            ("apps", "DaemonSet"): ("deprecated.daemonset.template.generation",)}  # fmt: skip
+"""Annotations whose values controllers count up, which an exported object has (pkg/controller/deployment, pkg/registry/apps/daemonset)."""
 _CLUSTER_ROLE = ("rbac.authorization.k8s.io", "ClusterRole")
 _LABELLED_AS_PODS = (("batch", "Job"), ("", "ReplicationController"))
 """Kinds that get the labels of their pods where they have none (SetDefaults_Job and SetDefaults_ReplicationController of pkg/apis)."""
@@ -86,6 +89,9 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
     for part in _BYTES.get(what, ()):
         if isinstance(desired.get(part), dict):
             desired[part] = {key: _canonical_base64(value) for key, value in desired[part].items()}
+    for key in _COUNTED.get(what, ()):
+        if key in annotations_of(desired):
+            metadata["annotations"] = {name: value for name, value in metadata["annotations"].items() if name != key}
     if what == _CLUSTER_ROLE and desired.get("aggregationRule"):
         desired.pop("rules", None)  # pkg/controller/clusterroleaggregation writes them
     return with_apply_record(redact.seal_everything(desired))

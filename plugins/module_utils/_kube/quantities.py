@@ -15,7 +15,7 @@ _MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "p
 """Fields of Kubernetes' own kinds whose values are quantities by name (of emptyDir, those that look like one)."""
 _SINGLE = ("averageValue", "divisor", "maximumVolumeSize")
 """Fields that are a quantity themselves."""
-_FREE = frozenset({"metadata", "data", "parameters", "matchLabels", "nodeSelector", "selector", "opaque"})
+_FREE = frozenset({"metadata", "data", "parameters", "matchLabels", "nodeSelector", "selector", "opaque", "options", "volumeAttributes"})
 """Fields with keys of the user's own, which say nothing about the values."""
 
 

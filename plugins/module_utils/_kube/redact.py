@@ -33,12 +33,14 @@ _STEP = re.compile(r"\s*(?P<comma>,)\s*|\.?(?P<key>(?:\\.|[^\s.,\[\]\\])+)|\[(?P
 _TYPE = re.compile(r"\s*(opaque|([a-z0-9.-]+\.)?(kubernetes\.io|helm\.sh)/[a-z0-9.-]+)\s*", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
 _KIND = re.compile(r"ind\W+(\w+)")  # without its first letter, which may be a capital: this finds ten times as quickly
-_TELLING = frozenset(("data", "stringData"))
-"""A map without any of these keys has nothing of a Secret."""
+_TELLING = frozenset(("kind", "data", "stringData"))
+"""A map without any of these keys is no Secret and does not look like one."""
 _ALIKE = 0.75
 """Least likeness, as difflib counts it, of a word to "secret": Sercet and secrets have more, SealedSecret and SecretStore less."""
 _SHORTEST = 3
 """Least length of a secret value that is searched for in a server's messages; shorter ones occur in many words."""
+_SHORTEST_LINE = 8
+"""The same for a line of a secret text, which a webhook may quote alone."""
 
 
 def marked_paths(manifest: Manifest) -> list[Path]:
@@ -116,11 +118,18 @@ def _secret_keys(value: dict[str, t.Any]) -> list[str]:
     """The keys of a map whose values are secret because it is a Secret, or looks like one."""
     kind = value.get("kind")
     if isinstance(kind, str) and is_like_secret(kind):
-        return [key for key in ("data", "stringData") if key in value]
+        return [key for key in value if isinstance(key, str) and _is_like_data(key)]
     plain = _is_flat(value.get("stringData"))
     typed = isinstance(value.get("type"), str) and bool(_TYPE.fullmatch(value["type"]))
     data = ["data"] if (plain or typed) and _is_flat(value.get("data")) else []
     return [*data, "stringData"] if plain else data
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_like_data(key: str) -> bool:
+    """Whether a key is that of the values of a Secret, or is meant to be, but for some letters or that of a ConfigMap."""
+    word = key.casefold().replace("_", "")
+    return any(difflib.SequenceMatcher(None, word, one).ratio() >= _ALIKE for one in ("data", "stringdata", "binarydata"))
 
 
 def _is_flat(value: t.Any) -> bool:
@@ -230,4 +239,8 @@ def _forms(leaf: str) -> t.Iterator[str]:
     except ValueError:  # not the base64 of a text
         texts.append(base64.b64encode(leaf.encode()).decode())
     for text in texts:
-        yield from (text, text.strip(), json.dumps(text)[1:-1])
+        quoted = json.dumps(text, ensure_ascii=False)[1:-1]
+        # encoding/json of Go escapes these three as well.
+        by_go = quoted.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+        yield from (text, text.strip(), json.dumps(text)[1:-1], quoted, by_go)
+        yield from (line for line in map(str.strip, text.splitlines()) if len(line) >= _SHORTEST_LINE)

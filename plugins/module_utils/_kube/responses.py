@@ -38,8 +38,10 @@ CAUSES: errors.Causes = (
     (NO_REFERENCE, re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob")),
     # The webhook chooses code and reason; only these words in front come from the API server.
     (WEBHOOK_REFUSAL, re.compile(r"admission webhook")),
-    # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).
-    (NO_REFERENCE, re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")),
+    # 403 Forbidden, from the plugins ServiceAccount, Priority, RuntimeClass and PodGroupWorkloadExists: what a pod, or a group of pods,
+    # names does not exist (yet).
+    (NO_REFERENCE, re.compile(
+        r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found|PodGroup rejected: .*not found")),
     # 403 Forbidden, from the plugin ResourceQuota: the controller of quotas has not counted yet what is used of a new one (CheckRequest of
     # k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
     (UNCOUNTED_QUOTA, re.compile(r"status unknown for quota")),
@@ -107,9 +109,9 @@ def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what
     """The error for an answer that is not a success. ``what`` names the object or list. It shows no secret value of SENT."""
     if sent:  # causes name elements of a list by their keys, any of which may be secret
         causes = [{key: redact.without_secrets(str(text), sent) for key, text in cause.items()} for cause in _causes(payload)]
-        payload = {**payload, "details": {**(payload.get("details") or {}), "causes": causes}}
+        whole = redact.without_secrets(str(payload.get("message") or ""), sent)  # before it is cut, perhaps in a secret
+        payload = {**payload, "message": whole, "details": {**(payload.get("details") or {}), "causes": causes}}
     message = _readable(payload, secret=bool(sent and redact.has_secret(sent))).rstrip(".") or f"HTTP status {status}"
-    message = redact.without_secrets(message, sent) if sent else message
     return _error_of(status, payload, message, verb, ref, what).with_cause(message, CAUSES)
 
 

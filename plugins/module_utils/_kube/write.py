@@ -62,7 +62,7 @@ class Writer:
                 return self._change(step, "could not be tried; this is the desired object"), None
             if not isinstance(exc, Rejected):
                 raise
-            if self.options.check and self._defaults(taken, exc):
+            if self.options.check and self._passes_without(taken, exc):
                 return self._change(step, step.reason), None
             return self._recreate(taken, exc)
         if step.live is None and not (self.options.check or step.pinned):
@@ -101,7 +101,7 @@ class Writer:
                 return
             if not isinstance(exc, Rejected):
                 raise
-            if not self._defaults(step, exc):
+            if not self._passes_without(step, exc):
                 self._check_recreate(step, exc)
 
     def _dry_run(self, step: PlannedObject) -> Manifest:
@@ -156,13 +156,19 @@ class Writer:
         """The defaults of the server that are the reason why it refuses a change; empty if it refuses the change without them, too."""
         refused = refusal.details.get("fields") or ()
         found = fields.defaults_in_the_way(step.desired, step.live, refused) if step.live else {}
-        if found:
-            without = _merged(_removal(found), _for_existing_only(step))
-            try:
-                self.cluster.patch(step.ref, without, dry_run=True)
-            except Rejected as exc:
-                return found if _is_inconclusive(exc) else {}
-        return found
+        return found if found and self._accepted_without(step, found) else {}
+
+    def _passes_without(self, step: PlannedObject, refusal: Rejected) -> bool:
+        """Whether a change that a dry run refuses will pass, because what is in its way goes: defaults, or fields of former managers."""
+        given = fields.owned_fields(step.live, *step.takes) if step.live else {}
+        return bool(given and self._accepted_without(step, given)) or bool(self._defaults(step, refusal))
+
+    def _accepted_without(self, step: PlannedObject, going: fields.Trie) -> bool:
+        try:
+            self.cluster.patch(step.ref, _patch_without(going, _for_existing_only(step)), dry_run=True)
+        except Rejected as exc:
+            return _is_inconclusive(exc)
+        return True
 
     def _transfer_fields(self, step: PlannedObject, defaults: fields.Trie | None = None, tries: int = _TRIES) -> PlannedObject:
         """Transfer the fields of the former managers to the owner; the step is then about the resulting version."""
@@ -303,15 +309,12 @@ def _same_as_judged(seen: Manifest, live: Manifest, desired: Manifest) -> bool:
     return judged(seen) == judged(live)
 
 
-def _removal(node: fields.Trie) -> Manifest:
-    """The JSON merge patch that removes these fields; the elements of lists are replaced with their list."""
-    return {key[2:]: _removal(below) if below else None for key, below in node.items() if key.startswith("f:")}
-
-
-def _merged(patch: t.Any, desired: t.Any) -> t.Any:
-    if not (isinstance(patch, dict) and isinstance(desired, dict)):
+def _patch_without(node: fields.Trie, desired: t.Any) -> t.Any:
+    """The JSON merge patch that makes DESIRED of an object, and removes these fields; the elements of lists are replaced with their list."""
+    if not isinstance(desired, dict):
         return desired
-    return {**patch, **{key: _merged(patch.get(key), value) for key, value in desired.items()}}
+    gone = {key[2:]: None for key in node if key.startswith("f:") and key[2:] not in desired}
+    return {**gone, **{key: _patch_without(node.get(f"f:{key}") or {}, value) for key, value in desired.items()}}
 
 
 def _without_nulls(value: t.Any) -> t.Any:

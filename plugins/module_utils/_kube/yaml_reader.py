@@ -14,7 +14,7 @@ import json
 import re
 import typing as t
 
-from .yaml_scalars import TAG, json_number, key_text, scalar_value
+from .yaml_scalars import TAG, UNKNOWN_TAG, json_number, key_text, scalar_value
 
 MAX_DEPTH = 200
 """Nesting of maps and lists. No object of Kubernetes comes near it, and Python's own recursion ends soon after."""
@@ -125,7 +125,7 @@ def _nodes(text: str) -> t.Iterator[t.Any]:
         if what is alias:
             named = anchors.get(event.anchor)
             if named is None:
-                raise _refused(event, f"there is no anchor {event.anchor} before this alias")
+                raise _refused(event, "there is no such anchor before this alias; text that begins with * needs quotes")
             if named.end_mark is None:
                 raise _refused(event, f"what the anchor {event.anchor} names would contain itself")
             return Alias("", named, event.start_mark)
@@ -174,7 +174,7 @@ class _Values:
         if depth == MAX_DEPTH:
             raise _refused(alias or node, _TOO_DEEP)
         if node.tag not in _COLLECTIONS:
-            raise _refused(node, f"the tag {node.tag!r} is not known")
+            raise _refused(node, UNKNOWN_TAG)
         if node.id == "sequence":
             return [self.of(item, depth + 1, alias) for item in node.value]
         return self._mapping(node, depth + 1, alias)

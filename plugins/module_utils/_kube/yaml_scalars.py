@@ -20,6 +20,8 @@ import typing as t
 Scalar: t.TypeAlias = "str | int | float | bool | None"
 
 TAG = "tag:yaml.org,2002:"
+UNKNOWN_TAG = "the tag is not known, or not for such a value; text that begins with ! needs quotes"
+"""It does not say the tag, which may be a password."""
 
 _INT64 = 2**63
 _WORDS: dict[str, Scalar] = {
@@ -68,7 +70,7 @@ def scalar_value(tag: str, text: str) -> Scalar:
     with contextlib.suppress(ValueError):
         if tag == f"{TAG}binary":
             return base64.b64decode(text.replace("\n", ""), validate=True).decode(errors="replace")
-    raise ValueError(f"the tag {tag!r} is not known, or not for such a value")
+    raise ValueError(UNKNOWN_TAG)
 
 
 def json_number(value: t.Any) -> t.Any:

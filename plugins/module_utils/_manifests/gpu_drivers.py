@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
 from .meta import ANNOTATION_SERVES, Manifest, compact, metadata
-from .pods import READ_ONLY_CONTAINER, RESTRICTED_CONTAINER
+from .pods import READ_ONLY_CONTAINER, RESTRICTED_CONTAINER, text
 
 NAMESPACE = "kube-system"
 DRIVER = "/home/kubernetes/bin/nvidia"
@@ -181,7 +181,7 @@ def _registering_pod(drivers: GpuDrivers, plugin: Manifest) -> Manifest:
 
 
 def _env(variables: Mapping[str, t.Any]) -> list[Manifest]:
-    return [{"name": name, "value": str(value)} for name, value in variables.items()]
+    return [{"name": name, "value": text(value, f"env {name}: value")} for name, value in variables.items()]
 
 
 def _image(drivers: GpuDrivers, option: str) -> str:

@@ -63,6 +63,11 @@ def _merge_dict(base: t.Any, patch: Mapping[str, t.Any]) -> t.Any:
     if directive == "delete":
         return {}
     kept = patch.get("$retainKeys")
+    for key, item in patch.items():
+        _refuse(not isinstance(key, str), f"the key {key}")
+        of_list = key.startswith(("$deleteFromPrimitiveList", "$setElementOrder"))
+        _refuse((of_list or key == "$retainKeys") and not (isinstance(item, list) and of_list is ("/" in key)), f"{key}: {item}")
+    _refuse(kept is not None and any(key not in kept for key in patch if not key.startswith("$")), "$retainKeys without all keys beside it")
     found = base if isinstance(base, Mapping) and directive == "merge" else {}
     merged: dict[str, t.Any] = {key: copy.deepcopy(item) for key, item in found.items() if kept is None or key in kept}
     orders: list[tuple[str, t.Any]] = []
@@ -93,6 +98,8 @@ def _merge_list(name: str, base: t.Any, patch: list[t.Any]) -> list[t.Any]:
     if any(item["$patch"] == "replace" for item in directed):
         base, patch, directed = [], plain, []
     key = _merge_key(name, patch)
+    if needed := isinstance(base, list) and base and patch and key is None and _merge_key(name, base):
+        raise InvalidInput(f"overrides: an element of {name} has no {needed}, by which it would be merged.")
     for item in directed:
         _refuse(key is None or item["$patch"] != "delete", f"$patch: {item['$patch']} in {name}")
     merged = list(base) if key and isinstance(base, list) else []

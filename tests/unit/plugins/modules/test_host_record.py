@@ -434,6 +434,21 @@ def test_a_folder_that_became_a_link_is_kept(machine: Machine) -> None:
     assert "symbolic link" in machine.warnings[0]
 
 
+@pytest.mark.parametrize("above", ["etc/conf.d", "etc/conf.d/inner"])
+def test_files_in_a_folder_that_became_a_link_are_those_of_others(machine: Machine, above: str) -> None:
+    """Another installation may have the same file, with the same content."""
+    folders, theirs = [machine.root / "etc/conf.d", machine.root / "etc/conf.d/inner"], machine.root / "theirs"
+    machine.claim(folders=list(map(str, folders)), files=[str(folders[1] / "of-a-program")])
+    machine.write("etc/conf.d/inner/a")
+    (folders[1] / "of-a-program").write_text("theirs")
+    shutil.move(machine.root / above, theirs)
+    (machine.root / above).symlink_to(theirs)
+    before = machine.tree()
+    machine.remove(delete_data=True)
+    assert {name: what for name, what in machine.tree().items() if name in before} == before
+    assert len([text for text in machine.warnings if "symbolic link" in text]) == 2
+
+
 def test_what_cannot_be_deleted_does_not_keep_the_rest(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     data = filled(machine)
     machine.write("etc/z")
@@ -546,8 +561,9 @@ def test_a_package_that_others_removed_is_forgotten(machine: Machine) -> None:
 
 def test_mount_points_are_those_of_the_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(created, "MOUNTS", tmp_path / "mountinfo")
-    (tmp_path / "mountinfo").write_text("30 1 0:1 / /srv/a\\040disk\\011\\303\\274 rw - ext4 /dev/x rw\n31 1 0:2 / / rw - ext4 /dev/y rw\n")
-    assert created.mount_points() == {"/srv/a disk\tü", "/"}
+    rows = b"30 1 0:1 / /srv/a\\040disk\\011\\303\\274 rw - ext4 /dev/x rw\n31 1 0:2 / / rw - ext4 /dev/y rw\n32 1 0:3 / /\xff\xc3\xbc rw - a b rw\n"
+    (tmp_path / "mountinfo").write_bytes(rows)
+    assert created.mount_points() == {"/srv/a disk\tü", "/", "/\udcffü"}
 
 
 # Two runs at once

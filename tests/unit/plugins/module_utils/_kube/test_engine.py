@@ -8,6 +8,7 @@ import collections
 import contextlib
 import copy
 import json
+import re
 import typing as t
 
 import pytest
@@ -217,6 +218,30 @@ def test_an_object_that_was_there_and_differs_is_refused_until_adoption_is_asked
     report = apply(cluster, config(), adopt=True, force_conflicts=True)
     assert report.changes[0].reason == "existed already; adopted"
     assert not apply(cluster, config()).changed
+
+
+@pytest.mark.parametrize(
+    ("what", "empty", "path"),
+    [
+        ("v1/ConfigMap", {"data": {"x": ""}}, "data.x"),
+        ("v1/ServiceAccount", {"automountServiceAccountToken": False}, "automountServiceAccountToken"),
+        ("batch/v1/Job", {"spec": {"ttlSecondsAfterFinished": 0}}, "spec.ttlSecondsAfterFinished"),
+        ("policy/v1/PodDisruptionBudget", {"spec": {"selector": {}}}, "spec.selector"),
+    ],
+)
+def test_an_empty_value_that_the_server_stores_is_no_missing_one(cluster: FakeCluster, what: str, empty: Manifest, path: str) -> None:
+    found = {"apiVersion": what.rpartition("/")[0], "kind": what.rpartition("/")[2], "metadata": config()["metadata"]}
+    cluster.add({**found, "data": {"kept": "1"}, "spec": {"kept": "1"}}, manager="helm")
+    with pytest.raises(Conflict, match=f"differs in {re.escape(path)}"):
+        apply(cluster, {**found, **empty})
+    assert cluster.writes == []
+
+
+def test_an_empty_value_that_cannot_be_asked_for_is_not_there(cluster: FakeCluster) -> None:
+    cluster.add(config(kept="1"), manager="helm")
+    cluster.fail("apply", "a", Forbidden("User u may not patch configmaps."))
+    with pytest.raises(Conflict, match=r"differs in data\.x"):
+        apply(cluster, config(x=""))
 
 
 def test_another_owner_keeps_its_object(cluster: FakeCluster) -> None:

@@ -123,6 +123,32 @@ def test_who_only_sets_the_status_has_no_part_in_the_object() -> None:
     assert fields.managers({"metadata": {"managedFields": entries}}) == {"one"}
 
 
+SECOND, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
+
+
+@pytest.mark.parametrize(
+    ("entries", "makers"),
+    [
+        ([entry("helm", "a", time=SECOND), entry("lb-controller", "b", time=SECOND)], {"helm"}),
+        ([entry("a-tool", "a", "b", time=SECOND), entry("lb-controller", "c", time=SECOND)], {"a-tool"}),
+        ([entry("a-tool", "a", time=SECOND), entry("kubectl-edit", "b", time=LATER), entry("x", "c", time=LATER)], {"a-tool", "kubectl-edit"}),
+        ([entry("kube-scheduler", "a", time=SECOND), entry("helm", "b", time=LATER), entry("x", "c", time=LATER)], {"helm"}),
+        ([entry("one", "a", time=LATER), entry("x", "c", time="2026-01-01T00:00:10Z")], {"one"}),
+        ([], set()),
+    ],
+)  # fmt: skip
+def test_who_made_an_object_is_not_who_answered_in_the_same_second(entries: list[Manifest], makers: set[str]) -> None:
+    assert fields.makers({"metadata": {"managedFields": entries, "creationTimestamp": SECOND}}) == makers
+
+
+def test_finalizers_stay_when_the_fields_of_their_manager_are_taken() -> None:
+    """They would go with the next apply, and with them what another controller does before the object may go."""
+    theirs = {**entry("one", "a"), "fieldsV1": {"f:metadata": {"f:finalizers": {".": {}, 'v:"x.io/a"': {}}}, "f:data": {"f:a": {}}}}
+    (taken,) = fields.transferred_fields({"metadata": {"managedFields": [theirs, entry("us", "c")]}}, ("one",), "us")
+    assert "f:finalizers" not in taken["fieldsV1"]["f:metadata"]
+    assert set(taken["fieldsV1"]["f:data"]) == {"f:a", "f:c"}
+
+
 def test_nothing_is_taken_from_who_has_nothing() -> None:
     entries = [entry("one", "a"), entry("us", "c")]
     assert fields.transferred_fields({"metadata": {"managedFields": entries}}, ("nobody",), "us") == entries
@@ -206,6 +232,7 @@ def test_each_element_has_an_entry_of_its_own(owned: list[tuple[str, str]], elem
         ("x.io/v1/Foo", "spec", {"kept": 1}, {"a": {}, "b": [], "c": None, "d": "", "e": False}, True),
         ("resource.k8s.io/v1/ResourceClaim", "spec", {"opaque": {"limits": {"v": "3.10"}}}, {"opaque": {"limits": {"v": "3.1"}}}, False),
         ("autoscaling/v2/HorizontalPodAutoscaler", "spec", {"averageValue": "1"}, {"averageValue": "1000m"}, True),
+        ("v1/PersistentVolume", "spec", {"csi": {"volumeAttributes": {"divisor": "1.0"}}}, {"csi": {"volumeAttributes": {"divisor": "1"}}}, False),
     ],
 )  # fmt: skip
 def test_only_quantities_are_compared_by_what_they_mean(kind: str, field: str, theirs: t.Any, ours: t.Any, same: bool) -> None:

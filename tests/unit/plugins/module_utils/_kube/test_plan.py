@@ -82,6 +82,16 @@ def test_an_object_of_ours_that_lost_its_label_is_ours_by_its_record(cluster: Fa
     assert labels_of(live(cluster))[LABEL_OWNER] == OWNER
 
 
+def test_what_a_backup_brought_back_is_ours_and_loses_what_is_not_desired_any_more(cluster: FakeCluster) -> None:
+    apply(cluster, config(x="1", old="y"))
+    for entry in live(cluster)["metadata"]["managedFields"]:
+        entry.update(manager="velero-server", operation="Update")
+    apply(cluster, config(x="2"))
+    assert live(cluster)["data"] == {"x": "2"}
+    assert managers(live(cluster)) == {manager_of(OWNER)}
+    assert not apply(cluster, config(x="2")).changed
+
+
 def test_the_manager_of_an_older_muster_goes_although_nothing_else_changes(cluster: FakeCluster) -> None:
     apply(cluster, config())
     entries = live(cluster)["metadata"]["managedFields"]

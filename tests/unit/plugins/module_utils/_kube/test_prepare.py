@@ -40,6 +40,15 @@ def test_who_manages_an_object_is_what_the_user_wrote() -> None:
     assert sent["metadata"]["labels"] == {**labels, "muster.ml/owner": "o.x"}
 
 
+def test_what_a_controller_counts_up_is_not_sent() -> None:
+    """kubectl get -o yaml of a Deployment has it, and every rollout would be a conflict."""
+    notes = {"deployment.kubernetes.io/revision": "1", "mine": "x"}
+    for api_version, kind, kept in (("apps/v1", "Deployment", {"mine"}), ("v1", "ConfigMap", set(notes))):
+        sent = ready({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "annotations": notes}})
+        assert set(sent["metadata"]["annotations"]) - {"muster.ml/applied"} == kept
+    assert set(notes) == {"deployment.kubernetes.io/revision", "mine"}
+
+
 @pytest.mark.parametrize(
     ("api_version", "kind", "gets"), [("batch/v1", "Job", True), ("v1", "ReplicationController", True), ("apps/v1", "Deployment", False)]
 )
@@ -174,6 +183,8 @@ NEEDS = [
     (POD, (CORE, "Node")),
     (POD, (ADMISSION, "ValidatingAdmissionPolicyBinding")),
     (POD, ("resource.k8s.io", "ResourceClaim")),
+    (POD, ("scheduling.k8s.io", "PodGroup")),
+    (("scheduling.k8s.io", "PodGroup"), ("scheduling.k8s.io", "Workload")),
     ((CORE, "PersistentVolumeClaim"), (CORE, "LimitRange")),
     ((CORE, "PersistentVolumeClaim"), (CORE, "ResourceQuota")),
     ((CORE, "PersistentVolumeClaim"), (CORE, "PersistentVolume")),

@@ -94,6 +94,7 @@ LOOK_ALIKES = {
         "secret", "SECRET", "Secrets", " Secret ", "v1 secrets", "v1/Secret", "sec ret", "Sercet", "Secert", "Sekret", "Secret\n",
     )},
     "data only": named("secret", data=DATA),
+    **{key: named("Secret", **{key: DATA}) for key in ("stringdata", "StringData", "string_data", "datas", "DATA", "binaryData")},
     "another group": named("Secret", "vault.example/v1", data={"password": HIDDEN}),
     "another kind with stringData": named("Password", stringData={"password": HIDDEN}),
     "another kind with the type of a Secret": named("Sealed", type="kubernetes.io/basic-auth", data=DATA),
@@ -191,6 +192,13 @@ def test_what_the_server_refuses_is_told_without_the_value(told: str) -> None:
         assert base64.b64encode(HIDDEN.encode()).decode() not in text
 
 
+@pytest.mark.parametrize("before", range(1400, 1500, 20))
+def test_no_part_of_a_value_is_left_where_a_long_message_is_cut(before: int) -> None:
+    sent = redact.seal_secrets({"kind": "Secret", "metadata": {}, "stringData": {"conf": HIDDEN * 200}})
+    text = str(responses.to_error(500, {"message": "x" * before + HIDDEN * 200}, verb="apply", ref=None, what="Secret a", sent=sent))
+    assert HIDDEN[:8] not in text
+
+
 @pytest.mark.parametrize(
     ("values", "said", "told"),
     [
@@ -199,8 +207,10 @@ def test_what_the_server_refuses_is_told_without_the_value(told: str) -> None:
         ({"a": f"{HIDDEN}\n"}, f"it is {HIDDEN}!", "it is <redacted>!"),
         ({"a": 'say "friend"'}, r"it is say \"friend\"!", "it is <redacted>!"),
         ({"a": "ab"}, "unable", "unable"),
+        ({"a": 'ä"<&>'}, r'it is "ä\"<&>" or {"A":"ä\"\u003c\u0026\u003e"}', 'it is "<redacted>" or {"A":"<redacted>"}'),
+        ({"a": f"user: x\npassword: {HIDDEN}\n"}, f"line 2: 'password: {HIDDEN}' is wrong", "line 2: '<redacted>' is wrong"),
     ],
-    ids=["base64-of-it-was-sent", "one-begins-as-another", "without-its-line-end", "quoted", "in-every-second-word"],
+    ids=["base64-of-it-was-sent", "one-begins-as-another", "without-its-line-end", "quoted", "in-every-second-word", "as-go-writes-it", "a-line-of-it"],
 )
 def test_a_value_is_found_in_what_a_server_says_however_it_is_spelt(values: dict[str, str], said: str, told: str) -> None:
     assert redact.without_secrets(said, redact.seal_secrets({"kind": "Secret", "metadata": {}, "data": values})) == told

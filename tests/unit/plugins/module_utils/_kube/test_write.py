@@ -179,6 +179,36 @@ def test_what_cannot_be_recreated_is_told_before_the_first_write(cluster: FakeCl
     assert {request.ref.kind for request in cluster.writes} == {"Lease"}
 
 
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("objects", [1, 2])
+def test_a_member_of_a_union_that_its_maker_set_is_in_nobodys_way(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, objects: int, check: bool
+) -> None:
+    """No dry run of an apply knows that the other member goes with the fields of its maker: a merge patch without it tells."""
+    cluster.add(config(file="x"), manager="helm")
+    plain_apply, plain_patch = cluster.apply, cluster.patch
+
+    def judged(stored: Manifest) -> Manifest:
+        if len(stored.get("data") or {}) > 1 and stored["metadata"]["name"] == "a":
+            raise immutable()
+        return stored
+
+    def applied(manifest: Manifest, *, dry_run: bool, **options: t.Any) -> Manifest:
+        judged(plain_apply(manifest, dry_run=True, **{**options, "force_conflicts": True}))
+        return plain_apply(manifest, dry_run=dry_run, **options)
+
+    def patched(ref: Ref, patch: Manifest, *, dry_run: bool, **options: t.Any) -> Manifest:
+        stored = plain_patch(ref, patch, dry_run=dry_run, **options)
+        stored["data"] = {key: value for key, value in stored["data"].items() if value is not None}
+        return judged(stored)
+
+    monkeypatch.setattr(cluster, "apply", applied)
+    monkeypatch.setattr(cluster, "patch", patched)
+    wish = [config(text="y"), config("b")][:objects]
+    assert actions(apply(cluster, *wish, adopt=True, check=check)) == ["updated", "created"][:objects]
+    assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == ({"file": "x"} if check else {"text": "y"})
+
+
 @pytest.mark.parametrize("changed", ["status", "annotation", "label of ours", "spec"])
 def test_fields_are_taken_over_beside_a_controller_that_writes_its_own(cluster: FakeCluster, changed: str) -> None:
     cluster.add(config(x="1"), manager="helm")

@@ -69,3 +69,9 @@ def test_a_missing_image_is_named(flavour: str, image: str) -> None:
 def test_simulated_gpus_are_at_least_one() -> None:
     with pytest.raises(InvalidInput, match=r"simulated_gpus is 0\..* flavour none"):
         manifests(GpuDrivers(flavour="simulated", **IMAGES, simulated_gpus=0))
+
+
+@pytest.mark.parametrize("value", [True, 3.1, None])
+def test_what_yaml_did_not_read_as_text_is_refused(value: t.Any) -> None:
+    with pytest.raises(InvalidInput, match=r"env A: value is not text but .*quotes"):
+        manifests(GpuDrivers(flavour="nvidia_device_plugin", **IMAGES, device_plugin_env={"A": value}))

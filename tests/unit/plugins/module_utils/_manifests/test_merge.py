@@ -83,8 +83,16 @@ def test_directives_of_a_strategic_merge_patch(patch: dict[str, t.Any], path: st
 @pytest.mark.parametrize(
     "patch",
     [{"$patch": "keep"}, {"$retain": []}, {"env": [{"$patch": "merge", "name": "A"}]}, {"words": [{"$patch": "delete", "x": 1}]},
-     {"new": {"$replace": True}}, {"tolerations": [{"deep": {"$x": 1}}]}],
+     {"new": {"$replace": True}}, {"tolerations": [{"deep": {"$x": 1}}]}, {"$retainKeys": ["env"], "image": "b"}, {"$retainKeys": "env"},
+     {"$setElementOrder": []}, {"$deleteFromPrimitiveList/args": None}, {"$setElementOrder/env": "A"}],
 )  # fmt: skip
 def test_an_unknown_directive_is_refused_by_name(patch: dict[str, t.Any]) -> None:
     with pytest.raises(InvalidInput, match=r"overrides: \$"):
+        strategic_merge(CONTAINER, patch)
+
+
+@pytest.mark.parametrize("patch", [{"env": [{"value": "x"}]}, {"env": [{"name": "A"}, {"value": "x"}]}, {"env": [None]}])
+def test_an_element_without_the_key_of_its_list_is_refused(patch: dict[str, t.Any]) -> None:
+    """As by kubectl: it would take the place of the whole list."""
+    with pytest.raises(InvalidInput, match="an element of env has no name"):
         strategic_merge(CONTAINER, patch)
