@@ -139,15 +139,31 @@ def test_a_port_that_the_old_object_holds_does_not_keep_the_new_one_from_being_m
 
 
 # The text of checkRequest in k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go.
-QUOTA = 'services "x" is forbidden: exceeded quota: one, requested: count/services=1, used: count/services=1, limited: count/services=1'
+QUOTA = 'services "x" is forbidden: exceeded quota: one, requested: {}, used: {}, limited: {}'
 
 
+@pytest.mark.parametrize(
+    ("requested", "used", "limited", "room"),
+    [
+        ("count/services=1", "count/services=1", "count/services=1", True),
+        ("services=1,services.nodeports=1", "services=3,services.nodeports=1", "services=3,services.nodeports=1", True),
+        ("services=1", "services=3", "services=2", False),
+        ("services=1", "services=1", "services=10", False),
+        ("services=1", "services=0", "services=0", False),
+        ("pods=1,requests.cpu=1", "pods=1,requests.cpu=1", "pods=1,requests.cpu=1", False),
+    ],
+)
 def test_a_quota_that_the_old_object_fills_does_not_keep_the_new_one_from_being_made(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, requested: str, used: str, limited: str, room: bool
 ) -> None:
     apply(cluster, service(1))
-    refusing(cluster, monkeypatch, answered(403, QUOTA))
-    assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
+    refusing(cluster, monkeypatch, answered(403, QUOTA.format(requested, used, limited)))
+    if room:
+        assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
+    else:
+        with pytest.raises(Rejected):
+            apply(cluster, service(2), recreate=True)
+        assert cluster.stored("Service", "s", "default")
 
 
 @pytest.mark.parametrize(("owner", "word"), [(OTHER, "force_conflicts"), (None, "adopt")])
