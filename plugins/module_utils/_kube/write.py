@@ -309,7 +309,7 @@ def _same_as_judged(seen: Manifest, live: Manifest, desired: Manifest) -> bool:
 
 
 def _patch_without(node: fields.Trie, desired: t.Any) -> t.Any:
-    """The JSON merge patch that makes DESIRED of an object, and removes these fields; the elements of lists are replaced with their list."""
+    """The JSON merge patch that makes DESIRED of an object and removes these fields; elements of lists are replaced with their list."""
     if not isinstance(desired, dict):
         return desired
     gone = {key[2:]: None for key in node if key.startswith("f:") and key[2:] not in desired}
