@@ -56,7 +56,7 @@ def from_path(src: str) -> list[t.Any]:
 
 
 def _is_meant(item: pathlib.Path) -> bool:
-    """Whether it is a file, or a link to one that is not there: it is told, or prune would delete what was in it."""
+    """Whether it is a file, or a link to one that is not there: that is an error, or prune would delete what was in it."""
     return item.is_file() or (item.is_symlink() and not item.exists())
 
 
