@@ -20,6 +20,7 @@ from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_FENCE,
     ANNOTATION_NOT_KEPT,
+    DEFINITION,
     FIELD_MANAGER,
     STATEFUL_SET,
     Manifest,
@@ -251,8 +252,12 @@ class Writer:
 
     def _dry_run_recreate(self, step: PlannedObject, refusal: Rejected) -> None:
         """Ask, under a free name, whether the new object would be accepted: else the old one could be deleted and never replaced."""
-        name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
-        tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": name}}
+        free = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
+        tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": free}}
+        if step.ref.group_kind == DEFINITION:  # its name is made of two of its fields
+            free, group = free.replace(".", "-"), step.ref.name.partition(".")[2]
+            tried["metadata"]["name"] = f"{free}.{group}"
+            tried["spec"] = {**step.desired["spec"], "names": {**step.desired["spec"]["names"], "plural": free}}
         try:
             self.cluster.apply(tried, dry_run=True, manager=self.options.manager)
         except MusterError as exc:

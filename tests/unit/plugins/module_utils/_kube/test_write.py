@@ -12,7 +12,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conf
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ANNOTATION_NOT_KEPT, Manifest, Ref, annotations_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, apply, config, space
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, answered
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster, answered
 from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
 
 
@@ -136,6 +136,23 @@ def test_a_port_that_the_old_object_holds_does_not_keep_the_new_one_from_being_m
     apply(cluster, service(1))
     refusing(cluster, monkeypatch, answered(422, "spec.ports[0].nodePort: provided port is already allocated"))
     assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
+
+
+def test_a_definition_is_tried_under_a_name_that_one_can_have(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API server takes no other one than <plural>.<group>."""
+    apply(cluster, DEFINITION)
+    refusing(cluster, monkeypatch)
+    plain, names = cluster.apply, list[tuple[str, str]]()
+
+    def seen(manifest: Manifest, *, dry_run: bool, **options: t.Any) -> Manifest:
+        if dry_run and manifest["metadata"]["name"] != "foos.x.io":
+            names.append((manifest["metadata"]["name"], f"{manifest['spec']['names']['plural']}.{manifest['spec']['group']}"))
+        return plain(manifest, dry_run=dry_run, **options)
+
+    monkeypatch.setattr(cluster, "apply", seen)
+    changed = {**DEFINITION, "spec": {**DEFINITION["spec"], "scope": "Cluster"}}
+    assert actions(apply(cluster, changed, recreate=True, check=True)) == ["recreated"]
+    assert [one == other for one, other in names] == [True]
 
 
 # The text of checkRequest in k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go.
