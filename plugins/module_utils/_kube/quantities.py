@@ -11,9 +11,9 @@ from .objects import COLLECTIONS, DEFINITION, Manifest, group_kind
 from .order import BUILT_IN_GROUPS
 
 _MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "podFixed", "emptyDir", "default", "defaultRequest", "max",
-         "min", "maxLimitRequestRatio", "target")  # fmt: skip
-"""Fields of Kubernetes' own kinds whose values are quantities by name (of emptyDir and target, those that look like one)."""
-_SINGLE = ("averageValue", "divisor", "maximumVolumeSize", "tolerance")
+         "min", "maxLimitRequestRatio")  # fmt: skip
+"""Fields of Kubernetes' own kinds whose values are quantities by name (of emptyDir, those that look like one)."""
+_SINGLE = ("averageValue", "divisor", "maximumVolumeSize")
 """Fields that are a quantity themselves."""
 _FREE = frozenset({"metadata", "data", "parameters", "matchLabels", "nodeSelector", "selector", "opaque", "options", "volumeAttributes"})
 """Fields with keys of the user's own, which say nothing about the values."""

@@ -232,8 +232,6 @@ def test_each_element_has_an_entry_of_its_own(owned: list[tuple[str, str]], elem
         ("x.io/v1/Foo", "spec", {"kept": 1}, {"a": {}, "b": [], "c": None, "d": "", "e": False}, True),
         ("resource.k8s.io/v1/ResourceClaim", "spec", {"opaque": {"limits": {"v": "3.10"}}}, {"opaque": {"limits": {"v": "3.1"}}}, False),
         ("autoscaling/v2/HorizontalPodAutoscaler", "spec", {"averageValue": "1"}, {"averageValue": "1000m"}, True),
-        ("autoscaling/v2/HorizontalPodAutoscaler", "spec", {"target": {"type": "Value", "value": "1"}},
-         {"target": {"type": "Value", "value": "1000m"}}, True),
         ("v1/PersistentVolume", "spec", {"volumeAttributes": {"divisor": "1.0"}}, {"volumeAttributes": {"divisor": "1"}}, False),
     ],
 )  # fmt: skip

@@ -140,6 +140,7 @@ def test_a_port_that_the_old_object_holds_does_not_keep_the_new_one_from_being_m
 
 def test_a_definition_is_tried_under_a_name_that_one_can_have(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The API server takes no other one than <plural>.<group>."""
+    cluster.controllers["CustomResourceDefinition"] = lambda _item: {"conditions": [{"type": "Established", "status": "True"}]}
     apply(cluster, DEFINITION)
     refusing(cluster, monkeypatch)
     plain, names = cluster.apply, list[tuple[str, str]]()
