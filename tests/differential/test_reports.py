@@ -101,6 +101,10 @@ def service(*ports: Manifest) -> Manifest:
     return made("v1", "Service", spec={"ports": [{"name": f"p{index}", **port} for index, port in enumerate(ports)]})
 
 
+def ingress(**backend: t.Any) -> Manifest:
+    return made("networking.k8s.io/v1", "Ingress", spec={"defaultBackend": backend})
+
+
 def gadget(**spec: t.Any) -> Manifest:
     return made(f"{GROUP}/v1", "Gadget", spec=spec)
 
@@ -308,8 +312,8 @@ UNIONS: dict[str, tuple[Manifest, Manifest]] = {
     ),
     "handler of a probe": (workload("Deployment", {"livenessProbe": {"httpGet": {"port": 80}}}),
                            workload("Deployment", {"livenessProbe": {"exec": {"command": ["true"]}}})),
-    "backend of an Ingress": tuple(made("networking.k8s.io/v1", "Ingress", spec={"defaultBackend": one}) for one in (
-        {"service": {"name": "a", "port": {"number": 80}}}, {"resource": {"apiGroup": "x.io", "kind": "Foo", "name": "a"}})),
+    "backend of an Ingress": (ingress(service={"name": "a", "port": {"number": 80}}),
+                              ingress(resource={"apiGroup": "x.io", "kind": "Foo", "name": "a"})),
     "type of a Service": (
         made("v1", "Service", spec={"type": "NodePort", "ports": [{"port": 80}]}),
         made("v1", "Service", spec={"type": "ExternalName", "externalName": "example.com"}),

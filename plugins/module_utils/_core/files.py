@@ -65,7 +65,7 @@ def _lock(lock: pathlib.Path) -> t.IO[str]:
         with contextlib.suppress(FileExistsError):
             lock.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as opened:
-            held = opened.enter_context(lock.open("w", encoding="utf-8"))
+            held = opened.enter_context(lock.open("a", encoding="utf-8"))  # a link in its place may lead to a file of others
             fcntl.flock(held, fcntl.LOCK_EX)
             if os.path.samestat(os.fstat(held.fileno()), lock.stat()):
                 opened.pop_all()

@@ -150,8 +150,9 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
         step.ref: step for step in run_all_or_raise(lambda step: _asked_again(cluster, step, options), changed, parallel=options.parallel)
     }
     steps = [again.get(step.ref, step) for step in steps]
-    as_they_are = [step for step in steps if step.verdict == "unchanged" and not step.ours and not owner_on(step.live or {})]
-    run_all_or_raise(lambda step: _check_empty_values(cluster, step, options), as_they_are, parallel=options.parallel)
+    as_they_are = [step for step in steps if step.live and step.verdict == "unchanged" and not step.ours and not owner_on(step.live)]
+    doubtful = [step for step in as_they_are if any(fields.differing_paths(step.live or {}, _asked_for(step.desired), empty=True))]
+    run_all_or_raise(lambda step: _check_empty_values(cluster, step, options), doubtful, parallel=options.parallel)
     for promised in (options.promised, options.references):
         if options.check and promised is not None:
             promised.add(desired)
@@ -213,15 +214,12 @@ def _asked_again(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -
 def _check_empty_values(cluster: Cluster, step: PlannedObject, options: ApplyOptions) -> None:
     """Raise if an object that is used as it is lacks an empty value that is one to the server, which a dry run tells."""
     live, asked = step.live or {}, _asked_for(step.desired)
-    differ = list(fields.differing_paths(live, asked, empty=True))
-    if not differ:
-        return
     try:
-        stored = cluster.apply(asked, dry_run=True, force_conflicts=True, manager=options.manager)
+        same = without_bookkeeping(cluster.apply(asked, dry_run=True, force_conflicts=True, manager=options.manager))
     except MusterError:  # what cannot be asked for is not known to be there
-        raise _differs(step.ref, live, differ) from None
-    if without_bookkeeping(stored) != without_bookkeeping(live):
-        raise _differs(step.ref, live, differ)
+        same = {}
+    if same != without_bookkeeping(live):
+        raise _differs(step.ref, live, list(fields.differing_paths(live, asked, empty=True)))
 
 
 def without_bookkeeping(manifest: Manifest) -> Manifest:

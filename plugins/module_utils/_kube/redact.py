@@ -35,6 +35,7 @@ _WORD = re.compile(r"[a-z]+")
 _KIND = re.compile(r"ind\W+(\w+)")  # without its first letter, which may be a capital: this finds ten times as quickly
 _TELLING = frozenset(("kind", "data", "stringData"))
 """A map without any of these keys is no Secret and does not look like one."""
+_DATA = ("data", "stringdata", "binarydata")
 _ALIKE = 0.75
 """Least likeness, as difflib counts it, of a word to "secret": Sercet and secrets have more, SealedSecret and SecretStore less."""
 _SHORTEST = 3
@@ -77,10 +78,14 @@ def annotation_problems(manifest: Manifest) -> t.Iterator[str]:
 
 
 @functools.lru_cache(maxsize=1024)
-def is_like_secret(kind: str) -> bool:
-    """Whether a kind is Secret, in any API group, or is meant to be: in other letters, with blanks, in the plural, or misspelt."""
+def is_like_secret(kind: str, meant: tuple[str, ...] = ("secret",)) -> bool:
+    """Whether a kind is Secret, in any API group, or is meant to be: in other letters, with blanks, in the plural, or misspelt.
+
+    Or a key is one of the words that are MEANT.
+    """
     words = _WORD.findall(kind.casefold())
-    return any(difflib.SequenceMatcher(None, word, "secret").ratio() >= _ALIKE for word in (*words, "".join(words)) if word)
+    pairs = ((word, one) for word in (*words, "".join(words)) for one in meant)
+    return any(difflib.SequenceMatcher(None, *pair).ratio() >= _ALIKE for pair in pairs)
 
 
 def may_tell(text: str) -> bool:
@@ -118,18 +123,11 @@ def _secret_keys(value: dict[str, t.Any]) -> list[str]:
     """The keys of a map whose values are secret because it is a Secret, or looks like one."""
     kind = value.get("kind")
     if isinstance(kind, str) and is_like_secret(kind):
-        return [key for key in value if isinstance(key, str) and _is_like_data(key)]
+        return [key for key in value if isinstance(key, str) and (key in ("data", "stringData") or is_like_secret(key, _DATA))]
     plain = _is_flat(value.get("stringData"))
     typed = isinstance(value.get("type"), str) and bool(_TYPE.fullmatch(value["type"]))
     data = ["data"] if (plain or typed) and _is_flat(value.get("data")) else []
     return [*data, "stringData"] if plain else data
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_like_data(key: str) -> bool:
-    """Whether a key is that of the values of a Secret, or is meant to be, but for some letters or that of a ConfigMap."""
-    word = key.casefold().replace("_", "")
-    return any(difflib.SequenceMatcher(None, word, one).ratio() >= _ALIKE for one in ("data", "stringdata", "binarydata"))
 
 
 def _is_flat(value: t.Any) -> bool:

@@ -49,8 +49,11 @@ CAUSES: errors.Causes = (
     (WHICH_CONTAINER, re.compile(r"a container name must be specified")),
     # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
     (ALLOCATED, re.compile(r"already allocated")),
-    # 403 Forbidden, from the plugin ResourceQuota: the one object more than the quota has (its "object count quota").
-    (ALLOCATED, re.compile(r"exceeded quota: \S+, requested: (?:count/[\w.-]+|configmaps|pods|secrets|services[\w.]*)=1, used")),
+    # 403 Forbidden, from the plugin ResourceQuota: the one object more than the quota has (its "object count quota"), which may count
+    # twice. One that has more than it may will not have room without the object either.
+    (ALLOCATED, re.compile(
+        r"exceeded quota: \S+, requested: (?:(?:count/[\w.-]+|configmaps|pods|replicationcontrollers|secrets|services[\w.]*)=1,)+ "
+        r"used: (?P<full>(?:[\w./-]+=[1-9]\w*,?)+), limited: (?P=full)(?![\w,])")),
     # 422 Invalid with reason FieldValueForbidden: what may be changed is named, and not what was (ValidateStatefulSetUpdate of
     # pkg/apis/apps/validation/validation.go, and its like for Jobs and pods).
     (IMMUTABLE, re.compile(r"for fields other than (?P<mutable>.*)", re.DOTALL)),

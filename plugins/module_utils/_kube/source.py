@@ -44,15 +44,20 @@ def from_path(src: str) -> list[t.Any]:
     """Objects from a file, all manifests of a folder (not of its folders), or a glob pattern, in the order of names."""
     path = pathlib.Path(src).expanduser()
     if path.is_dir():
-        files = sorted(item for item in path.iterdir() if item.suffix in _SUFFIXES and item.is_file())
+        files = sorted(item for item in path.iterdir() if item.suffix in _SUFFIXES and _is_meant(item))
     elif path.is_file():
         files = [path]
     else:
         files = sorted(pathlib.Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207  (may be absolute)
-        files = [item for item in files if item.is_file()]
+        files = [item for item in files if _is_meant(item)]
     if not files:
         raise InvalidInput(f"src {src}: there is no such file, or no {', '.join(_SUFFIXES)} in the folder.", hint="Nothing was changed.")
     return [item for file in files for item in _objects_in(file)]
+
+
+def _is_meant(item: pathlib.Path) -> bool:
+    """Whether it is a file, or a link to one that is not there: that is an error, or prune would delete what was in it."""
+    return item.is_file() or (item.is_symlink() and not item.exists())
 
 
 def _objects_in(file: pathlib.Path) -> t.Iterator[FromFile]:

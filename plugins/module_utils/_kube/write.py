@@ -18,6 +18,7 @@ from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_FENCE,
     ANNOTATION_NOT_KEPT,
+    DEFINITION,
     FIELD_MANAGER,
     STATEFUL_SET,
     Manifest,
@@ -252,8 +253,12 @@ class Writer:
 
     def _dry_run_recreate(self, step: PlannedObject, refusal: Rejected) -> None:
         """Ask, under a free name, whether the new object would be accepted: else the old one could be deleted and never replaced."""
-        name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
-        tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": name}}
+        free = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
+        tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": free}}
+        if step.ref.group_kind == DEFINITION:  # its name is made of two of its fields
+            free, group = free.replace(".", "-"), step.ref.name.partition(".")[2]
+            tried["metadata"]["name"] = f"{free}.{group}"
+            tried["spec"] = {**step.desired["spec"], "names": {**step.desired["spec"]["names"], "plural": free}}
         try:
             self.cluster.apply(tried, dry_run=True, manager=self.options.manager)
         except MusterError as exc:
@@ -310,7 +315,7 @@ def _same_as_judged(seen: Manifest, live: Manifest, desired: Manifest) -> bool:
 
 
 def _patch_without(node: fields.Trie, desired: t.Any) -> t.Any:
-    """The JSON merge patch that makes DESIRED of an object and removes these fields. The elements of lists are replaced with their list."""
+    """The JSON merge patch that makes DESIRED of an object and removes these fields; elements of lists are replaced with their list."""
     if not isinstance(desired, dict):
         return desired
     gone = {key[2:]: None for key in node if key.startswith("f:") and key[2:] not in desired}

@@ -35,7 +35,7 @@ Document = dict[str, t.Any]
 def archive_path(kubeadm: Path, name: str) -> Path:
     """The archive of an image in the cache: beside the kubeadm that names it, whose folder is called after its content."""
     require_name(name)
-    return kubeadm.with_name(f"{name}.tar")
+    return kubeadm.parent / f"{name}.tar"
 
 
 def listed(kubeadm: Path, version: str) -> dict[str, str]:

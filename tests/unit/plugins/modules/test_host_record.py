@@ -561,7 +561,8 @@ def test_a_package_that_others_removed_is_forgotten(machine: Machine) -> None:
 
 def test_mount_points_are_those_of_the_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(created, "MOUNTS", tmp_path / "mountinfo")
-    rows = b"30 1 0:1 / /srv/a\\040disk\\011\\303\\274 rw - ext4 /dev/x rw\n31 1 0:2 / / rw - ext4 /dev/y rw\n32 1 0:3 / /\xff\xc3\xbc rw - a b rw\n"
+    rows = b"30 1 0:1 / /srv/a\\040disk\\011\\303\\274 rw - ext4 /dev/x rw\n31 1 0:2 / / rw - ext4 /dev/y rw\n"
+    rows += b"32 1 0:3 / /\xff\xc3\xbc rw - ext4 /dev/z rw\n"
     (tmp_path / "mountinfo").write_bytes(rows)
     assert created.mount_points() == {"/srv/a disk\tü", "/", "/\udcffü"}
 

@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._core.files import entries, replaced
+from ansible_collections.muster.ml.plugins.module_utils._core.files import entries, locked, replaced
 
 
 def test_a_folder_with_too_many_files_is_named(tmp_path: pathlib.Path) -> None:
@@ -37,3 +37,10 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path: pathlib.Path, mo
     assert caught.value.filename == str(path)
     assert [one.name for one in tmp_path.iterdir()] == ["kubeconfig"]
     assert path.read_text() == "old"
+
+
+def test_a_link_in_the_place_of_a_lock_empties_no_file(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / ".lock").symlink_to(tmp_path / "theirs")
+    with locked(tmp_path / ".lock"):
+        assert (tmp_path / "theirs").read_text() == "theirs"

@@ -210,7 +210,15 @@ def test_no_part_of_a_value_is_left_where_a_long_message_is_cut(before: int) -> 
         ({"a": 'ä"<&>'}, r'it is "ä\"<&>" or {"A":"ä\"\u003c\u0026\u003e"}', 'it is "<redacted>" or {"A":"<redacted>"}'),
         ({"a": f"user: x\npassword: {HIDDEN}\n"}, f"line 2: 'password: {HIDDEN}' is wrong", "line 2: '<redacted>' is wrong"),
     ],
-    ids=["base64-of-it-was-sent", "one-begins-as-another", "without-its-line-end", "quoted", "in-every-second-word", "as-go-writes-it", "a-line-of-it"],
+    ids=[
+        "base64-of-it-was-sent",
+        "one-begins-as-another",
+        "without-its-line-end",
+        "quoted",
+        "in-every-second-word",
+        "as-go-writes-it",
+        "a-line-of-it",
+    ],
 )
 def test_a_value_is_found_in_what_a_server_says_however_it_is_spelt(values: dict[str, str], said: str, told: str) -> None:
     assert redact.without_secrets(said, redact.seal_secrets({"kind": "Secret", "metadata": {}, "data": values})) == told

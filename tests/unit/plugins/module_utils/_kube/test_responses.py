@@ -138,6 +138,9 @@ def test_what_is_worth_another_try(status: int, payload: dict[str, t.Any], again
         (422, "spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden", "immutable",
          {"mutable": "'replicas' are forbidden"}),
         (422, "spec.replicas: Invalid value: -1: must be greater than or equal to 0", "", {}),
+        (403, 'podgroups.scheduling.k8s.io "g" is forbidden: PodGroup rejected: Workload "x" not found', "missing reference", {}),
+        (403, 'services "x" is forbidden: exceeded quota: q, requested: services=1, used: services=3, limited: services=3', "allocated",
+         {"full": "services=3"}),
     ],
 )  # fmt: skip
 def test_the_message_of_the_server_tells_the_cause(status: int, message: str, cause: str, named: dict[str, str]) -> None:

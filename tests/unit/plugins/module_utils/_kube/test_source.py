@@ -179,3 +179,13 @@ def test_an_error_about_an_object_of_a_folder_names_its_file(tmp_path: pathlib.P
     with pytest.raises(InvalidInput, match=r"wrong\.yml") as caught:
         check_objects(source.from_path(str(tmp_path)))
     assert "good.yml" not in str(caught.value)
+
+
+@pytest.mark.parametrize("target", ["nowhere", "b.yaml"])
+@pytest.mark.parametrize("src", [".", "*.yaml"])
+def test_a_link_that_leads_nowhere_is_told(tmp_path: pathlib.Path, src: str, target: str) -> None:
+    """As by kubectl: of a folder that lost a file, prune would delete the objects."""
+    (tmp_path / "a.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+    (tmp_path / "b.yaml").symlink_to(target)
+    with pytest.raises(InvalidInput, match=r"b\.yaml cannot be read"):
+        source.from_path(str(tmp_path / src))

@@ -12,7 +12,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conf
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ANNOTATION_NOT_KEPT, Manifest, Ref, annotations_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.applied import OTHER, apply, config, space
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, answered
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster, answered
 from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
 
 
@@ -138,16 +138,50 @@ def test_a_port_that_the_old_object_holds_does_not_keep_the_new_one_from_being_m
     assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
 
 
+def test_a_definition_is_tried_under_a_name_that_one_can_have(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API server takes no other one than <plural>.<group>."""
+    cluster.controllers["CustomResourceDefinition"] = lambda _item: {"conditions": [{"type": "Established", "status": "True"}]}
+    apply(cluster, DEFINITION)
+    refusing(cluster, monkeypatch)
+    plain, names = cluster.apply, list[tuple[str, str]]()
+
+    def seen(manifest: Manifest, *, dry_run: bool, **options: t.Any) -> Manifest:
+        if dry_run and manifest["metadata"]["name"] != "foos.x.io":
+            names.append((manifest["metadata"]["name"], f"{manifest['spec']['names']['plural']}.{manifest['spec']['group']}"))
+        return plain(manifest, dry_run=dry_run, **options)
+
+    monkeypatch.setattr(cluster, "apply", seen)
+    changed = {**DEFINITION, "spec": {**DEFINITION["spec"], "scope": "Cluster"}}
+    assert actions(apply(cluster, changed, recreate=True, check=True)) == ["recreated"]
+    assert [one == other for one, other in names] == [True]
+
+
 # The text of checkRequest in k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go.
-QUOTA = 'services "x" is forbidden: exceeded quota: one, requested: count/services=1, used: count/services=1, limited: count/services=1'
+QUOTA = 'services "x" is forbidden: exceeded quota: one, requested: {}, used: {}, limited: {}'
 
 
+@pytest.mark.parametrize(
+    ("requested", "used", "limited", "room"),
+    [
+        ("count/services=1", "count/services=1", "count/services=1", True),
+        ("services=1,services.nodeports=1", "services=3,services.nodeports=1", "services=3,services.nodeports=1", True),
+        ("services=1", "services=3", "services=2", False),
+        ("services=1", "services=1", "services=10", False),
+        ("services=1", "services=0", "services=0", False),
+        ("pods=1,requests.cpu=1", "pods=1,requests.cpu=1", "pods=1,requests.cpu=1", False),
+    ],
+)
 def test_a_quota_that_the_old_object_fills_does_not_keep_the_new_one_from_being_made(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, requested: str, used: str, limited: str, room: bool
 ) -> None:
     apply(cluster, service(1))
-    refusing(cluster, monkeypatch, answered(403, QUOTA))
-    assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
+    refusing(cluster, monkeypatch, answered(403, QUOTA.format(requested, used, limited)))
+    if room:
+        assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
+    else:
+        with pytest.raises(Rejected):
+            apply(cluster, service(2), recreate=True)
+        assert cluster.stored("Service", "s", "default")
 
 
 @pytest.mark.parametrize(("owner", "word"), [(OTHER, "force_conflicts"), (None, "adopt")])

@@ -248,3 +248,8 @@ def test_wrong_options_are_refused(params: dict[str, t.Any], told: str, registry
     with pytest.raises(InvalidInput, match=told):
         local_fetch.execute(given(tmp_path, registry, **params))
     assert registry.asked == []
+
+
+def test_an_archive_lies_beside_any_path(tmp_path: Path) -> None:
+    """Of a folder, or of /, it is the run of kubeadm that tells."""
+    assert [pull.archive_path(path, "etcd") for path in (Path("/"), tmp_path / "kubeadm")] == [Path("/etcd.tar"), tmp_path / "etcd.tar"]
