@@ -178,7 +178,7 @@ def check_script(script: str) -> None:
                 head = file.read(512)
                 # Null bytes are refused; an archive may be too large to be read.
                 text = head if b"\0" in head else head + file.read()
-                tree = compile(text, script, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+                tree: t.Any = compile(text, script, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
                 compile(tree, script, "exec", dont_inherit=True)
             # Such as JSON with the error of a store, or YAML: Python runs it, and it would succeed.
             if not any(isinstance(node, (ast.Call, ast.Import, ast.ImportFrom)) for node in ast.walk(tree)):
