@@ -30,7 +30,7 @@ _LIBRARIES = {
 _S3 = ("object_store", "studioml_experiment")
 """Modules that use boto3, and its description of S3, which it keeps: 500 ms."""
 
-_GARBAGE = 100_000
+_GARBAGE = 500_000
 """New objects between two searches for garbage; Python's default of 700 costs a tenth of an apply of 2,000 manifests."""
 
 

@@ -162,9 +162,13 @@ def without_secrets(text: str, manifest: Manifest) -> str:
 
 def has_secret(value: t.Any) -> bool:
     """Whether a value, or anything in it, is sensitive."""
-    if isinstance(value, dict):
-        return any(map(has_secret, value.values()))
-    return any(map(has_secret, value)) if isinstance(value, list) else isinstance(value, Sensitive)
+    rest = [value]
+    for one in rest:  # which grows meanwhile
+        if isinstance(one, COLLECTIONS):
+            rest.extend(one.values() if isinstance(one, dict) else one)
+        elif isinstance(one, Sensitive):
+            return True
+    return False
 
 
 def _sealed(value: t.Any) -> t.Any:
