@@ -49,13 +49,15 @@ def _number(text: str) -> decimal.Decimal | None:
 
 def canonical(value: t.Any) -> t.Any:
     """One text for all spellings of a quantity (1Gi and 1024Mi are both 1073741824); any other value unchanged."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return value
-    try:
-        number = parse(value)
-    except ValueError:
-        return value
-    return format(number.normalize(_CONTEXT), "f")
+    return _canonical(str(value)) or value
+
+
+@functools.lru_cache(maxsize=1024)
+def _canonical(text: str) -> str:
+    number = _number(text)
+    return "" if number is None else format(number.normalize(_CONTEXT), "f")
 
 
 def suggestion(text: str) -> str:

@@ -60,6 +60,8 @@ def marked_paths(manifest: Manifest) -> list[Path]:
 
 def annotation_problems(manifest: Manifest) -> t.Iterator[str]:
     """Return the problems of the annotation. A path that matches nothing is an error, because a mistyped one would show the secret."""
+    if ANNOTATION_SENSITIVE not in annotations_of(manifest):
+        return
     try:
         paths = marked_paths(manifest)
     except ValueError as exc:

@@ -132,12 +132,13 @@ def _nodes(text: str) -> t.Iterator[t.Any]:
         made = (yaml.SequenceNode if what is sequence else yaml.MappingNode)(event.tag or "!", [], event.start_mark)
         if event.anchor is not None:
             anchors[event.anchor] = made  # the last one of a name counts
+        add = made.value.append
         if what is sequence:
             while (one := take()).__class__ is not sequence_end:
-                made.value.append(node(one))
+                add(node(one))
         else:
             while (one := take()).__class__ is not mapping_end:
-                made.value.append((node(one), node(take())))
+                add((node(one), node(take())))
         made.end_mark = one.end_mark
         return made
 
@@ -153,7 +154,7 @@ class _Values:
 
     def __init__(self) -> None:
         self._aliased = 0
-        self._keys: dict[tuple[str, str], str] = {}
+        self._known: dict[tuple[t.Any, str, str], t.Any] = {}
 
     def of(self, node: t.Any, depth: int = 0, alias: t.Any = None, finish: t.Any = json_number) -> t.Any:
         """The value of a node that lies in ``depth`` collections and, where there is one, below an alias."""
@@ -164,11 +165,14 @@ class _Values:
             if self._aliased > MAX_ALIASED:
                 raise _refused(alias, "its aliases expand to too much")
         if node.id == "scalar":
-            try:
-                node.value.encode()  # refuses half a surrogate pair, which Python's own parser makes of an escape
-                return finish(scalar_value(node.tag, node.value))
-            except ValueError as exc:
-                raise _refused(node, exc) from exc
+            what = (finish, node.tag, node.value)
+            if what not in self._known:
+                try:
+                    node.value.encode()  # refuses half a surrogate pair, which Python's own parser makes of an escape
+                    self._known[what] = finish(scalar_value(node.tag, node.value))
+                except ValueError as exc:
+                    raise _refused(node, exc) from exc
+            return self._known[what]
         if finish is key_text:
             raise _refused(node, "a list or a map cannot be a key")
         if depth == MAX_DEPTH:
@@ -191,10 +195,8 @@ class _Values:
                         raise _refused(part, "only maps can be merged")
                     found |= merged
                 continue
-            if (key := None if alias or key_node.id != "scalar" else self._keys.get((key_node.tag, key_node.value))) is None:
+            if (key := None if alias or key_node.id != "scalar" else self._known.get((key_text, key_node.tag, key_node.value))) is None:
                 key = self.of(key_node, depth, alias, key_text)
-                if key_node.id == "scalar":
-                    self._keys[key_node.tag, key_node.value] = key
             if key in own:
                 raise _refused(key_node, _twice(key))
             own.add(key)
