@@ -60,8 +60,6 @@ def marked_paths(manifest: Manifest) -> list[Path]:
 
 def annotation_problems(manifest: Manifest) -> t.Iterator[str]:
     """Return the problems of the annotation. A path that matches nothing is an error, because a mistyped one would show the secret."""
-    if ANNOTATION_SENSITIVE not in annotations_of(manifest):
-        return
     try:
         paths = marked_paths(manifest)
     except ValueError as exc:
@@ -164,13 +162,9 @@ def without_secrets(text: str, manifest: Manifest) -> str:
 
 def has_secret(value: t.Any) -> bool:
     """Whether a value, or anything in it, is sensitive."""
-    rest = [value]
-    for one in rest:  # which grows meanwhile
-        if isinstance(one, COLLECTIONS):
-            rest.extend(one.values() if isinstance(one, dict) else one)
-        elif isinstance(one, Sensitive):
-            return True
-    return False
+    if isinstance(value, dict):
+        return any(map(has_secret, value.values()))
+    return any(map(has_secret, value)) if isinstance(value, list) else isinstance(value, Sensitive)
 
 
 def _sealed(value: t.Any) -> t.Any:

@@ -132,13 +132,12 @@ def _nodes(text: str) -> t.Iterator[t.Any]:
         made = (yaml.SequenceNode if what is sequence else yaml.MappingNode)(event.tag or "!", [], event.start_mark)
         if event.anchor is not None:
             anchors[event.anchor] = made  # the last one of a name counts
-        add = made.value.append
         if what is sequence:
             while (one := take()).__class__ is not sequence_end:
-                add(node(one))
+                made.value.append(node(one))
         else:
             while (one := take()).__class__ is not mapping_end:
-                add((node(one), node(take())))
+                made.value.append((node(one), node(take())))
         made.end_mark = one.end_mark
         return made
 
