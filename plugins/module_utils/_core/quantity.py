@@ -25,19 +25,12 @@ _LARGEST = decimal.Decimal(2**63 - 1)
 """Larger numbers are capped, as Quantity of k8s.io/apimachinery/pkg/api/resource does."""
 
 
+@functools.lru_cache(maxsize=1024, typed=True)
 def parse(value: str | int | float) -> decimal.Decimal:
     """The number that a quantity means, in its base unit (12Gi in bytes, 500m as 0.5); ValueError if it is not a quantity."""
-    found = None if isinstance(value, bool) else _number(str(value))
+    found = _QUANTITY.fullmatch(str(value)) if not isinstance(value, bool) else None
     if found is None:
         raise ValueError(f"{value!r} is not a quantity: a number with at most a suffix, such as 500m, 12G or 12Gi, without spaces")
-    return found
-
-
-@functools.lru_cache(maxsize=1024)
-def _number(text: str) -> decimal.Decimal | None:
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
-        return None
     number, suffix = decimal.Decimal(found[1]), found[2] or ""
     factor = _BINARY.get(suffix) or _DECIMAL.get(suffix)
     if factor:
@@ -49,7 +42,7 @@ def _number(text: str) -> decimal.Decimal | None:
 
 def canonical(value: t.Any) -> t.Any:
     """One text for all spellings of a quantity (1Gi and 1024Mi are both 1073741824); any other value unchanged."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return value
     try:
         number = parse(value)

@@ -104,9 +104,9 @@ def problems(value: t.Any, shape: Shape, path: str) -> t.Iterator[str]:
         if not isinstance(value, dict):
             yield f"{path} is not a mapping but {type(value).__name__}"
             return
-        every = shape.shape if isinstance(shape, Each) else None
+        every, known = (shape.shape, {}) if isinstance(shape, Each) else (None, shape)
         for key, item in value.items():
-            below = shape.get(key, object) if every is None else every
+            below = known.get(key, object) if every is None else every
             if below is object or below is item.__class__:  # as most are
                 continue
             if item is None and every is not None:

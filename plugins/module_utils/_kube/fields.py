@@ -176,7 +176,7 @@ def _missing(desired: dict[str, t.Any], node: Trie, path: str, live: t.Any) -> t
         if child is None:
             yield f"{path}.{key}" if path else key
         elif isinstance(value, COLLECTIONS) and len(child) > ("." in child):
-            below = _missing if isinstance(value, dict) else _below
+            below: t.Any = _missing if isinstance(value, dict) else _below
             yield from below(value, child, f"{path}.{key}" if path else key, live.get(key) if isinstance(live, dict) else None)
 
 

@@ -121,8 +121,7 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
 
 def digest(desired: Manifest) -> str:
     """A digest of a desired object. It leaves out secret values, because annotations are readable without the right to read Secrets."""
-    text = _PUBLIC.encode(with_canonical_quantities(desired))
-    return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
+    return f"{_DIGEST_VERSION}:{hashlib.sha256(_PUBLIC.encode(with_canonical_quantities(desired)).encode()).hexdigest()[:40]}"
 
 
 def _canonical_base64(value: t.Any) -> t.Any:

@@ -46,9 +46,7 @@ def with_canonical_quantities(manifest: Manifest) -> Manifest:
 
 def _with_canonical(value: t.Any) -> t.Any:
     if isinstance(value, dict):
-        return {
-            key: _canonical_field(key, item) if isinstance(item, COLLECTIONS) or key in _SINGLE else item for key, item in value.items()
-        }
+        return {key: _canonical_field(key, one) if isinstance(one, COLLECTIONS) or key in _SINGLE else one for key, one in value.items()}
     return [_with_canonical(item) for item in value] if isinstance(value, list) else value
 
 

@@ -142,12 +142,10 @@ def _secrets_below(manifest: Manifest) -> list[tuple[t.Any, t.Any]]:
     fields = metadata.get("managedFields") if isinstance(metadata, dict) else None
     rest: list[t.Any] = [manifest]
     for one in rest:  # which grows meanwhile
-        items: t.Iterable[t.Any] = one
-        if isinstance(one, dict):
-            items = one.values()
-            if not _TELLING.isdisjoint(one) and (keys := _secret_keys(one)):
-                found += [(one, key) for key in keys]
-                items = [item for key, item in one.items() if key not in keys]
+        items: t.Iterable[t.Any] = one.values() if isinstance(one, dict) else one
+        if isinstance(one, dict) and not _TELLING.isdisjoint(one) and (keys := _secret_keys(one)):
+            found += [(one, key) for key in keys]
+            items = [item for key, item in one.items() if key not in keys]
         for item in items:
             if isinstance(item, COLLECTIONS) and item is not fields:
                 rest.append(item)

@@ -209,7 +209,7 @@ class Writer:
         if step.live is None:
             return Change(step.ref, "created", reason, after=displayed(step.desired))
         after = step.desired if stored is None else redact.seal_everything(stored)
-        return Change(step.ref, "updated", reason, before=_displayed_live(step, step.live), after=displayed(after))
+        return Change(step.ref, "updated", reason, before=displayed(step.live, step.desired), after=displayed(after))
 
     def _record_not_kept(self, step: PlannedObject, stored: Manifest) -> Manifest:
         """Record fields that this server did not keep, or every run would apply them again, and those that admission changed."""
@@ -274,7 +274,7 @@ class Writer:
 
     def _recreate(self, step: PlannedObject, refusal: Rejected) -> Outcome:
         live, immutable = self._check_recreate(step, refusal)
-        change = Change(step.ref, "recreated", immutable.message, before=_displayed_live(step, live), after=displayed(step.desired))
+        change = Change(step.ref, "recreated", immutable.message, before=displayed(live, step.desired), after=displayed(step.desired))
         if self.options.check:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
@@ -339,9 +339,9 @@ def _overtaken(step: PlannedObject) -> Overtaken:
     return overtaken(step.ref, step.live["metadata"]["resourceVersion"] if step.live else None)
 
 
-def displayed(manifest: Manifest) -> Manifest:
-    """The object as people see it: without status, bookkeeping (the server's and ours) and secret values."""
-    visible: Manifest = printable(without_bookkeeping(manifest))
+def displayed(manifest: Manifest, like: Manifest | None = None) -> Manifest:
+    """The object as people see it: without status, bookkeeping (the server's and ours) and secret values, also those that LIKE marks."""
+    visible: Manifest = printable(without_bookkeeping(redact.seal_everything(manifest, like) if like else manifest))
     annotations = visible["metadata"].get("annotations")
     if annotations is not None:
         for key in (ANNOTATION_APPLIED, ANNOTATION_FENCE, ANNOTATION_NOT_KEPT):
@@ -349,10 +349,6 @@ def displayed(manifest: Manifest) -> Manifest:
         if not annotations:
             del visible["metadata"]["annotations"]
     return visible
-
-
-def _displayed_live(step: PlannedObject, live: Manifest) -> Manifest:
-    return displayed(redact.seal_everything(live, like=step.desired))
 
 
 _MUTABLE = re.compile(r"'(\w+)'")

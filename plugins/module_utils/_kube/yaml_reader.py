@@ -153,7 +153,7 @@ class _Values:
 
     def __init__(self) -> None:
         self._aliased = 0
-        self._keys: dict[tuple[str, str], str] = {}
+        self._known: dict[tuple[t.Any, str, str], t.Any] = {}
 
     def of(self, node: t.Any, depth: int = 0, alias: t.Any = None, finish: t.Any = json_number) -> t.Any:
         """The value of a node that lies in ``depth`` collections and, where there is one, below an alias."""
@@ -164,11 +164,14 @@ class _Values:
             if self._aliased > MAX_ALIASED:
                 raise _refused(alias, "its aliases expand to too much")
         if node.id == "scalar":
-            try:
-                node.value.encode()  # refuses half a surrogate pair, which Python's own parser makes of an escape
-                return finish(scalar_value(node.tag, node.value))
-            except ValueError as exc:
-                raise _refused(node, exc) from exc
+            what = (finish, node.tag, node.value)
+            if what not in self._known:
+                try:
+                    node.value.encode()  # refuses half a surrogate pair, which Python's own parser makes of an escape
+                    self._known[what] = finish(scalar_value(node.tag, node.value))
+                except ValueError as exc:
+                    raise _refused(node, exc) from exc
+            return self._known[what]
         if finish is key_text:
             raise _refused(node, "a list or a map cannot be a key")
         if depth == MAX_DEPTH:
@@ -191,10 +194,8 @@ class _Values:
                         raise _refused(part, "only maps can be merged")
                     found |= merged
                 continue
-            if (key := None if alias or key_node.id != "scalar" else self._keys.get((key_node.tag, key_node.value))) is None:
+            if (key := None if alias or key_node.id != "scalar" else self._known.get((key_text, key_node.tag, key_node.value))) is None:
                 key = self.of(key_node, depth, alias, key_text)
-                if key_node.id == "scalar":
-                    self._keys[key_node.tag, key_node.value] = key
             if key in own:
                 raise _refused(key_node, _twice(key))
             own.add(key)
