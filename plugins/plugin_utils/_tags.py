@@ -33,7 +33,7 @@ def tags() -> frozenset[str]:
 
 
 def tag_problems(ignored: Sequence[str]) -> list[str]:
-    """One sentence for each tag that is unknown.
+    """Problems of the command's tags: a sentence for each that is unknown.
 
     Where a playbook of somebody else imports ours, its other plays may have the tag: a warning, if it is nearly one of ours.
     """

@@ -37,8 +37,8 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 198_900),
-        ("lines of code in plugins", plugin_code, 38_690),
+        ("tracked lines", tracked_lines, 200_780),
+        ("lines of code in plugins", plugin_code, 39_190),
         ("lines of code behind a module", code_behind_a_module, 446),
         ("role variables", role_variables, 501),
     ],
