@@ -35,7 +35,7 @@ def tags() -> frozenset[str]:
 def tag_problems(ignored: Sequence[str]) -> list[str]:
     """Problems of the command's tags: a sentence for each that is unknown.
 
-    Where a playbook of somebody else imports ours, its other plays may have the tag: a warning, if it is nearly one of ours.
+    Where a playbook of another project imports ours, its other plays may have the tag: a warning, if it is nearly a tag of Muster.
     """
     command = context.CLIARGS
     run, skipped = set(command.get("tags") or ()), set(command.get("skip_tags") or ())
@@ -54,7 +54,7 @@ def tag_problems(ignored: Sequence[str]) -> list[str]:
 
 
 def _is_ours(playbook: str) -> bool:
-    """Whether a playbook of the command, a path or a name such as muster.ml.site, is one of this collection."""
+    """Whether a playbook of the command, a path or a name such as muster.ml.site, belongs to this collection."""
     path, name = pathlib.Path(playbook), playbook.removeprefix("muster.ml.")
     file = path.resolve() if path.exists() else COLLECTION / "playbooks" / f"{name}.yml"
     return file in (COLLECTION / "site.yml", *COLLECTION.glob("playbooks/*.yml"))
