@@ -133,6 +133,11 @@ def up(ground: Ground, shell: Shell, *options: str) -> None:
     playbook(shell, ground, "local", *options)
 
 
+def shared_up(shell: Shell) -> None:
+    # Scenario nats_operator needs its image.
+    up(SHARED, shell, "-e", "persia_nats_backend=operator")
+
+
 def engine_up(shell: Shell) -> None:
     images = ["tools", "nats", "rabbitmq", "published-python", "py-spy"]
     up(ENGINE, shell, "-e", "@tests/images/published.yml", "-e", json.dumps({"local_images_names": images}))
@@ -386,7 +391,7 @@ def checks() -> list[list[Check]]:
         _on_engine("faults"),
     ]
     others = tuple(check.name for check in [*first, *second, alone])
-    up_first = Check("cluster-up", partial(up, SHARED), timeout_s=3000)
+    up_first = Check("cluster-up", shared_up, timeout_s=3000)
     down_first = Check("cluster-down", partial(down, SHARED), timeout_s=300, after=others, always=True)
     up_third = Check("engine-up", engine_up, after=("cluster-up",))
     down_third = Check("engine-down", partial(down, ENGINE), timeout_s=300, always=True)
