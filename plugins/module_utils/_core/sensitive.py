@@ -75,5 +75,5 @@ def printable(value: t.Any) -> t.Any:
     if isinstance(value, Sensitive):
         return str(value)
     if isinstance(value, dict):
-        return {key: item if type(item) is str else printable(item) for key, item in value.items()}
+        return {key: item if isinstance(item, str) else printable(item) for key, item in value.items()}
     return [printable(item) for item in value] if isinstance(value, list | tuple) else value

@@ -141,7 +141,8 @@ def _secrets_below(manifest: Manifest) -> list[tuple[t.Any, t.Any]]:
     metadata = manifest.get("metadata")
     fields = metadata.get("managedFields") if isinstance(metadata, dict) else None
     rest: list[t.Any] = [manifest]
-    for one in rest:  # which grows meanwhile
+    while rest:
+        one = rest.pop()
         items: t.Iterable[t.Any] = one.values() if isinstance(one, dict) else one
         if isinstance(one, dict) and not _TELLING.isdisjoint(one) and (keys := _secret_keys(one)):
             found += [(one, key) for key in keys]
@@ -174,7 +175,8 @@ def without_secrets(text: str, manifest: Manifest) -> str:
 def has_secret(value: t.Any) -> bool:
     """Whether a value, or anything in it, is sensitive."""
     rest = [value]
-    for one in rest:  # which grows meanwhile
+    while rest:
+        one = rest.pop()
         if isinstance(one, COLLECTIONS):
             rest.extend(one.values() if isinstance(one, dict) else one)
         elif isinstance(one, Sensitive):
