@@ -370,7 +370,7 @@ def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> d
         oci_nodes.build(image, umoci, ctx.progress)
     for node in () if ctx.check else without:
         ctx.progress(f"importing {image.name} into {node.name}")
-        node.import_archive(image)
+        node.import_archive(image.name, image.archive)
     if push and not ctx.check:
         path = ensure(umoci, "building umoci, which assembles images", ctx.progress)
         ctx.progress(f"pushing {push.reference(image)}")

@@ -107,11 +107,21 @@ class Node:
         """The images by name. Listed once for all images of a task's loop, until one of them is imported or removed."""
         return _listed(*self._argv)
 
-    def import_archive(self, image: OciImage) -> None:
+    def import_archive(self, name: str, archive: Path) -> None:
+        """Import the image with its own names. ``name`` is for the message of a failure."""
         try:
-            self._change("import", *PINNED, str(image.archive), timeout=600)
+            self._change("import", *PINNED, str(archive), timeout=600)
         except CommandFailed as exc:
-            raise import_failure(image.name, self.name, exc.message) from exc
+            raise import_failure(name, self.name, exc.message) from exc
+
+    def importing(self) -> list[str]:
+        """The command that imports the archive that it reads."""
+        return [*self._argv, "import", *PINNED, "-"]
+
+    def tag(self, reference: str, name: str) -> None:
+        """Give an image another name, pinned as well: a tag has no labels of the name before."""
+        self._change("tag", "--force", reference, name, timeout=60)
+        self._change("label", name, PINNED[1], timeout=60)
 
     def remove(self, names: t.Sequence[str]) -> None:
         self._change("remove", "--sync", *names, timeout=120)

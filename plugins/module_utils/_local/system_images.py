@@ -16,7 +16,7 @@ from .archive import Image, ImageFile, library_files, write_image
 from .cluster import LocalCluster
 from .host import SYSTEM_PATH, import_failure, run
 from .node import write_if_changed
-from .oci_nodes import PINNED, Node, StoredImage
+from .oci_nodes import Node, StoredImage
 from .pull import reference_of
 from .spec import NodeSpec
 
@@ -125,17 +125,12 @@ def _which(program: str) -> str:
 
 def import_image(cluster: LocalCluster, node: NodeSpec, name: str, programs: Programs) -> None:
     """Import the image under its name into the node's containerd."""
-    ctr = [str(cluster.bin_dir / "ctr"), "--address", node.containerd_socket, "-n", "k8s.io", "images"]
+    target = Node(cluster.spec.name, node.name)
     if (archive := released(name, programs)) is None:
-        _stream([*ctr, "import", *PINNED, "-"], node, build_image(name, programs))
+        _stream(target.importing(), node, build_image(name, programs))
         return
-    try:
-        run([*ctr, "import", *PINNED, str(archive)], timeout=600)
-    except CommandFailed as exc:
-        raise import_failure(name, node.name, exc.message) from exc
-    run([*ctr, "tag", "--force", reference_of(archive), name], timeout=60)
-    # A tag has no labels of the image's other name.
-    run([*ctr, "label", name, PINNED[1]], timeout=60)
+    target.import_archive(name, archive)
+    target.tag(reference_of(archive), name)
 
 
 def _stream(argv: list[str], node: NodeSpec, image: Image) -> None:

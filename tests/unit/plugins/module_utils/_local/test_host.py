@@ -9,7 +9,6 @@ import io
 import os
 import stat
 import tarfile
-import types
 import typing as t
 from pathlib import Path
 
@@ -296,10 +295,9 @@ def test_an_import_into_a_full_node_names_image_node_and_what_to_do(monkeypatch:
     def failing(_argv: t.Sequence[str], **_more: t.Any) -> t.NoReturn:
         raise host.failure(["ctr"], 1, FULL_NODE)
 
-    image = types.SimpleNamespace(name="muster.local/tools:1", archive=tmp_path)
     monkeypatch.setattr(oci_nodes, "run", failing)
     with pytest.raises(CommandFailed) as caught:
-        oci_nodes.Node("muster", "muster-1").import_archive(t.cast(t.Any, image))
+        oci_nodes.Node("muster", "muster-1").import_archive("muster.local/tools:1", tmp_path)
     assert str(caught.value).startswith('Importing muster.local/tools:1 into muster-1 failed: failed to ingest "./blobs/sha256/d6c3edee"')
     assert str(caught.value).endswith(": no space left on device. Free space on the disk of /var/lib/muster, and run again.")
 
@@ -362,7 +360,7 @@ def test_an_image_that_was_pulled_gets_its_name_in_the_node(tmp_path: Path, monk
         entry = tarfile.TarInfo("./index.json")
         entry.size = len(index)
         tar.addfile(entry, io.BytesIO(index))
-    monkeypatch.setattr(system_images, "run", lambda argv, **_more: said.append(argv[6:]))
+    monkeypatch.setattr(oci_nodes, "run", lambda argv, **_more: said.append(argv[6:]))
     system_images.import_image(CLUSTER, node, name, {"pause": str(tarred)})
     pinned = "io.cri-containerd.pinned=pinned"
     tagged = ["tag", "--force", "registry.k8s.io/pause:3.10.2", name]
