@@ -74,6 +74,7 @@ _FLAGS: Mapping[str, Field] = {
 }
 # Its images have the torch of 2020, and torchrun needs 1.13.
 _OLD_IMAGE = re.compile(r"(^|/)torchelastic/examples(:|@|$)")
+_ETCD = re.compile(r"(^|/)etcd(:|@|$)")
 _SIMPLE = re.compile(r"""(?:exec )?(?:[^\s;&|<>$`()*?~#{}\[\]'"\\]|'[^']*'|[ \t])+""")
 """A command of a shell that only starts a program."""
 _SWITCHES = ("standalone", "use_env")
@@ -87,6 +88,10 @@ def translate(documents: Sequence[t.Any], source: str) -> Translation:
     pods: list[tuple[str, dict[str, t.Any]]] = []
 
     def read_pod(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
+        if any(isinstance(given, Mapping) and _ETCD.search(str(given.get("image"))) for given in spec.get("containers") or ()):
+            found.differences.append(f"Pod {name}: ignored; role etcd makes one")
+            found.options["etcd"] = True
+            return
         pods.append((name, _pod(found, {"spec": spec}, f"Pod {name}", {})))
 
     kinds = {
@@ -192,6 +197,7 @@ def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]]) -> No
     """Make one job of equal pods, and settle where the rendezvous is."""
     if found.options.get("rdzv_backend") == "c10d":
         return
+    etcd = found.options.pop("etcd", False)
     if pods:
         found.options |= pods[0][1]
         others = [name for name, pod in pods if pod != pods[0][1]]
@@ -200,8 +206,11 @@ def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]]) -> No
         if "name" not in found.options:
             found.missing("JOB_ID", "elastic_job_name is used")
         found.options.setdefault("replicas", len(pods))
-    endpoint = str(found.options.get("rdzv_endpoint") or "")
+    elif etcd and "name" not in found.options:
+        found.refused.append("Pod: only that of etcd; give the file of the workers, which is imagenet.yaml in torchelastic's documents.")
+    endpoint = "" if etcd else str(found.options.get("rdzv_endpoint") or "")
     found.options["rdzv_backend"] = "etcd-v2"
     if not endpoint or _UNFILLED.search(endpoint):
         found.options.pop("rdzv_endpoint", None)
-        found.differences.append(f"rendezvous: {endpoint or 'no etcd'} in the file; role etcd makes one (elastic_rdzv_backend)")
+        given = "that of the file is not used" if etcd else f"{endpoint or 'no etcd'} in the file"
+        found.differences.append(f"rendezvous: {given}; role etcd makes one (elastic_rdzv_backend)")
