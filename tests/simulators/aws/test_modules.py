@@ -395,7 +395,6 @@ def test_a_nodegroup_is_deleted(changes: Run, eks: Any, cluster: str) -> None:
     assert eks.list_nodegroups(clusterName=cluster)["nodegroups"] == []
 
 
-# Shows row 004.4.
 def test_addons(changes: Run, run: Run, eks: Any, cluster: str, ground: Body, aws: Simulator) -> None:
     named = {"cluster_name": cluster, "name": "aws-efs-csi-driver"}
     aws.clear()

@@ -385,6 +385,7 @@ def test_pods_read_the_encrypted_script_by_their_new_way_only(play: Play) -> Non
         assert ("credentials of the ServiceAccount: the server answers 40" in log, content) == (True, "")
 
 
+# Shows row 004.4.
 @pytest.mark.prove
 def test_both_service_accounts_of_the_driver_become_its_role(play: Play, aws: Simulator) -> None:
     sts, role = aws.client("sts"), "arn:aws:iam::123456789012:role/muster-efs-csi"

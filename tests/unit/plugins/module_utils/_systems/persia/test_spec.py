@@ -273,6 +273,7 @@ def test_bad_input_is_refused_by_name(fields: dict[str, t.Any], said: str) -> No
         native.manifests(job(**fields))
 
 
+# Shows row 000.17.
 def test_the_interval_of_persias_own_examples_is_carried() -> None:
     """PERSIA reads push_interval_seconds and skips push_interval_sec, which examples/src/adult-income has (ff754b8)."""
     config = {"common_config": {"job_type": "Train", "metrics_config": {"push_interval_sec": 7}}}
