@@ -258,7 +258,7 @@ def test_doors_are_closed(aws: Simulator) -> None:
     assert [subnet["MapPublicIpOnLaunch"] for subnet in subnets] == [False] * len({subnet["AvailabilityZone"] for subnet in subnets})
     client = aws.client("efs")
     targets = [client.describe_mount_targets(FileSystemId=row["FileSystemId"])["MountTargets"]
-               for row in client.describe_file_systems()["FileSystems"] if row["Name"] == "muster"]  # fmt: skip
+               for row in client.describe_file_systems()["FileSystems"] if row.get("Name") == "muster"]  # fmt: skip
     assert [sorted(target["SubnetId"] for target in found) for found in targets] == [sorted(nodes["subnets"])]
     attached = iam.list_attached_role_policies(RoleName="muster-eks-node")["AttachedPolicies"]
     assert not [p["PolicyName"] for p in attached if "S3" in p["PolicyName"]]

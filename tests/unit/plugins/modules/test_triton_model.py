@@ -153,7 +153,7 @@ def filled(src: Path, files: list[str]) -> str:
 
 
 ENSEMBLE = 'platform: "ensemble"\n'
-# The fields of docs/examples/model_repository/densenet_onnx/config.pbtxt of server 2.71.0.
+# The fields of the configuration of densenet_onnx among the examples of server 2.71.0.
 DENSENET = """platform: "onnxruntime_onnx"
 input [ { name: "data_0", data_type: TYPE_FP32, format: FORMAT_NCHW, dims: [ 3, 224, 224 ], reshape { shape: [ 1, 3, 224, 224 ] } } ]
 output [ { name: "fc6_1", data_type: TYPE_FP32, dims: [ 1000 ], label_filename: "densenet_labels.txt" } ]"""
