@@ -236,8 +236,8 @@ EXAMPLES = r"""
     secret_key: "{{ hmac_secret }}"
     public_key: "{{ lookup('ansible.builtin.file', 'runner.pub.pem') }}"
     signing_key: "{{ signing_key }}"
-    workspace: [examples/keras]
-    filename: train_mnist_keras.py
+    workspace: [experiments]
+    filename: train.py
     args: [--epochs, "10"]
     pythonenv: [tensorflow==2.4.1]
     resources_needed: {gpus: 1, gpu_mem: 8gb}
@@ -253,8 +253,8 @@ EXAMPLES = r"""
     bucket: experiments
     public_key: "{{ lookup('ansible.builtin.file', 'runner.pub.pem') }}"
     signing_key: "{{ signing_key }}"
-    workspace: [examples/keras]
-    filename: train_mnist_keras.py
+    workspace: [experiments]
+    filename: train.py
 """
 
 RETURN = r"""

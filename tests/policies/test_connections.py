@@ -153,6 +153,7 @@ def test_the_table_has_all_systems() -> None:
     assert PORTS.keys() == {*SYSTEMS, *GATEWAY}
 
 
+# Shows row 003.11.
 def test_who_may_connect_can_and_others_cannot(addresses: dict[str, str]) -> None:
     assert sorted(connections(addresses) ^ EXPECTED) == []
 

@@ -108,6 +108,7 @@ def test_studiomls_own_client_reads_what_was_written(home: Home, client: Path) -
     assert json.loads(home.run(client, "python", "-c", READ).splitlines()[-1]) == home.config()
 
 
+# Shows row 002.23.
 def test_an_experiment_of_studiomls_own_client_is_run(home: Home, client: Path, world: World) -> None:
     home.play(options={"verbose": "info"})
     work = home.folder / "work"

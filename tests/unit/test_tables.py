@@ -76,7 +76,7 @@ def test_what_shows_a_row_exists(head: str) -> None:
 @pytest.mark.parametrize(
     ("head", "cells", "problem"),
     [
-        (DOCUMENT, "c | runs: claim `trains`; rendered: test `test_native`", ""),
+        (DOCUMENT, "c | runs: claim `trains`; rendered: test `test_each_difference_of_the_document_is_told`", ""),
         (DOCUMENT, "c | runs: claim `unchanged`", "nothing carries row 000.8"),
         (DOCUMENT, "c | runs: claim `trians`", "claim trians does not exist"),
         (DOCUMENT, "c | runs: claim `elastic/seed_scale`", "claim elastic/seed_scale does not exist"),
@@ -85,7 +85,7 @@ def test_what_shows_a_row_exists(head: str) -> None:
         (DOCUMENT, "c | runs: test `test_native`", "runs is not shown by test test_native"),
         (DOCUMENT, "c | works: claim `trains`", "is not LEVEL"),
         (DOCUMENT, "c | runs", "is not LEVEL"),
-        (STEPS, "runs here | claim `elastic/trains`, scenario `elastic`, `test_native`", ""),
+        (STEPS, "runs here | claim `elastic/trains`, scenario `elastic`, `test_each_difference_of_the_document_is_told`", ""),
         (STEPS, "believed | `test_native`", "seen: believed"),
         (STEPS, "rendered | somebody", "names nothing that shows it"),
         (STEPS, "rendered", "3 cells"),
@@ -93,7 +93,7 @@ def test_what_shows_a_row_exists(head: str) -> None:
     ],
 )
 def test_a_row_that_shows_nothing_is_found(head: str, cells: str, problem: str) -> None:
-    # That of one row that test_native is about; claim unchanged is about none.
+    # That of one row that a test is about; claim unchanged is about none.
     number = "| 000.8 " if head in (DOCUMENT, STEPS) else ""
     (row,) = rows(f"{head}\n|---|---|---|---|\n{number}| a | b | {cells} |\n", head)
     found = problems(head, row, "persia")
@@ -138,8 +138,9 @@ def test_the_tests_of_reports_exist() -> None:
             assert [name for name in tests if f"def {name}(" not in text] == [], row
 
 
-def test_no_two_rows_have_one_number() -> None:
+def test_the_rows_of_all_five_documents_have_numbers_of_their_own() -> None:
     texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md"))]
     numbers = [row.split(" | ")[0] for text in texts for head in (DOCUMENT, STEPS) for row in rows(text, head)]
     assert len(numbers) == len(set(numbers))
+    assert {number[2:5] for number in numbers} == {"000", "001", "002", "003", "004"}
     assert all(re.fullmatch(r"\| [0-9]{3}\.[0-9]+", number) for number in numbers)

@@ -395,7 +395,6 @@ def test_a_nodegroup_is_deleted(changes: Run, eks: Any, cluster: str) -> None:
     assert eks.list_nodegroups(clusterName=cluster)["nodegroups"] == []
 
 
-# Shows row 004.4.
 def test_addons(changes: Run, run: Run, eks: Any, cluster: str, ground: Body, aws: Simulator) -> None:
     named = {"cluster_name": cluster, "name": "aws-efs-csi-driver"}
     aws.clear()
@@ -457,7 +456,6 @@ def test_access_entries_need_the_right_authentication_mode(run: Run, ground: Bod
     assert "Set the cluster's authentication_mode to API_AND_CONFIG_MAP" in refused["msg"]
 
 
-# Shows row 004.12.
 def test_pod_identity(changes: Run, eks: Any, cluster: str, ground: Body) -> None:
     named = {"cluster_name": cluster, "namespace": "ml", "service_account": "elastic"}
     changes("eks_pod_identity_association", **named, role_arn=ground["pod"])
@@ -483,7 +481,6 @@ def test_oidc_provider(changes: Run, run: Run, aws: Simulator) -> None:
     assert iam.list_open_id_connect_providers()["OpenIDConnectProviderList"] == []
 
 
-# Shows row 004.3.
 def test_file_system(changes: Run, run: Run, aws: Simulator, ground: Body) -> None:
     efs, named = aws.client("efs"), {"name": "shared"}
     group = aws.client("ec2").create_security_group(GroupName="efs", Description="x", VpcId=ground["vpc"])["GroupId"]
@@ -515,7 +512,6 @@ def test_file_system(changes: Run, run: Run, aws: Simulator, ground: Body) -> No
     assert efs.describe_file_systems()["FileSystems"] == []
 
 
-# Shows row 004.11.
 def test_a_bucket(changes: Run, run: Run, aws: Simulator) -> None:
     s3, named = aws.client("s3"), {"name": "muster-artifacts"}
     changes("s3_bucket", **named, tags={"muster.ml/owner": "t"})

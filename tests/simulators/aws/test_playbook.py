@@ -120,7 +120,6 @@ def before(aws: Simulator) -> dict[str, Any]:
     return found
 
 
-# Shows row 004.1.
 def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(before: dict[str, Any], play: Play, aws: Simulator) -> None:
     aws.clear()
     done = play("eks", "--check", eks_network_zones=2)
@@ -222,6 +221,7 @@ def read_in_a_pod(play: Play, how: str, account: str = "ml:elastic", bucket: str
     return done.stdout, content
 
 
+# Shows row 004.12.
 def test_pods_of_the_service_account_read_the_bucket_and_no_others(play: Play) -> None:
     assert read_in_a_pod(play, "pod_identity")[1] == "print('epoch 0')\n"
     log, content = read_in_a_pod(play, "pod_identity", "ml:default")
@@ -240,7 +240,7 @@ def test_the_aws_cli_takes_the_command_of_the_kubeconfig(play: Play, aws_cli: Cl
     assert credential["status"]["token"].startswith("k8s-aws-v1.")
 
 
-# Shows rows 002.2 and 002.11.
+# Shows rows 004.1 and 004.3.
 def test_doors_are_closed(aws: Simulator) -> None:
     ec2, iam, eks = aws.client("ec2"), aws.client("iam"), aws.client("eks")
     config = eks.describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]
@@ -251,6 +251,15 @@ def test_doors_are_closed(aws: Simulator) -> None:
     assert [(r["FromPort"], r["ToPort"], r["IpRanges"], [p["GroupId"] for p in r["UserIdGroupPairs"]])
             for r in efs["IpPermissions"]] == [(2049, 2049, [], [config["clusterSecurityGroupId"]])]  # fmt: skip
     assert efs["IpPermissionsEgress"] == []
+    nodes = eks.describe_nodegroup(clusterName="muster", nodegroupName="system")["nodegroup"]
+    assert "remoteAccess" not in nodes
+    assert [rule for group in groups for rule in group["IpPermissions"] if rule.get("FromPort") == 22] == []
+    subnets = ec2.describe_subnets(SubnetIds=nodes["subnets"])["Subnets"]
+    assert [subnet["MapPublicIpOnLaunch"] for subnet in subnets] == [False] * len({subnet["AvailabilityZone"] for subnet in subnets})
+    client = aws.client("efs")
+    targets = [client.describe_mount_targets(FileSystemId=row["FileSystemId"])["MountTargets"]
+               for row in client.describe_file_systems()["FileSystems"] if row.get("Name") == "muster"]  # fmt: skip
+    assert [sorted(target["SubnetId"] for target in found) for found in targets] == [sorted(nodes["subnets"])]
     attached = iam.list_attached_role_policies(RoleName="muster-eks-node")["AttachedPolicies"]
     assert not [p["PolicyName"] for p in attached if "S3" in p["PolicyName"]]
     assert iam.list_role_policies(RoleName="muster-eks-node")["PolicyNames"] == []
@@ -376,6 +385,7 @@ def test_pods_read_the_encrypted_script_by_their_new_way_only(play: Play) -> Non
         assert ("credentials of the ServiceAccount: the server answers 40" in log, content) == (True, "")
 
 
+# Shows row 004.4.
 @pytest.mark.prove
 def test_both_service_accounts_of_the_driver_become_its_role(play: Play, aws: Simulator) -> None:
     sts, role = aws.client("sts"), "arn:aws:iam::123456789012:role/muster-efs-csi"

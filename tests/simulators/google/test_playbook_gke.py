@@ -99,7 +99,7 @@ def whole(google: Simulator) -> dict[str, set[str]]:
     }
 
 
-# Shows row 002.1.
+# Shows rows 002.1 and 003.1.
 def test_the_plan_from_nothing_is_what_the_run_then_does(play: Play, google: Simulator) -> None:
     """Call by call, from a project with no API enabled; only what is on the cluster can be planned once there is one."""
     nothing = hold(google)
@@ -156,6 +156,7 @@ def test_the_kubeconfig_has_no_secret(play: Play, reader: Reader) -> None:
     assert found["users"][0]["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
 
 
+# Shows rows 002.2, 002.11, 003.3 and 003.4.
 def test_doors_are_closed(reader: Reader) -> None:
     cluster = reader.get(CLUSTER)
     assert cluster["workloadIdentityConfig"] == {"workloadPool": f"{PROJECT}.svc.id.goog"}
@@ -173,6 +174,9 @@ def test_doors_are_closed(reader: Reader) -> None:
     assert reader.get(f"{COMPUTE}/global/firewalls/muster-broker-ssh")["sourceRanges"] == ["203.0.113.0/24"]
     machine = reader.get(MACHINE)
     assert machine["tags"]["items"] == ["muster-broker"]
+    assert (machine["machineType"].rpartition("/")[2], reader.get(DISK)["sizeGb"]) == ("e2-standard-2", "20")
+    static = reader.get(f"{COMPUTE}/regions/{REGION}/addresses/muster-broker")["address"]
+    assert static in str(machine["networkInterfaces"])
     assert not machine.get("serviceAccounts")
     policy = reader.members("POST", f"{PROJECTS}:getIamPolicy")
     ours = {role for role, members in policy.items() if any("muster-" in member for member in members)}
@@ -191,6 +195,7 @@ def test_doors_are_closed(reader: Reader) -> None:
     assert images == {"roles/artifactregistry.reader": [f"serviceAccount:muster-nodes@{PROJECT}.iam.gserviceaccount.com"]}
 
 
+# Shows row 003.17.
 def test_each_slice_of_tpus_has_a_pool_that_begins_with_no_node(reader: Reader) -> None:
     """The slices of the training, in the one zone that they can be in."""
     pools = {row["name"]: row for row in reader.get(CLUSTER)["nodePools"]}
@@ -205,6 +210,7 @@ def test_each_slice_of_tpus_has_a_pool_that_begins_with_no_node(reader: Reader) 
         assert {"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"} in pool["config"]["taints"]
 
 
+# Shows row 003.18.
 def test_pods_of_the_training_write_its_bucket_and_nothing_else(play: Play, google: Simulator, reader: Reader) -> None:
     """By Workload Identity, and through the driver that shows a bucket as a folder."""
     email = f"muster-tpu@{PROJECT}.iam.gserviceaccount.com"
@@ -263,7 +269,7 @@ def test_models_are_planned_for_the_bucket_that_the_server_reads(play: Play, goo
     assert "serviceAccountName: triton-models" in planned.stdout
 
 
-# Shows row 002.14.
+# Shows rows 002.14 and 003.2.
 def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in google.environment().items():
         monkeypatch.setenv(name, value)
@@ -274,6 +280,9 @@ def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyP
     assert (cluster.network, cluster.subnetwork) == ("muster", "muster")
     assert cluster.release_channel.channel.name == "REGULAR"
     gpu = next(pool for pool in cluster.node_pools if pool.name == "gpu")
+    management = next(pool for pool in cluster.node_pools if pool.name == "management")
+    assert (management.config.machine_type, management.autoscaling.total_max_node_count) == ("e2-standard-4", 3)
+    assert (gpu.config.machine_type, gpu.config.accelerators[0].accelerator_type) == ("n1-standard-4", "nvidia-tesla-t4")
     assert (gpu.config.taints[0].key, gpu.autoscaling.total_max_node_count) == ("nvidia.com/gpu", 4)
     driver = gpu.config.accelerators[0].gpu_driver_installation_config.gpu_driver_version.name
     assert driver == "DEFAULT"
@@ -433,6 +442,7 @@ def test_a_cluster_that_others_use_stays(play: Play, google: Simulator) -> None:
     cluster.objects = {key: item for key, item in cluster.objects.items() if "theirs" not in key}
 
 
+# Shows row 003.14.
 def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, google: Simulator) -> None:
     """A plan first."""
     there = whole(google)

@@ -62,6 +62,7 @@ def test_the_table_has_all_sorts() -> None:
     assert len(ROWS) > 35
 
 
+# Shows row 003.16.
 @pytest.mark.parametrize(("kind", "topology", "machine"), ROWS)
 def test_every_row_of_the_table_is_a_pool(
     regions: list[str], policies: None, changes: Run, reader: Reader, kind: str, topology: str, machine: str

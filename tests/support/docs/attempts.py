@@ -28,6 +28,7 @@ LEFT = {
     "ansible-rulebook": "waits for alerts",
     **dict.fromkeys((".", "pip", "pipx", "python3"), "makes or changes the reader's Python"),
     "kubectl": "asks for what a training has left",
+    "mc": "asks for what a training has left",
     "jq": "reads the audit log of the reader's cluster",
 }
 CLUSTERS = "platforms/inventory.md", "needs several clusters; the check inventories runs the shapes of the page"

@@ -19,7 +19,7 @@ from support.places import ROOT
 from support.reading import load
 
 # What is not ours to check.
-OUTSIDE = {".", "ansible-rulebook", "pipx", "python3", "kubectl", "export", "git", "jq", "nsenter", "aws"}
+OUTSIDE = {".", "ansible-rulebook", "pipx", "python3", "kubectl", "export", "git", "jq", "mc", "nsenter", "aws"}
 WITH_VALUE = {"-i", "-e", "--limit", "--tags", "--skip-tags", "-t"}
 FLAGS = {"--check", "--diff", "--ask-become-pass", "-v", "-vvv"}
 PLACEHOLDER = re.compile(r"^(\.\.\.|(muster\.ml\.)?[A-Z][A-Z_]+)$")

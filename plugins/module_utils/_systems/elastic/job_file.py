@@ -17,9 +17,7 @@ from collections.abc import Mapping, Sequence
 from ..._manifests.job_file import Field, Kind, Translation
 from ..._manifests.job_file import translate as read
 
-_RESTARTS = (
-    "ignored; torchrun starts failed processes again (elastic_options.max_restarts), Kubernetes pods (elastic_options.backoff_limit)"
-)
+_RESTARTS = "ignored; torchrun starts failed processes again (elastic_options.max_restarts), a Job pods (elastic_options.backoff_limit)"
 _SIZES = {"MIN_SIZE": "min_replicas", "MAX_SIZE": "max_replicas", "SIZE": "replicas"}
 
 _MEETING = Field(why="ignored; the sizes of the job and the name of the job say it")
@@ -63,9 +61,7 @@ _ENV: Mapping[str, Field] = {
 }
 
 _FLAGS: Mapping[str, Field] = {
-    **{
-        name: Field(name, f"a flag of the launcher; it is option {name}") for name in ("nproc_per_node", "max_restarts", "monitor_interval")
-    },
+    **{name: Field(name, f"a flag of the launcher; option {name}") for name in ("nproc_per_node", "max_restarts", "monitor_interval")},
     "start_method": Field(why="ignored; torchrun starts processes of their own"),
     "use_env": Field(why="ignored; torchrun always passes ranks by variables"),
     **dict.fromkeys(
@@ -74,6 +70,7 @@ _FLAGS: Mapping[str, Field] = {
 }
 # Its images have the torch of 2020, and torchrun needs 1.13.
 _OLD_IMAGE = re.compile(r"(^|/)torchelastic/examples(:|@|$)")
+_ETCD = re.compile(r"'image': '([^']*/)?etcd[:@']")
 _SIMPLE = re.compile(r"""(?:exec )?(?:[^\s;&|<>$`()*?~#{}\[\]'"\\]|'[^']*'|[ \t])+""")
 """A command of a shell that only starts a program."""
 _SWITCHES = ("standalone", "use_env")
@@ -87,7 +84,10 @@ def translate(documents: Sequence[t.Any], source: str) -> Translation:
     pods: list[tuple[str, dict[str, t.Any]]] = []
 
     def read_pod(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
-        pods.append((name, _pod(found, {"spec": spec}, f"Pod {name}", {})))
+        if _ETCD.search(str(spec)):
+            found.differences.append(f"Pod {name}: ignored; role etcd makes one (elastic_rdzv_backend)")
+        else:
+            pods.append((name, _pod(found, {"spec": spec}, f"Pod {name}", {})))
 
     kinds = {
         "ElasticJob": Kind("elastic.pytorch.org/v1alpha1", _elastic_job),
@@ -200,8 +200,12 @@ def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]]) -> No
         if "name" not in found.options:
             found.missing("JOB_ID", "elastic_job_name is used")
         found.options.setdefault("replicas", len(pods))
+    elif "name" not in found.options:
+        found.refused.append("Pod: only that of etcd; give the file of the workers, imagenet.yaml in torchelastic's documents.")
+    if any("; role etcd makes one" in line for line in found.differences):
+        found.options.pop("rdzv_endpoint", None)
     endpoint = str(found.options.get("rdzv_endpoint") or "")
     found.options["rdzv_backend"] = "etcd-v2"
     if not endpoint or _UNFILLED.search(endpoint):
         found.options.pop("rdzv_endpoint", None)
-        found.differences.append(f"rendezvous: {endpoint or 'no etcd'} in the file; role etcd makes one (elastic_rdzv_backend)")
+        found.differences.append(f"rendezvous: {endpoint or 'no etcd of yours'} in the file; role etcd makes one (elastic_rdzv_backend)")

@@ -105,6 +105,7 @@ def kill_at(cluster: FakeCluster, number: int, *, stored: bool) -> None:
     cluster.apply = apply  # type: ignore[method-assign]
 
 
+# Shows row 002.19.
 def test_a_key_pair_and_its_passphrase_are_made_as_the_runner_mounts_them(cluster: FakeCluster) -> None:
     result = run(cluster)
     assert actions(result) == {PHRASE: "created", KEY: "created"}

@@ -153,6 +153,10 @@ def filled(src: Path, files: list[str]) -> str:
 
 
 ENSEMBLE = 'platform: "ensemble"\n'
+# The fields of the configuration of densenet_onnx among the examples of server 2.71.0.
+DENSENET = """platform: "onnxruntime_onnx"
+input [ { name: "data_0", data_type: TYPE_FP32, format: FORMAT_NCHW, dims: [ 3, 224, 224 ], reshape { shape: [ 1, 3, 224, 224 ] } } ]
+output [ { name: "fc6_1", data_type: TYPE_FP32, dims: [ 1000 ], label_filename: "densenet_labels.txt" } ]"""
 
 
 @pytest.mark.parametrize(
@@ -165,6 +169,7 @@ ENSEMBLE = 'platform: "ensemble"\n'
         (CONFIG, ["1/model.py", "1/.DS_Store", "env/bin/python", "01/model.py"], ["01/model.py", "1/model.py", "env/bin/python"]),
         ("", ["1/model.onnx"], ["1/model.onnx"]),  # server#3135
         (None, ["1/model.onnx/model.onnx", "1/model.onnx/weights"], ["1/model.onnx/model.onnx", "1/model.onnx/weights"]),
+        (DENSENET, ["1/model.onnx", "densenet_labels.txt"], ["1/model.onnx", "densenet_labels.txt"]),
         (None, ["1/model.savedmodel/saved_model.pb"], ["1/model.savedmodel/saved_model.pb"]),
         ('output [ { name: "C", dims: [ 1 ] } ]', ["1/model.plan"], ["1/model.plan"]),  # qa/L0_model_config, incomplete_output
         ('backend: "pytorch"\nplatform: "torch_aoti"', ["1/model.pt2"], ["1/model.pt2"]),

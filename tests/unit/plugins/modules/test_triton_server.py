@@ -47,6 +47,7 @@ def test_what_is_not_wanted_any_more_goes(cluster: FakeCluster) -> None:
     assert (changed["NetworkPolicy/triton"], changed["ServiceAccount/triton"]) == ("deleted", "deleted")
 
 
+# Shows row 003.8.
 @pytest.mark.parametrize(
     ("served", "asked", "made"),
     [
@@ -62,6 +63,8 @@ def test_metrics_are_collected_by_what_the_cluster_has(cluster: FakeCluster, ser
             cluster.kinds_served[MONITORS[kind], name] = ServedKind(f"{name.lower()}s", True)
     result = run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20})
     assert {name.partition("/")[0] for name in actions(result)} & KINDS == made
+    monitors = [item for key, item in cluster.objects.items() if made & set(MONITORS) & set(key)]
+    assert [item["spec"]["endpoints"][0]["interval"] for item in monitors] == ["15s"] * bool(made)
     assert set(actions(run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20})).values()) == {"unchanged"}
     gone = actions(run(cluster, **BUCKET, monitoring="none"))
     deleted = {name.partition("/")[0] for name, action in gone.items() if action == "deleted"}

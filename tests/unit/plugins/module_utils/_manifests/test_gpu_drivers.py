@@ -21,7 +21,6 @@ IMAGES = {
 }
 
 
-# Shows row 004.2.
 @pytest.mark.parametrize(
     ("flavour", "more"),
     [
@@ -41,12 +40,12 @@ def test_a_flavour(golden: Golden, flavour: str, more: dict[str, t.Any]) -> None
     golden(f"gpu_drivers_{flavour}", manifests(GpuDrivers(flavour=flavour, **IMAGES, **more)))
 
 
-# Shows row 000.2.
 def test_the_installer_of_ubuntu(golden: Golden) -> None:
     cos, ubuntu = (manifests(GpuDrivers(flavour=flavour, **IMAGES)) for flavour in ("gke_cos", "gke_ubuntu"))
     golden("gpu_drivers_gke_ubuntu", ubuntu, cos)
 
 
+# Shows row 000.2.
 @pytest.mark.parametrize("flavour", ["managed", "none"])
 def test_somebody_else_brings_the_driver(flavour: str) -> None:
     assert manifests(GpuDrivers(flavour=flavour)) == []

@@ -131,7 +131,7 @@ def test_the_program_gets_the_path_of_the_script(pod: Pod, role: str) -> None:
     assert pod.run(role, 'test "$MUSTER_ENTRY" = "$HERE/entry.py"', MUSTER_LINGER_SECONDS="0")[0] == 0
 
 
-# Shows row 000.10.
+# Shows rows 000.10 and 000.14.
 @pytest.mark.parametrize(
     ("first", "called"),
     [
@@ -185,6 +185,7 @@ def test_an_abort_after_the_results_were_saved_is_success(pod: Pod) -> None:
     assert pod.last_words == '{"auc": 0.7}\n'
 
 
+# Shows row 000.21.
 def test_one_process_of_two_is_not_success(pod: Pod) -> None:
     status, _said = pod.run("nn-worker", 'echo done >>"$MUSTER_SUCCESS_FILE"; exit 1', NPROC_PER_NODE="2")
     assert status == 1

@@ -130,6 +130,19 @@ def test_the_pods_of_the_document_are_a_training() -> None:
     assert "Pod imagenet-worker-1 metadata.labels: ignored" in told
 
 
+# The fields of kubernetes/etcd.yaml of pytorch/elastic at f8d2b6b, and of the one by Bitnami that was there in 2021.
+@pytest.mark.parametrize(
+    "more", ["image: quay.io/coreos/etcd:latest, command: [/usr/local/bin/etcd, --enable-v2]", "image: bitnami/etcd:latest"]
+)
+def test_the_etcd_of_the_document_is_that_of_the_role(more: str) -> None:
+    etcd = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: etcd}}\nspec: {{containers: [{{name: etcd, {more}}}]}}\n---\n"
+    found = translate(read(etcd + PODS), "all.yaml")
+    assert found.options == {key: value for key, value in translate(read(PODS), "imagenet.yaml").options.items() if key != "rdzv_endpoint"}
+    assert "Pod etcd: ignored; role etcd makes one (elastic_rdzv_backend)" in found.differences
+    with pytest.raises(InvalidInput, match="Pod: only that of etcd; give the file of the workers"):
+        translate(read(etcd.removesuffix("---\n")), "etcd.yaml")
+
+
 # The fields of examples of kubeflow/training-operator 1.9 and of awslabs/awsome-distributed-training.
 PYTORCH = """
 apiVersion: kubeflow.org/v1

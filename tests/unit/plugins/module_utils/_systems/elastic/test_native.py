@@ -89,7 +89,7 @@ def test_pods_leave_a_lost_node_when_the_user_says() -> None:
     assert _tolerated(tolerations=[{"operator": "Exists"}]) == [("", None)]
 
 
-# Shows row 004.6.
+# Shows rows 004.6 and 004.7.
 def test_checkpoints_are_on_a_class_or_a_claim_of_the_user() -> None:
     storage = {"claim_name": "lustre", "mount_path": "/shared", "access_modes": ["ReadWriteMany"]}
     spec = of_kind("PersistentVolumeClaim", storage={**storage, "storage_class_name": "fsx-sc", "size": "1200Gi"})["spec"]

@@ -28,13 +28,16 @@ def job(made: Manifest) -> Manifest:
     return found
 
 
+# Shows row 003.21.
 def test_two_slices_of_tpus(golden: Golden) -> None:
     more = {"slices": 2, "storage": {"claim_name": "lm", "size": "10Gi"}, "files": {"train.py": "print(1)"}}
     made = manifests(from_params({**V5E, **more, "ttl_seconds_after_finished": 3600}))
     golden("jobset_tpu", made)
+    assert not [word for word in ("hostNetwork", "privileged") if word in str(made)]
     golden("jobset_hosts", manifests(from_params({**JOB, "slices": 2, "hosts": 2, "suspend": True, "network_policy": False})), made)
 
 
+# Shows row 003.15.
 @pytest.mark.parametrize(
     ("tpu", "hosts", "chips", "labels"),
     [

@@ -113,6 +113,7 @@ def test_another_configuration_starts_it_again() -> None:
     assert config_hash(applied()) != config_hash(applied(integrations=["pod"]))
 
 
+# Shows row 003.22.
 @pytest.mark.parametrize(
     ("queue", "said"),
     [

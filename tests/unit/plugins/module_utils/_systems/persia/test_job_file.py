@@ -44,7 +44,7 @@ spec:
     nprocPerNode: 8
     image: example/persia-cuda:1
     resources: {limits: {memory: 24Gi, cpu: "12", nvidia.com/gpu: "8"}}
-    env: [{name: FOR_TRAINERS, value: "2"}]
+    env: [{name: FOR_TRAINERS, value: "2"}, {name: FOR_ALL, value: "3"}]
     volumeMounts: [{name: data, mountPath: /data/, read_only: true}]
 ---
 apiVersion: nats.io/v1alpha2
@@ -123,11 +123,12 @@ def test_a_translated_file_is_a_training() -> None:
     env = {variable["name"]: variable.get("value") for variable in container["env"]}
     assert trainers["completions"] == 2
     assert {"name": "data", "mountPath": "/data/", "readOnly": True} in container["volumeMounts"]
-    assert (env["FOR_ALL"], env["FOR_TRAINERS"], env["NPROC_PER_NODE"]) == ("1", "2", "8")
+    assert (env["FOR_ALL"], env["FOR_TRAINERS"], env["NPROC_PER_NODE"]) == ("3", "2", "8")
     assert env["PERSIA_GLOBAL_CONFIG"] == "/workspace/global_config.yml"
     assert env["PERSIA_NN_WORKER_ENTRY"] == "/workspace/train.py"
     assert made["StatefulSet/clicks-emb-server"]["spec"]["replicas"] == 3
-    assert "FOR_TRAINERS" not in str(made["Job/clicks-data-compose"])
+    loaders = made["Job/clicks-data-compose"]["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert [variable["value"] for variable in loaders if variable["name"] in ("FOR_ALL", "FOR_TRAINERS")] == ["1"]
 
 
 @pytest.mark.parametrize("url", ["nats://nats.else.svc:4222", "nats://queue:4223", "nats://10.0.0.7:4222/"])
@@ -259,6 +260,7 @@ def test_the_stateful_sets_of_the_document_are_a_training() -> None:
         assert (container["image"], container["imagePullPolicy"]) == ("persiaml/persia-cuda-runtime:latest", "Always")
 
 
+# Shows rows 000.8 and 000.15.
 def test_each_difference_of_the_document_is_told() -> None:
     told = "\n".join(translate(document(), "train.persia.yml").differences)
     for name in GROUPS:

@@ -57,7 +57,6 @@ def program_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(place, "program", lambda module: f"{module.__name__.rpartition('.')[2]}.py\n")
 
 
-# Shows rows 000.8, 000.15, 000.16 and 000.23.
 @pytest.mark.usefixtures("program_by_name")
 def test_native(golden: Golden) -> None:
     golden("persia_job_native", native.manifests(job()))
@@ -68,7 +67,7 @@ def test_operator(golden: Golden) -> None:
     golden("persia_job_operator", operator.manifests(job(backend="operator", image_pull_policy="IfNotPresent")), native.manifests(job()))
 
 
-# Shows rows 000.5 and 000.21.
+# Shows row 000.5.
 @pytest.mark.usefixtures("program_by_name")
 def test_seed_scale(golden: Golden) -> None:
     """The numbers of PERSIA's Google Cloud document, which must survive unchanged."""
@@ -98,6 +97,7 @@ def test_gpus_for_an_image_that_may_use_them(image: str) -> None:
     assert {"name": "MUSTER_GPUS", "value": "1"} in resource["spec"]["nnWorker"]["env"]
 
 
+# Shows row 000.16.
 @pytest.mark.parametrize(
     ("fields", "asked"),
     [
@@ -134,6 +134,14 @@ def test_a_gateway_that_exists_is_used() -> None:
     assert config["common_config"]["metrics_config"]["enable_metrics"] is True
 
 
+# Shows row 000.23.
+def test_what_nccl_logs_is_said_by_the_user() -> None:
+    assert "NCCL_DEBUG" not in str(native.manifests(job()))
+    objects = by_name(native.manifests(job(env=[{"name": "NCCL_DEBUG", "value": "INFO"}])))
+    told = {name for (_kind, name), item in objects.items() if "NCCL_DEBUG" in str(item.get("spec"))}
+    assert told == {"adult-trainer", "adult-data-compose", "adult-middleware", "adult-emb-server"}
+
+
 # Shows row 000.7.
 def test_every_group_has_a_headless_service_that_exists() -> None:
     objects = by_name(native.manifests(job()))
@@ -153,7 +161,10 @@ def test_a_finished_training_gives_back_all_but_its_jobs() -> None:
     assert finished["Deployment", "adult-metrics-gateway"]["spec"]["replicas"] == 0
 
 
+# Shows row 000.4.
 def test_without_completion_trainers_are_a_statefulset() -> None:
+    by_default = [o["kind"] for o in native.manifests(job())]
+    assert (by_default.count("Job"), by_default.count("StatefulSet")) == (2, 2)
     kinds = [o["kind"] for o in native.manifests(job(completion=False))]
     assert "Job" not in kinds
     assert kinds.count("StatefulSet") == 4
@@ -262,6 +273,7 @@ def test_bad_input_is_refused_by_name(fields: dict[str, t.Any], said: str) -> No
         native.manifests(job(**fields))
 
 
+# Shows row 000.17.
 def test_the_interval_of_persias_own_examples_is_carried() -> None:
     """PERSIA reads push_interval_seconds and skips push_interval_sec, which examples/src/adult-income has (ff754b8)."""
     config = {"common_config": {"job_type": "Train", "metrics_config": {"push_interval_sec": 7}}}

@@ -111,6 +111,7 @@ FACTS: dict[str, tuple[t.Callable[[], t.Any], t.Any]] = {
 """What upstream has, with where it was read -> what is built for it."""
 
 
+# Shows row 002.13.
 @pytest.mark.parametrize("fact", FACTS)
 def test_a_fact_of_upstream(fact: str) -> None:
     built, expected = FACTS[fact]

@@ -220,6 +220,7 @@ def test_a_fact_of_upstream(fact: str) -> None:
     assert made_for_it() == expected
 
 
+# Shows row 002.10.
 def test_the_address_of_the_broker_is_in_a_secret_only() -> None:
     """The example has it in a ConfigMap."""
     (row,) = [row for row in container()["env"] if row["name"] == "AMQP_URL"]

@@ -68,6 +68,7 @@ def test_an_account_of_the_user_is_not_made_and_has_no_token_either() -> None:
     assert (pod_of(wanted)["serviceAccountName"], pod_of(wanted)["automountServiceAccountToken"]) == ("mine", False)
 
 
+# Shows row 003.6.
 @pytest.mark.parametrize("seconds", [5, 7, 600])
 def test_loading_has_all_its_time(seconds: int) -> None:
     """The kubelet gives up after failureThreshold probes, periodSeconds apart."""
