@@ -125,6 +125,8 @@ def manifests(server: VllmServer) -> list[Manifest]:
     objects, ports = storage.storage_claim(server.storage, server.namespace, server.labels), servers.Ports(clients=_PORTS)
     if server.hosts == 1:
         return [*objects, *replicas.objects_of(server, replicas.deployment(server, template), ports)]
+    # The workers ask no client for the key.
+    env = _env(dataclasses.replace(server, api_key_secret=None))
     groups = leader_worker_set(server, server.hosts, template, pod, env)
     return [*objects, *with_workers(server, replicas.objects_of(server, groups, ports))]
 
