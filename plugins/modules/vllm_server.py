@@ -56,8 +56,8 @@ options:
   hosts:
     description:
       - Number of pods that hold the model together, for one that no host has enough GPUs for. With more than one each replica is a group
-        of a LeaderWorkerSet, which needs the controller of P(muster.ml.lws#role). Its first pod answers, and all start anew when one has
-        ended.
+        of a LeaderWorkerSet, which needs the controller of P(muster.ml.lws#role). Its first pod answers, and all are replaced when one
+        has ended.
       - A change from one host to several, or back, replaces the replicas by those of the other kind, which have to be ready first where
         O(wait=true).
     type: int

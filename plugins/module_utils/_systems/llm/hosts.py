@@ -2,20 +2,21 @@
 
 """Replicas of several hosts each, as a LeaderWorkerSet: the leader of a group answers clients, its workers hold their parts of the model.
 
-All pods of a group start anew when one of them has ended (LeaderWorkerSet 0.9, RecreateGroupOnPodRestart), because the others would wait
-for it. Its controller gives each container LWS_LEADER_ADDRESS, LWS_GROUP_SIZE and LWS_WORKER_INDEX.
+All pods of a group are replaced when one of them has ended (LeaderWorkerSet 0.9, RecreateGroupOnPodRestart), because the others would
+wait for it. Its controller gives each container LWS_LEADER_ADDRESS, LWS_GROUP_SIZE and LWS_WORKER_INDEX.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
-from ..._manifests import replicas
+from ..._manifests import network_policy, replicas
 from ..._manifests.meta import LEADER_WORKER_SET, Manifest
+from ..._manifests.operators import type_of
 from ..._manifests.pods import PodSettings, pod_template
 
 ARGUMENTS = ("--nnodes=$(LWS_GROUP_SIZE)", "--node-rank=$(LWS_WORKER_INDEX)", "--master-addr=$(LWS_LEADER_ADDRESS)")
-"""How the pods of a group find each other: flags of ``vllm serve``, by torch.distributed (vLLM 0.32.0, "Multi-Node Serving")."""
+"""The flags of ``vllm serve`` by which the pods of a group find each other, without Ray (vLLM 0.32.0, ``vllm serve --help``)."""
 
 
 def leader_worker_set(server: replicas.Replicas, hosts: int, leader: Manifest, pod: PodSettings, env: list[Manifest]) -> Manifest:
@@ -58,11 +59,12 @@ def with_workers(server: replicas.Replicas, objects: list[Manifest]) -> list[Man
     """OBJECTS, of which NetworkPolicy and disruption budget select the workers, too. Pods of a group reach each other at every port."""
     names = {"key": "app.kubernetes.io/name", "operator": "In", "values": [server.app, _workers(server)]}
     every = {"matchLabels": {"app.kubernetes.io/instance": server.name}, "matchExpressions": [names]}
-    for spec in (one["spec"] for one in objects if one["kind"] == "NetworkPolicy"):
-        spec["podSelector"] = every
-        spec["ingress"].append({"from": [{"podSelector": every}]})
-    for spec in (one["spec"] for one in objects if one["kind"] == "PodDisruptionBudget"):
-        spec["selector"] = every
+    for one in objects:
+        if type_of(one) == (network_policy.API_VERSION, network_policy.KIND):
+            one["spec"]["podSelector"] = every
+            one["spec"]["ingress"].append({"from": [{"podSelector": every}]})
+        elif type_of(one) == ("policy/v1", "PodDisruptionBudget"):
+            one["spec"]["selector"] = every
     return objects
 
 

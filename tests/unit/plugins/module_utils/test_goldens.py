@@ -16,8 +16,8 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import 
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native, spec, trainer
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import manifests as etcd
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset import jobset
-from ansible_collections.muster.ml.plugins.module_utils._systems.llm import lws
 from ansible_collections.muster.ml.plugins.module_utils._systems.kueue import kueue
+from ansible_collections.muster.ml.plugins.module_utils._systems.llm import lws
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import inference_gateway, route, route_istio
 
 ROOT = Path(__file__).resolve().parents[4]
