@@ -38,7 +38,19 @@ def test_a_server_with_a_model_of_the_hub_and_an_autoscaler(golden: Golden) -> N
 
 
 def test_a_server_on_two_hosts(golden: Golden) -> None:
-    golden("llm_hosts", manifests(server(hosts=2)), manifests(server()))
+    golden("llm_hosts", _pods_apart(hosts=2), _pods_apart())
+
+
+def _pods_apart(**more: t.Any) -> list[dict[str, t.Any]]:
+    """The objects of a server, and the templates of leader and worker, which are one on a single host, as pods."""
+    objects = manifests(server(**more))
+    spec = next(one["spec"] for one in objects if one["kind"] in {"Deployment", "LeaderWorkerSet"})
+    single, groups = spec.pop("template", None), spec.get("leaderWorkerTemplate", {})
+    pods = {role: groups.pop(f"{role}Template", single) for role in ("leader", "worker")}
+    return [
+        *objects,
+        *({"apiVersion": "v1", "kind": "Pod", **one, "metadata": {"name": role, **one["metadata"]}} for role, one in pods.items()),
+    ]
 
 
 def test_the_metric_is_one_that_the_server_has() -> None:
