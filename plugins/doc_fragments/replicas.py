@@ -22,7 +22,7 @@ options:
     type: int
     default: 10
   overrides:
-    description: Fields to merge into the Deployment last, by the strategic merge rules of Kubernetes.
+    description: Fields to merge into the Deployment (or LeaderWorkerSet) last, by the strategic merge rules of Kubernetes.
     type: dict
   monitoring:
     description:

@@ -14,7 +14,7 @@ author: Muster contributors (!UNKNOWN)
 description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),
     P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.trainer#role),
-    P(muster.ml.jobset#role), P(muster.ml.kueue#role), P(muster.ml.traefik#role), P(muster.ml.gpu_drivers#role),
+    P(muster.ml.jobset#role), P(muster.ml.kueue#role), P(muster.ml.lws#role), P(muster.ml.traefik#role), P(muster.ml.gpu_drivers#role),
     P(muster.ml.prometheus#role), P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role),
     P(muster.ml.s3_artifacts#role) and P(muster.ml.inference_gateway#role).
     No cluster is asked or changed.

@@ -56,8 +56,8 @@ options:
         required: true
   definition:
     description:
-      - Objects that make pods, added to O(groups). These are Pod, ReplicaSet, Deployment, StatefulSet, Job, and the kinds of the
-        collection's trainings. Other objects of Kubernetes are passed over, pods of other kinds not judged.
+      - Objects that make pods, added to O(groups). These are Pod, ReplicaSet, Deployment, StatefulSet, Job, LeaderWorkerSet, and
+        the kinds of the collection's trainings. Other objects of Kubernetes are passed over, pods of other kinds not judged.
       - A mapping, a list of mappings, or YAML text, as in M(muster.ml.apply).
     type: raw
   leaving:

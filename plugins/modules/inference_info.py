@@ -78,6 +78,7 @@ unread:
 """
 
 import functools
+import itertools
 import json
 import pathlib
 import typing as t
@@ -89,7 +90,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.json_http import O
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import PARALLEL, run_all_or_raise
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, selector_of
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import DEPLOYMENT
 from ansible_collections.muster.ml.plugins.module_utils._manifests.replicas import Replicas
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.metrics import FIGURES as OF_VLLM
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.server import PORT, VllmServer
@@ -127,7 +127,8 @@ KINDS = (Kind(TritonServer, PORTS["metrics"], OF_TRITON), Kind(VllmServer, PORT,
 def servers_of(ctx: Context, kind: Kind) -> list[Server]:
     """The servers of a kind."""
     selector = f"{LABEL_OWNER},{selector_of({'app.kubernetes.io/name': kind.server.app})}"
-    found = [(live, live["metadata"]) for live in ctx.cluster.list(*DEPLOYMENT, ctx.params["namespace"], selector)]
+    lists = [ctx.cluster.list(*workload, ctx.params["namespace"], selector) for workload in kind.server.workloads]
+    found = [(live, live["metadata"]) for live in itertools.chain(*lists)]
     return [Server(kind, live, pods_ready_now(ctx.cluster, meta["name"], meta["namespace"], kind.server)) for live, meta in found]
 
 

@@ -10,8 +10,9 @@ module: vllm_server
 short_description: Run a language model with vLLM on Kubernetes
 version_added: 0.1.0
 description:
-  - Creates, updates and deletes replicas of vLLM, as a Deployment with a Service, a PodDisruptionBudget, a ServiceAccount without a token,
-    and a NetworkPolicy. Clients reach OpenAI's API at C(http://<name>:8000/v1), and metrics at C(http://<name>:8000/metrics).
+  - Creates, updates and deletes replicas of vLLM, as a Deployment, or with O(hosts) as a LeaderWorkerSet, with a Service, a
+    PodDisruptionBudget, a ServiceAccount without a token, and a NetworkPolicy. Clients reach OpenAI's API at C(http://<name>:8000/v1),
+    and metrics at C(http://<name>:8000/metrics).
   - An update replaces one pod after the other. A pod ends only after another one has loaded the model, leaves the Service first
     (O(drain_timeout)), and then finishes its answers (O(exit_timeout)).
 author: Muster contributors (!UNKNOWN)
@@ -30,7 +31,7 @@ extends_documentation_fragment:
   - muster.ml.network_policy
 options:
   name:
-    description: Name of the Deployment and of its Service.
+    description: Name of the Deployment or LeaderWorkerSet, and of its Service.
     type: str
     default: llm
   image:
@@ -52,10 +53,24 @@ options:
     description:
       - Volume with the folder of the model, which pods mount read-only, or for what they fetch from the hub. The claim is kept with
         O(state=absent) unless O(delete_data=true).
-  tensor_parallel_size:
-    description: Number of GPUs that hold the model together. C(nvidia.com/gpu) in O(resources) has the same number.
+  hosts:
+    description:
+      - Number of pods that hold the model together, for one that no host has enough GPUs for. With more than one each replica is a group
+        of a LeaderWorkerSet, which needs the controller of P(muster.ml.lws#role). Its first pod answers, and all are replaced when one
+        has ended.
+      - A change from one host to several, or back, replaces the replicas by those of the other kind, which have to be ready first where
+        O(wait=true).
     type: int
     default: 1
+  tensor_parallel_size:
+    description:
+      - Number of GPUs that hold each layer together. With O(pipeline_parallel_size) times as many for all layers, each host has its share
+        of them, which is C(nvidia.com/gpu) in O(resources).
+    type: int
+    default: 1
+  pipeline_parallel_size:
+    description: Number of parts with some of the layers each. Defaults to O(hosts).
+    type: int
   max_model_len:
     description: Most tokens of a prompt with its answer. By default what the model was made for.
     type: int
@@ -143,6 +158,18 @@ EXAMPLES = r"""
     wait: true
     wait_timeout: 3600
 
+- name: Run a model that needs the eight GPUs of each of two hosts
+  muster.ml.vllm_server:
+    namespace: ml
+    model: example/chat-400b
+    hosts: 2
+    tensor_parallel_size: 8
+    storage: {claim_name: models, size: 900Gi}
+    resources:
+      limits: {nvidia.com/gpu: 8, memory: 800Gi}
+    wait: true
+    wait_timeout: 7200
+
 - name: Run a model that is in a claim, by as many replicas as the requests need
   muster.ml.vllm_server:
     namespace: ml
@@ -197,7 +224,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "model": TEXT,
     "revision": TEXT,
     "served_model_name": TEXT,
-    **with_defaults(VllmServer, tensor_parallel_size="int", dtype="str"),
+    **with_defaults(VllmServer, hosts="int", tensor_parallel_size="int", dtype="str"),
+    "pipeline_parallel_size": {"type": "int"},
     "max_model_len": {"type": "int"},
     "gpu_memory_utilization": {"type": "float"},
     "api_key_secret": {"type": "str", "no_log": False},  # names of Secrets

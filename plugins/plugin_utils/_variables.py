@@ -16,7 +16,7 @@ from ansible_collections.muster.ml.plugins.plugin_utils._values import refused
 
 IGNORED: t.Final = "muster_ignored_variables"
 
-_SHARED = ("dataset", "etcd", "jobset", "kueue", "namespace", "object_store", "prometheus", "rabbitmq", "traefik")
+_SHARED = ("dataset", "etcd", "jobset", "kueue", "lws", "namespace", "object_store", "prometheus", "rabbitmq", "traefik")
 """Roles with the name of a program that inventories of other projects configure, too (kubespray has 60 variables etcd_*)."""
 
 _CHECKED: t.Final = ("type", "elements", "choices", "no_log")

@@ -14,7 +14,6 @@ from .._kube.ready import exists
 from .._kube.removal import delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.autoscaling import AUTOSCALER
-from .._manifests.meta import DEPLOYMENT
 from .._manifests.monitoring import MONITORS, RULES
 from .._manifests.pods import PodSettings
 from .._manifests.replicas import Replicas
@@ -93,7 +92,7 @@ class Life(servers.Life[R]):
             exc.message += self.explained()
             raise
         if self.server.autoscaling and self.server.replicas is not None:
-            report.changes = [_as_handed_over(change) for change in report.changes]
+            report.changes = [_as_handed_over(change, self.server.workload) for change in report.changes]
         return report.merge(gone)
 
     def _scaled(self) -> tuple[R, Report, dict[Ref, t.Collection[str]] | None]:
@@ -102,7 +101,7 @@ class Life(servers.Life[R]):
         Returns the server to apply, what was done, and which fields may be overwritten.
         """
         cluster, server, check = self.ctx.cluster, self.server, self.ctx.check
-        ref = Ref(*DEPLOYMENT, server.name, server.namespace)
+        ref = Ref(*server.workload, server.name, server.namespace)
         if server.autoscaling:
             replicas.check_only_autoscaler(cluster, ref, self.owner)
             number = replicas.hand_over(cluster, ref, self.owner, server.autoscaling.bounds, check=check)
@@ -115,16 +114,19 @@ class Life(servers.Life[R]):
         return server, gone, {ref: [replicas.FIELD]} if left else None
 
     def unwanted(self) -> list[Ref]:
-        """The objects for metrics, and the ServiceAccount, of earlier options; pods with the account are gone if the module has waited."""
+        """The objects of earlier options: pods of another kind, objects for metrics, and the ServiceAccount.
+
+        Those pods served until now, because the module has waited for the ones that replace them; pods with the account are gone then.
+        """
         server, made = self.server, {ref_of(one) for one in self.manifests()}
         kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
         refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
-        refs.append(Ref("v1", "ServiceAccount", server.name, server.namespace))
+        refs += [Ref(*kind, server.name, server.namespace) for kind in (*server.workloads, ("v1", "ServiceAccount"))]
         return [*super().unwanted(), *(ref for ref in refs if ref not in made)]
 
 
-def _as_handed_over(change: Change) -> Change:
-    """Report the Deployment as updated if a dry run could not transfer its replicas to the autoscaler: only the field manager changes."""
-    if (change.ref.api_version, change.ref.kind) != DEPLOYMENT or change.action != "unchanged":
+def _as_handed_over(change: Change, workload: tuple[str, str]) -> Change:
+    """Report the WORKLOAD as updated if a dry run could not transfer its replicas to the autoscaler: only the field manager changes."""
+    if (change.ref.api_version, change.ref.kind) != workload or change.action != "unchanged":
         return change
     return dataclasses.replace(change, action="updated", reason="its replicas are left to the autoscaler")

@@ -10,7 +10,7 @@ import typing as t
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .._core.errors import InvalidInput
-from .._kube.objects import GroupKind, Manifest, group_kind, labels_of
+from .._kube.objects import LEADER_WORKER_SET, GroupKind, Manifest, group_kind, labels_of
 from .._kube.order import BUILT_IN_GROUPS
 from .._manifests.meta import LABEL_QUEUE
 from .resources import Amounts, taken
@@ -115,10 +115,19 @@ def _of_replicas(item: Manifest) -> list[PodSet]:
     return [PodSet(item["metadata"]["name"], replicas, template, ("volumeClaimTemplates",) if claims else ())]
 
 
+def _of_leaders(item: Manifest) -> list[PodSet]:
+    spec, name = item["spec"], item["metadata"]["name"]
+    replicas, groups = int(spec.get("replicas", 1)), spec["leaderWorkerTemplate"]
+    worker, workers = groups["workerTemplate"], int(groups.get("size", 1)) - 1
+    leaders = PodSet(name, replicas, groups.get("leaderTemplate") or worker)
+    return [leaders, PodSet(f"{name}-workers", replicas * workers, worker)] if workers else [leaders]
+
+
 _BUILT_IN: dict[GroupKind, PodSets] = {
     ("", "Pod"): lambda item: [PodSet(item["metadata"]["name"], 1, item)],
     ("apps", "Deployment"): _of_replicas,
     ("apps", "ReplicaSet"): _of_replicas,
     ("apps", "StatefulSet"): _of_replicas,
+    LEADER_WORKER_SET: _of_leaders,
     ("batch", "Job"): lambda item: [PodSet(item["metadata"]["name"], at_once(item["spec"]), item["spec"]["template"])],
 }

@@ -10,7 +10,7 @@ import functools
 import typing as t
 
 from .._core.conditions import condition, conditions, is_true, reason_of
-from .objects import NAMESPACE, GroupKind, Manifest, group_kind, group_of
+from .objects import LEADER_WORKER_SET, NAMESPACE, GroupKind, Manifest, group_kind, group_of
 from .pod_status import why_not_running
 
 
@@ -160,6 +160,17 @@ def stateful_set(manifest: Manifest) -> State:
     if status.get("updateRevision") != status.get("currentRevision") and updated < desired - partition:
         return State(False, f"{updated} of {desired - partition} updated")
     return READY
+
+
+@_of_observed
+def leader_worker_set(manifest: Manifest) -> State:
+    """Judge the groups; one is ready when all of its pods are."""
+    desired, status = manifest["spec"].get("replicas", 1), _status(manifest)
+    for said in ("updated", "ready"):
+        if status.get(f"{said}Replicas", 0) < desired:
+            return State(False, f"{status.get(f'{said}Replicas', 0)} of {desired} {said}")
+    more = status.get("replicas", 0) - desired
+    return State(False, f"{more} replicas too many are still there") if more > 0 else READY
 
 
 @_of_observed
@@ -316,4 +327,5 @@ PREDICATES: dict[GroupKind, Predicate] = {
     ("gateway.networking.k8s.io", "Gateway"): gateway,
     ("gateway.networking.k8s.io", "GRPCRoute"): route,
     ("gateway.networking.k8s.io", "HTTPRoute"): route,
+    LEADER_WORKER_SET: leader_worker_set,
 }

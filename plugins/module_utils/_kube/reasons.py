@@ -133,7 +133,10 @@ def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
 
 
 def _selector(manifest: Manifest) -> str:
-    selector = (manifest.get("spec") or {}).get("selector")
+    spec = manifest.get("spec") or {}
+    if "leaderWorkerTemplate" in spec:
+        return selector_of({"leaderworkerset.sigs.k8s.io/name": manifest["metadata"]["name"]})
+    selector = spec.get("selector")
     labels = selector.get("matchLabels") if isinstance(selector, dict) else None
     return selector_of(labels or {})
 

@@ -21,6 +21,7 @@ OPERATORS = {
     "jobset.x-k8s.io": "jobset",
     "kubeflow.org": "training_operator",
     "kueue.x-k8s.io": "kueue",
+    "leaderworkerset.x-k8s.io": "lws",
     "nats.io": "nats_operator",
     "persia.com": "persia_operator",
     "trainer.kubeflow.org": "trainer",

@@ -12,6 +12,7 @@ from .objects import (
     CLAIM,
     CONFIG_MAP,
     DEFINITION,
+    LEADER_WORKER_SET,
     SECRET,
     SERVICE,
     SERVICE_ACCOUNT,
@@ -54,8 +55,9 @@ TRAININGS: dict[GroupKind, set[str]] = {
     ("kubeflow.org", "PyTorchJob"): {"Succeeded", "Failed"},
     ("jobset.x-k8s.io", "JobSet"): {"Completed", "Failed"},
     ("trainer.kubeflow.org", "TrainJob"): {"Complete", "Failed"},
+    LEADER_WORKER_SET: set(),
 }
-"""Kinds of other projects that make the pods of a training, with the types of the conditions that say that it has ended."""
+"""Kinds of other projects that make the pods of a training or of servers, with the types of the conditions that say that it has ended."""
 
 FIELDS = {
     "backendRefs": "Service",

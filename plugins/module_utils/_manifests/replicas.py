@@ -30,6 +30,8 @@ class Replicas(servers.Server):
 
     spare: t.ClassVar[int] = 10
     """Seconds of the grace period for the server itself, after requests in flight have ended."""
+    workloads: t.ClassVar[Sequence[tuple[str, str]]] = (DEPLOYMENT,)
+    """The kinds that the replicas may be of, as apiVersion and kind."""
 
     replicas: int | None = 1
     """None leaves the number to the autoscaler."""
@@ -42,6 +44,11 @@ class Replicas(servers.Server):
     service_account_annotations: Mapping[str, str] | None = None
     monitor: str | None = None
     """A kind of monitoring.MONITORS, or None."""
+
+    @property
+    def workload(self) -> tuple[str, str]:
+        """The kind of the object that makes the pods."""
+        return self.workloads[0]
 
 
 def check(server: Replicas, image: str) -> None:
@@ -69,12 +76,12 @@ def check(server: Replicas, image: str) -> None:
 
 
 def objects_of(server: Replicas, made: Manifest, ports: servers.Ports, app_protocols: Mapping[str, str] | None = None) -> list[Manifest]:
-    """The Deployment MADE and the objects around it."""
+    """The object MADE, which makes the pods, and the objects around it."""
     objects = [] if server.pod.service_account_name else [_service_account(server)]
     objects += servers.around(server, ports, app_protocols=app_protocols, budget=True)
     objects.append(apply_overrides(made, server.overrides))
     if server.autoscaling:
-        objects.append(autoscaler(server.metadata(), DEPLOYMENT, server.autoscaling))
+        objects.append(autoscaler(server.metadata(), server.workload, server.autoscaling))
     if server.monitor:
         port = next(name for name in ports.clients if name.endswith("metrics"))
         objects.append(monitoring.monitor(server.monitor, server.metadata(), server.labels, port=port, interval="15s"))
@@ -129,7 +136,7 @@ def settings(
         liveness_probe={**probe, "httpGet": {"path": live, "port": port}, "periodSeconds": 10, "failureThreshold": 6},
         service_account_name=pod.service_account_name or server.name,
         termination_grace_period_seconds=grace if given is None else given,
-        topology_spread_constraints=pod.topology_spread_constraints or _spread(),
+        topology_spread_constraints=pod.topology_spread_constraints or (_spread() if server.workload == DEPLOYMENT else ()),
     )
 
 
@@ -139,14 +146,19 @@ def _spread() -> tuple[Manifest, ...]:
     return tuple({**common, "topologyKey": key} for key in _SPREAD)
 
 
-def deployment(server: Replicas, pod: PodSettings, env: Sequence[Manifest]) -> Manifest:
-    """The replicas. A pod ends only after another one got ready, so that a broken model or image leaves all old ones serving."""
+def template_of(server: Replicas, pod: PodSettings, env: Sequence[Manifest]) -> Manifest:
+    """The template of a pod that clients are led to, which leaves the Service before it ends."""
     template = pod_template(pod, container=server.app, labels=server.labels, selector=server.labels, env=env)
     spec = template["spec"]
     # The cloud's credentials come from its metadata server or from a volume of its webhook, not from this token.
     spec["automountServiceAccountToken"] = False
     drain = {"exec": {"command": ["sleep", str(server.drain_timeout)]}}
     spec["containers"][0]["lifecycle"] = {"preStop": drain}
+    return template
+
+
+def deployment(server: Replicas, template: Manifest) -> Manifest:
+    """The replicas. A pod ends only after another one got ready, so that a broken model or image leaves all old ones serving."""
     return {
         "apiVersion": DEPLOYMENT[0],
         "kind": DEPLOYMENT[1],

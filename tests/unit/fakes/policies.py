@@ -71,6 +71,7 @@ SYSTEMS: dict[str, Callable[..., list[Manifest]]] = {
     "object store": partial(_server, object_store.manifests, object_store.ObjectStore, "store"),
     "Triton": partial(_server, triton.manifests, triton.TritonServer, "triton", repository=VOLUME),
     "vLLM": partial(_server, llm.manifests, llm.VllmServer, "llm", model="example/chat"),
+    "vLLM on several hosts": partial(_server, llm.manifests, llm.VllmServer, "llm-hosts", model="example/chat", hosts=2),
     "StudioML's runner": partial(_server, runner.manifests, runner.Runner, "runner", amqp_url=Sensitive("amqp://u:p@broker:5672/%2f")),
     "Prometheus": lambda **options: prometheus.manifests(prometheus.Prometheus(namespace=NAMESPACE, image="example/x:1", **options)),
 }
@@ -92,9 +93,9 @@ def labels_of(system: str, objects: list[Manifest]) -> list[dict[str, str]]:
 
 def _templates(value: t.Any) -> Iterator[dict[str, str]]:
     if isinstance(value, dict):
-        if "template" in value and "containers" in (value["template"].get("spec") or {}):
-            yield value["template"]["metadata"]["labels"]
-        for item in value.values():
+        for name, item in value.items():
+            if name.lower().endswith("template") and "containers" in (item.get("spec") or {}):
+                yield item["metadata"]["labels"]
             yield from _templates(item)
     elif isinstance(value, list):
         for item in value:

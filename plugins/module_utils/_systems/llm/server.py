@@ -18,9 +18,10 @@ import re
 
 from ..._core.errors import InvalidInput
 from ..._manifests import autoscaling, replicas, servers, storage
-from ..._manifests.meta import Manifest, check_count
+from ..._manifests.meta import DEPLOYMENT, LEADER_WORKER_SET, Manifest, check_count
 from ..._manifests.pods import PodSettings, refuse_variables
 from ..._manifests.storage import Storage
+from .hosts import ARGUMENTS, leader_worker_set, with_workers
 
 PORT = 8000
 _PORTS = {"http-metrics": PORT}
@@ -43,6 +44,11 @@ _OWN = {
     "served-model-name": "served_model_name",
     "tensor-parallel-size": "tensor_parallel_size",
     "tp": "tensor_parallel_size",
+    "pipeline-parallel-size": "pipeline_parallel_size",
+    "pp": "pipeline_parallel_size",
+    "nnodes": "hosts",
+    "node-rank": "hosts",
+    "master-addr": "hosts",
     "max-model-len": "max_model_len",
     "dtype": "dtype",
     "gpu-memory-utilization": "gpu_memory_utilization",
@@ -72,12 +78,15 @@ class VllmServer(replicas.Replicas):
     """Replicas of one server, with one model."""
 
     module, title, app, spare = "vllm_server", "vLLM", "vllm", 40
+    workloads = (DEPLOYMENT, LEADER_WORKER_SET)
 
     model: str
     revision: str | None = None
     served_model_name: str | None = None
     storage: Storage | None = None
+    hosts: int = 1
     tensor_parallel_size: int = 1
+    pipeline_parallel_size: int | None = None
     max_model_len: int | None = None
     dtype: str = "auto"
     gpu_memory_utilization: float | None = None
@@ -85,6 +94,15 @@ class VllmServer(replicas.Replicas):
     hub_token_secret: str | None = None
     startup_timeout: int = 1800
     exit_timeout: int = 120
+
+    @property
+    def workload(self) -> tuple[str, str]:
+        return self.workloads[self.hosts > 1]
+
+    @property
+    def stages(self) -> int:
+        """The number of stages of the pipeline, each with all the tensors of its layers."""
+        return self.pipeline_parallel_size or self.hosts
 
     @property
     def endpoint(self) -> str:
@@ -101,10 +119,16 @@ def manifests(server: VllmServer) -> list[Manifest]:
     """The objects of SERVER."""
     replicas.check(server, "vllm/vllm-openai:v0.32.0")
     _check(server)
-    made = replicas.deployment(server, _settings(server), _env(server))
-    made["spec"]["template"]["spec"]["enableServiceLinks"] = False
-    objects = storage.storage_claim(server.storage, server.namespace, server.labels)
-    return [*objects, *replicas.objects_of(server, made, servers.Ports(clients=_PORTS))]
+    pod, env = _settings(server), _env(server)
+    template = replicas.template_of(server, pod, env)
+    template["spec"]["enableServiceLinks"] = False
+    objects, ports = storage.storage_claim(server.storage, server.namespace, server.labels), servers.Ports(clients=_PORTS)
+    if server.hosts == 1:
+        return [*objects, *replicas.objects_of(server, replicas.deployment(server, template), ports)]
+    # The workers ask no client for the key.
+    env = _env(dataclasses.replace(server, api_key_secret=None))
+    groups = leader_worker_set(server, server.hosts, template, pod, env)
+    return [*objects, *with_workers(server, replicas.objects_of(server, groups, ports))]
 
 
 def _check(server: VllmServer) -> None:
@@ -121,7 +145,8 @@ def _check(server: VllmServer) -> None:
         raise InvalidInput(f"model: '{model}' is no model.", "It is OWNER/NAME of the hub, or a folder of option storage.")
     if not server.served.isprintable():
         raise InvalidInput("served_model_name: it has characters that cannot be printed.")
-    check_count(server.tensor_parallel_size, "tensor_parallel_size", minimum=1)
+    for name in ("hosts", "tensor_parallel_size", "pipeline_parallel_size"):
+        check_count(1 if getattr(server, name) is None else getattr(server, name), name, minimum=1)
     if server.max_model_len is not None:
         check_count(server.max_model_len, "max_model_len", minimum=1)
     share = server.gpu_memory_utilization
@@ -135,13 +160,19 @@ def _check(server: VllmServer) -> None:
 
 
 def _check_gpus(server: VllmServer) -> None:
-    """Refuse parts of a model for which a pod has no GPUs. With pipelines the user knows better."""
+    """Refuse parts of a model that are not the same number on every host, or for which a pod has no GPUs."""
+    parts, rest = divmod(server.tensor_parallel_size * server.stages, server.hosts)
+    if rest:
+        raise InvalidInput(
+            f"hosts: {server.stages} stages of {server.tensor_parallel_size} parts cannot be shared by {server.hosts} hosts.",
+            "pipeline_parallel_size times tensor_parallel_size is a multiple of it.",
+        )
     given = server.pod.resources or {}
     sides = [given.get(side) or {} for side in ("requests", "limits")]
-    gpus, parts = {str(side[_GPU]) for side in sides if _GPU in side}, server.tensor_parallel_size
-    if gpus and gpus != {str(parts)} and not any("pipeline-parallel" in str(one) for one in server.args):
+    gpus = {str(side[_GPU]) for side in sides if _GPU in side}
+    if gpus and gpus != {str(parts)}:
         raise InvalidInput(
-            f"tensor_parallel_size: the model is in {parts} parts, and a pod has {', '.join(sorted(gpus))} GPUs.",
+            f"tensor_parallel_size: {parts} parts of the model are on a host, and a pod has {', '.join(sorted(gpus))} GPUs.",
             f"Give {_GPU} the same number in resources.",
         )
 
@@ -158,12 +189,15 @@ def _arguments(server: VllmServer) -> list[str]:
         "revision": server.revision,
         "served-model-name": server.served_model_name,
         "tensor-parallel-size": server.tensor_parallel_size,
+        "pipeline-parallel-size": server.stages if server.stages > 1 else None,
         "max-model-len": server.max_model_len,
         "dtype": server.dtype,
         "gpu-memory-utilization": server.gpu_memory_utilization,
         "shutdown-timeout": server.exit_timeout,
     }
-    return [server.model, f"--port={PORT}", *(f"--{name}={value}" for name, value in given.items() if value is not None), *more]
+    together = ARGUMENTS if server.hosts > 1 else ()
+    own = (f"--{name}={value}" for name, value in given.items() if value is not None)
+    return [server.model, f"--port={PORT}", *own, *together, *more]
 
 
 def _env(server: VllmServer) -> list[Manifest]:

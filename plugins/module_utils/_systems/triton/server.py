@@ -70,7 +70,7 @@ def manifests(server: TritonServer) -> list[Manifest]:
     replicas.check(server, "nvcr.io/nvidia/tritonserver:26.07-py3")
     checked_repository(server.repository)
     objects = storage.storage_claim(server.repository.storage, server.namespace, server.labels)
-    made = replicas.deployment(server, _settings(server), credentials(server.repository))
+    made = replicas.deployment(server, replicas.template_of(server, _settings(server), credentials(server.repository)))
     objects += replicas.objects_of(server, made, servers.Ports(clients=PORTS), APP_PROTOCOLS)
     if server.monitor and server.alerts:
         groups = metrics.alert_groups(server.name, server.namespace, server.alerts)

@@ -24,6 +24,7 @@ NAMES = [
     "jobset",
     "kueue",
     "local_cluster",
+    "lws",
     "namespace",
     "nats_operator",
     "persia_operator",

@@ -17,6 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import 
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import manifests as etcd
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset import jobset
 from ansible_collections.muster.ml.plugins.module_utils._systems.kueue import kueue
+from ansible_collections.muster.ml.plugins.module_utils._systems.llm import lws
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import inference_gateway, route, route_istio
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -90,6 +91,7 @@ QUEUED = ("batch/job", "jobset.x-k8s.io/jobset")
 HOOKED = manifest("kueue", {}, {"vjob.kb.io": "batch", "vjobset.kb.io": "jobset.x-k8s.io"})
 RELEASED: dict[str, tuple[t.Callable[[Objects], Objects], Objects]] = {
     "jobset": (lambda objects: jobset.manifests(jobset.JobSetController(**CONTROLLER), objects), manifest("jobset", {})),
+    "lws": (lambda objects: lws.manifests(lws.LeaderWorkerSetController(**CONTROLLER), objects), manifest("lws", {})),
     "kueue": (lambda objects: kueue.manifests(kueue.KueueController(**CONTROLLER, integrations=QUEUED), objects), HOOKED),
     "trainer": (lambda objects: trainer.manifests(trainer.Trainer(**CONTROLLER), objects), manifest("kubeflow-trainer", {})),
 }

@@ -9,6 +9,7 @@ import json
 import typing as t
 from collections.abc import Iterator
 
+import openai
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unauthorized
@@ -53,6 +54,21 @@ def test_tokens_are_those_that_the_weights_give(vllm: FakeVllm, asked: dict[str,
     assert vllm.bodies[-1] == {"model": "tiny", **asked}
     with pytest.raises(Failed, match=r"Output token_ids differs in 1 of 16 values: value 15 is 37 instead of 9"):
         run(vllm, parameters=asked, expected=[{"name": "token_ids", "data": [*GREEDY["token_ids"][:-1], 9]}])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_openai_s_own_client_reads_the_same(vllm: FakeVllm, *, stream: bool) -> None:
+    """Which is what most programs ask with: the check sees what they see."""
+    given = {"model": "tiny", "prompt": GREEDY["prompt"], "max_tokens": 16, "temperature": 0}
+    at = f"http://127.0.0.1:{vllm.port}/v1"
+    with openai.OpenAI(base_url=at, api_key=KEY, max_retries=0) as client:
+        assert [one.id for one in client.models.list()] == ["tiny"]
+        answer: t.Any = client.completions.create(**given, stream=stream)
+        rows = [row.choices[0] for row in (answer if stream else [answer])]
+    told = {one["name"]: one["data"] for one in run(vllm, stream=stream, parameters=PROMPT)["outputs"]}
+    assert (["".join(row.text for row in rows)], [rows[-1].finish_reason]) == (told["text"], told["finish_reason"])
+    with pytest.raises(openai.AuthenticationError), openai.OpenAI(base_url=at, api_key="other", max_retries=0) as client:
+        client.models.list()
 
 
 @pytest.mark.parametrize("asked", [PROMPT, CHAT], ids=["completion", "chat"])

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NoRoom, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LEADER_WORKER_SET
 from ansible_collections.muster.ml.plugins.modules import (
     elastic_job,
     job_info,
@@ -57,7 +58,8 @@ class Kueue(FakeCluster):
         self.integrations = {"Job", "PyTorchJob", "TrainJob", "Pod"}
         for kind in ("Workload", "LocalQueue", "ClusterQueue"):
             self.kinds_served[KUEUE, kind] = ServedKind(f"{kind.lower()}s", namespaced=kind != "ClusterQueue")
-        for ref in (*BACKENDS.values(), Ref("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", "")):
+        made = (("trainer.kubeflow.org/v1alpha1", "TrainingRuntime"), LEADER_WORKER_SET)
+        for ref in (*BACKENDS.values(), *(Ref(*kind, "") for kind in made)):
             self.kinds_served.setdefault((ref.api_version, ref.kind), ServedKind(f"{ref.kind.lower()}s", namespaced=True))
         self.quota("8")
 
@@ -288,6 +290,7 @@ def test_what_has_ended_gives_its_quota_back_once(kueue: Kueue) -> None:
 SERVERS: list[tuple[t.Any, str, str, Manifest]] = [
     (triton_server, "Deployment", "triton", {"model_repository": "gs://example-models/live"}),
     (vllm_server, "Deployment", "llm", {"model": "example/chat"}),
+    (vllm_server, "LeaderWorkerSet", "llm", {"model": "example/chat", "hosts": 2}),
     (training_statefulset, "StatefulSet", "ranks", {"name": "ranks", "image": "example/torch:1", "replicas": 2}),
 ]
 NAMED = {"namespace": "default", "queue_name": "research", "queue_priority_class": "urgent"}
@@ -300,9 +303,9 @@ def test_servers_and_stateful_sets_are_queued(kueue: Kueue, module: t.Any, kind:
     live = kueue.stored(kind, name, "default")
     assert live is not None
     assert QUEUE.items() <= live["metadata"]["labels"].items()
-    # Of a Deployment Kueue labels the pods itself.
-    of_pods = live["spec"]["template"]["metadata"]["labels"].get("kueue.x-k8s.io/queue-name")
-    assert of_pods == (None if kind == "Deployment" else "research")
+    # Of servers Kueue labels the pods itself.
+    template = live["spec"].get("template") or live["spec"]["leaderWorkerTemplate"]["leaderTemplate"]
+    assert template["metadata"]["labels"].get("kueue.x-k8s.io/queue-name") == ("research" if kind == "StatefulSet" else None)
     assert tasks.run(module, kueue, {**NAMED, **given})["changed"] is False
 
 
@@ -311,7 +314,8 @@ def test_a_wait_for_servers_says_what_they_wait_for(kueue: Kueue, module: t.Any,
     tasks.run(module, kueue, {**NAMED, **given})
     live = kueue.stored(kind, name, "default")
     assert live is not None
-    gated = pod(f"{name}-0", "Pending", labels={**live["spec"]["selector"]["matchLabels"], **QUEUE})
+    selected = live["spec"]["selector"]["matchLabels"] if "selector" in live["spec"] else {"leaderworkerset.sigs.k8s.io/name": name}
+    gated = pod(f"{name}-0", "Pending", labels={**selected, **QUEUE})
     kueue.add({**gated, "metadata": {**gated["metadata"], "uid": "of-pod"}, "status": GATED})
     kueue.workload("w", PENDING, uid="of-pod" if kind == "Deployment" else live["metadata"]["uid"])
     with pytest.raises(WaitTimeout, match=r"waits in queue research: insufficient unused quota"):
@@ -319,7 +323,7 @@ def test_a_wait_for_servers_says_what_they_wait_for(kueue: Kueue, module: t.Any,
 
 
 def test_the_state_of_a_stateful_set_says_what_it_waits_for(kueue: Kueue) -> None:
-    tasks.run(training_statefulset, kueue, {**NAMED, **SERVERS[2][3]})
+    tasks.run(training_statefulset, kueue, {**NAMED, **SERVERS[3][3]})
     live = kueue.stored("StatefulSet", "ranks", "default")
     assert live is not None
     kueue.workload("w", PENDING, uid=live["metadata"]["uid"])

@@ -11,7 +11,8 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LEADER_WORKER_SET
 from ansible_collections.muster.ml.plugins.modules import (
     etcd_cluster,
     nats_cluster,
@@ -141,3 +142,16 @@ def test_a_removal_that_was_killed_before_the_claims_is_finished_by_the_next(clu
 def test_claims_that_no_class_can_bind_are_refused(module: types.ModuleType) -> None:
     with pytest.raises(InvalidInput, match="there is no StorageClass nosuch"):
         run(module, FakeCluster(), storage_class_name="nosuch")
+
+
+def test_replicas_of_one_host_and_of_several_replace_each_other(cluster: FakeCluster) -> None:
+    cluster.kinds_served[LEADER_WORKER_SET] = ServedKind("leaderworkersets", True)
+    scaled = {"autoscaling": {"max_replicas": 3}, "network_policy": False}
+    run(vllm_server, cluster, **scaled)
+    for hosts, kind, other in ((2, "LeaderWorkerSet", "Deployment"), (1, "Deployment", "LeaderWorkerSet")):
+        changed = run(vllm_server, cluster, hosts=hosts, **scaled)
+        assert (changed[f"{kind}/mine"], changed[f"{other}/mine"]) == ("created", "deleted")
+        scaler = cluster.stored("HorizontalPodAutoscaler", "mine", "default")
+        assert scaler
+        assert scaler["spec"]["scaleTargetRef"]["kind"] == kind
+        assert set(run(vllm_server, cluster, hosts=hosts, **scaled).values()) == {"unchanged"}

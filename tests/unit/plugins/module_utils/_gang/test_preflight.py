@@ -292,6 +292,19 @@ DOES_NOT = [
     Case(
         "a Deployment", [], objects=[made("apps/v1", "Deployment", {"replicas": 3, "template": T(C(cpu=8))})], says="2 of 3 pods of group o"
     ),
+    Case(
+        "a LeaderWorkerSet",
+        [],
+        objects=[
+            made(
+                "leaderworkerset.x-k8s.io/v1",
+                "LeaderWorkerSet",
+                {"replicas": 1, "leaderWorkerTemplate": {"size": 3, "leaderTemplate": T(C(cpu=1)), "workerTemplate": T(C(cpu=8))}},
+                "l",
+            )
+        ],
+        says="1 pod of l and 2 pods of l-workers fit one by one, and not together",
+    ),
     Case("a JobSet", [], objects=[job_set(T(C(cpu=8)))], says="2 of 4 pods of group j-slice fit"),
     Case(
         "a PyTorchJob",

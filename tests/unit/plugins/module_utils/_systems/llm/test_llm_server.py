@@ -37,6 +37,22 @@ def test_a_server_with_a_model_of_the_hub_and_an_autoscaler(golden: Golden) -> N
     golden("llm_hub", found, manifests(server()))
 
 
+def test_a_server_on_two_hosts(golden: Golden) -> None:
+    golden("llm_hosts", _pods_apart(hosts=2), _pods_apart())
+
+
+def _pods_apart(**more: t.Any) -> list[dict[str, t.Any]]:
+    """The objects of a server, and the templates of leader and worker, which are one on a single host, as pods."""
+    objects = manifests(server(**more))
+    spec = next(one["spec"] for one in objects if one["kind"] in {"Deployment", "LeaderWorkerSet"})
+    single, groups = spec.pop("template", None), spec.get("leaderWorkerTemplate", {})
+    pods = {role: groups.pop(f"{role}Template", single) for role in ("leader", "worker")}
+    return [
+        *objects,
+        *({"apiVersion": "v1", "kind": "Pod", **one, "metadata": {"name": role, **one["metadata"]}} for role, one in pods.items()),
+    ]
+
+
 def test_the_metric_is_one_that_the_server_has() -> None:
     assert any(line.startswith(f"{METRIC.replace('_', ':', 1)}{{") for line in RECORDED["metrics"])
 
@@ -66,6 +82,10 @@ def test_no_pod_gets_the_variables_of_services_or_a_key_as_text() -> None:
         ({"served_model_name": "a\nb"}, "cannot be printed"),
         ({"tensor_parallel_size": 0}, "tensor_parallel_size: 0 is too small"),
         ({"tensor_parallel_size": 2}, "a pod has 1 GPUs"),
+        ({"hosts": 0}, "hosts: 0 is too small"),
+        ({"hosts": 2, "pipeline_parallel_size": 3}, "3 stages of 1 parts cannot be shared by 2 hosts"),
+        ({"hosts": 2, "pipeline_parallel_size": 1, "tensor_parallel_size": 4}, "2 parts of the model are on a host, and a pod has 1"),
+        ({"hosts": 2, "args": ["--node-rank=0"]}, "--node-rank is set by the module"),
         ({"max_model_len": 0}, "max_model_len: 0 is too small"),
         ({"gpu_memory_utilization": 90.0}, "is not a share"),
         ({"args": ["enforce-eager"]}, "is not a flag"),
