@@ -21,6 +21,7 @@ description:
   - By default the pods meet the C(restricted) Pod Security profile and run as user 1000.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts.trainings
   - muster.ml.auth
   - muster.ml.auth.namespace
   - muster.ml.apply
@@ -183,6 +184,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "labels": {"type": "dict", "default": {}},
     "pod_annotations": {"type": "dict", "default": {}},
     "overrides": {"type": "dict"},
+    **groups.TRAINING_ALERTS,
     **STATE,
     **APPLY,
     **WAIT,
@@ -205,9 +207,11 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     if params["state"] == "absent":
         return ctx.result(groups.delete_group(ctx, namespace, owner))
     group = desired(params, namespace)
-    report = groups.apply_group(ctx, manifests(group), owner, wait=params["wait"])
+    objects = manifests(group)
+    rules, gone = groups.training_rules(ctx, group.name, objects)
+    report = groups.apply_group(ctx, [*objects, *rules], owner, wait=params["wait"])
     budget = Ref("policy/v1", "PodDisruptionBudget", group.name, group.namespace)
-    unwanted = [budget] if group.pod_disruption_budget is None else []
+    unwanted = [*gone, *([budget] if group.pod_disruption_budget is None else [])]
     report.merge(delete_unwanted(ctx.cluster, unwanted, owner, check=ctx.check))
     return ctx.result(report, world_size=group.world_size, master_addr=group.master_addr)
 

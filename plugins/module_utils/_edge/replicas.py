@@ -15,7 +15,7 @@ from .._kube.removal import delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.autoscaling import AUTOSCALER
 from .._manifests.meta import DEPLOYMENT
-from .._manifests.monitoring import MONITORS, RULES
+from .._manifests.monitoring import RequestAlerts
 from .._manifests.pods import PodSettings
 from .._manifests.replicas import Replicas
 from . import groups, servers
@@ -52,6 +52,7 @@ def options(kind: type[Replicas], scaling: type[Autoscaling]) -> Spec:
         "args": groups.WORDS,
         **groups.STORAGE,
         **servers.OPTIONS,
+        **groups.alerts(RequestAlerts, queue_time_ms="float"),
     }
 
 
@@ -62,6 +63,7 @@ _WITHOUT_MODELS = {(group_of(AUTOSCALER[0]), AUTOSCALER[1]): exists}
 class Life(servers.Life[R]):
     """The life of the replicas of one kind."""
 
+    alerts = RequestAlerts
     scaling: type[Autoscaling]
 
     def fields(self, namespace: str) -> dict[str, t.Any]:
@@ -84,7 +86,7 @@ class Life(servers.Life[R]):
 
     def apply(self) -> Report:
         """Apply, and leave the number of replicas to the autoscaler, if there is one."""
-        self.server = dataclasses.replace(self.desired(self.ctx.namespace), monitor=groups.monitor_kind(self.ctx))
+        self.server = self.monitored(self.desired(self.ctx.namespace))
         self.server, gone, overwrite = self._scaled()
         wait = self.params["wait"]
         try:
@@ -115,12 +117,10 @@ class Life(servers.Life[R]):
         return server, gone, {ref: [replicas.FIELD]} if left else None
 
     def unwanted(self) -> list[Ref]:
-        """The objects for metrics, and the ServiceAccount, of earlier options; pods with the account are gone if the module has waited."""
-        server, made = self.server, {ref_of(one) for one in self.manifests()}
-        kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
-        refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
-        refs.append(Ref("v1", "ServiceAccount", server.name, server.namespace))
-        return [*super().unwanted(), *(ref for ref in refs if ref not in made)]
+        """The ServiceAccount of earlier options, too; pods with the account are gone if the module has waited."""
+        account = Ref("v1", "ServiceAccount", self.server.name, self.server.namespace)
+        made = {ref_of(one) for one in self.manifests()}
+        return [*super().unwanted(), *({account} - made)]
 
 
 def _as_handed_over(change: Change) -> Change:

@@ -45,6 +45,7 @@ OPTIONS: Spec = {
     "files": {"type": "dict", "default": {}},
     **groups.STORAGE,
     **groups.NETWORK,
+    **groups.TRAINING_ALERTS,
     **LIFE,
 }
 """The options of all trainings."""
@@ -72,6 +73,8 @@ def _execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]]
     plan = planned.pop("plan", None)
     if plan and plan == _plan(ctx, params, desired):
         return planned
+    rules, gone = groups.training_rules(ctx, desired.name, desired.objects)
+    desired = dataclasses.replace(desired, objects=[*desired.objects, *rules], unwanted=[*desired.unwanted, *gone])
     try:
         report, observed = lifecycle.present(request, desired)
     except Overtaken as exc:

@@ -40,8 +40,6 @@ class Replicas(servers.Server):
     drain_timeout: int = 10
     exit_timeout: int = 30
     service_account_annotations: Mapping[str, str] | None = None
-    monitor: str | None = None
-    """A kind of monitoring.MONITORS, or None."""
 
 
 def check(server: Replicas, image: str) -> None:

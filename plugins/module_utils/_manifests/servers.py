@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from . import storage
 from .merge import apply_overrides
 from .meta import ANNOTATION_CONFIG_HASH, Manifest, metadata, queued, spec_hash
+from .monitoring import Alerts
 from .network_policy import EVERY_POD, Flow, labelled, network_policy
 from .pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template
 
@@ -37,6 +38,9 @@ class Server:
     overrides: Mapping[str, t.Any] | None = None
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+    monitor: str | None = None
+    """A kind of monitoring.MONITORS, or None."""
+    alerts: Alerts | None = None
 
     def __str__(self) -> str:
         return f"{self.title} {self.namespace}/{self.name}"
@@ -49,6 +53,11 @@ class Server:
     def metadata(self, name: str = "") -> Manifest:
         """The metadata of an object. NAME: that of the servers if it is empty."""
         return metadata(name or self.name, self.namespace, self.labels)
+
+    @property
+    def alerts_of_metrics(self) -> list[Manifest]:
+        """The alerts by the servers' own metrics."""
+        return []
 
     @property
     def queued_metadata(self) -> Manifest:

@@ -17,10 +17,11 @@ import posixpath
 import re
 
 from ..._core.errors import InvalidInput
-from ..._manifests import autoscaling, replicas, servers, storage
+from ..._manifests import autoscaling, monitoring, replicas, servers, storage
 from ..._manifests.meta import Manifest, check_count
 from ..._manifests.pods import PodSettings, refuse_variables
 from ..._manifests.storage import Storage
+from . import metrics
 
 PORT = 8000
 _PORTS = {"http-metrics": PORT}
@@ -83,8 +84,13 @@ class VllmServer(replicas.Replicas):
     gpu_memory_utilization: float | None = None
     api_key_secret: str | None = None
     hub_token_secret: str | None = None
+    alerts: monitoring.RequestAlerts | None = None
     startup_timeout: int = 1800
     exit_timeout: int = 120
+
+    @property
+    def alerts_of_metrics(self) -> list[Manifest]:
+        return metrics.alerts_of(self.name, self.namespace, self.alerts) if self.alerts else []
 
     @property
     def endpoint(self) -> str:
