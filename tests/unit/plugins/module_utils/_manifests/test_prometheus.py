@@ -14,9 +14,9 @@ import yaml
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests import metrics_adapter, prometheus
 from ansible_collections.muster.ml.plugins.module_utils._manifests.metrics_adapter import MetricsAdapter
+from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import RequestAlerts
 from ansible_collections.muster.ml.plugins.module_utils._manifests.prometheus import Prometheus
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm import server as llm
-from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import RequestAlerts
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import alerts_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import METRIC
 
