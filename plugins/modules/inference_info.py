@@ -45,7 +45,8 @@ RETURN = r"""
 servers:
   description:
     - Servers, each with C(system) (C(triton), C(vllm), C(rabbitmq), C(nats) or C(object-store)), C(namespace), C(name), the number of
-      replicas that are C(ready) and C(wanted), and the figures that it has of the replicas which are there. C(line) is all of it as one text, C(at) the time in seconds since 1970.
+      replicas that are C(ready) and C(wanted), and the figures that it has of the replicas which are there. C(line) is all of it as one
+      text, C(at) the time in seconds since 1970.
     - C(served) and C(failed) are requests since the replicas started, C(running) and C(waiting) those of now, C(cache_percent) is the use
       of the fullest KV cache, C(requests_per_s) is since the reading in O(earlier), of replicas that are in both.
     - C(latency_ms) has C(mean), and C(queue), the mean time in the queue, since the start. C(p50) and C(p99) of vLLM are since the start,
@@ -89,7 +90,7 @@ import pathlib
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core import metrics
-from ansible_collections.muster.ml.plugins.module_utils._core.brief import listed
+from ansible_collections.muster.ml.plugins.module_utils._core.brief import listed, plural
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.json_http import OK, JsonClient
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import PARALLEL, run_all_or_raise
@@ -116,8 +117,12 @@ WITHIN_S = 5.0
 MOST = 8 << 20
 """Letters of metrics that are read. A hundred models have a hundredth of that."""
 _LATEST = 60
-_TEXTS = ("served", "failed", "running", "waiting", "messages_ready", "messages_unacked", "consumers", "alarms", "connections", "in_msgs",
-          "out_msgs", "slow_consumers")  # fmt: skip
+_TEXTS = ("served", "failed", "running", "waiting")
+_COUNTED = {
+    "messages_ready": ("message", " ready"), "messages_unacked": ("message", " unacked"), "consumers": ("consumer", ""),
+    "alarms": ("alarm", ""), "connections": ("connection", ""), "in_msgs": ("message", " in"), "out_msgs": ("message", " out"),
+    "slow_consumers": ("slow consumer", ""),
+}  # fmt: skip
 _BYTES = {"used_bytes": "used", "free_bytes": "free"}
 
 
@@ -224,7 +229,8 @@ def row_of(server: Server, answers: list[list[metrics.Sample] | str], now: int) 
 
 def line_of(row: dict[str, t.Any]) -> str:
     """The row as one text."""
-    parts = [f"{row['ready']} of {row['wanted']} ready", *(f"{row[name]} {name.replace('_', ' ')}" for name in _TEXTS if name in row)]
+    parts = [f"{row['ready']} of {row['wanted']} ready", *(f"{row[name]} {name}" for name in _TEXTS if name in row)]
+    parts += [f"{plural(row[name], noun)}{more}" for name, (noun, more) in _COUNTED.items() if name in row]
     parts += [f"KV cache {row['cache_percent']} %"] if "cache_percent" in row else []
     parts += [f"{row['requests_per_s']:.3g} a second"] if "requests_per_s" in row else []
     parts += [f"{name} {ms:.3g} ms" if ms < 1000 else f"{name} {ms / 1000:.3g} s" for name, ms in row["latency_ms"].items()]

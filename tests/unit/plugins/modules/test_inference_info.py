@@ -303,7 +303,7 @@ def test_nats_tells_its_connections(cluster: FakeCluster, place: t.Callable[...,
     place("nats", 8222, text)
     (row,) = run(cluster)["servers"]
     wrong = "1 of 1 ready: Pod default/x-0 has no metrics of NATS cluster at port 8222"
-    assert row["line"] == ("1 of 1 ready, 2 connections, 9 in msgs, 8 out msgs, 0 slow consumers" if "{" in text else wrong)
+    assert row["line"] == ("1 of 1 ready, 2 connections, 9 messages in, 8 messages out, 0 slow consumers" if "{" in text else wrong)
 
 
 def test_the_kubelet_tells_the_volume_of_a_store(cluster: FakeCluster, place: t.Callable[..., None]) -> None:
