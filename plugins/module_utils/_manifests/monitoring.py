@@ -13,7 +13,7 @@ import typing as t
 from collections.abc import Iterator, Mapping, Sequence
 
 from .._core.errors import InvalidInput
-from .meta import LABEL_QUEUE, Manifest
+from .meta import DEPLOYMENT, LABEL_QUEUE, Manifest
 
 MONITORS = {"PodMonitoring": "monitoring.googleapis.com/v1", "ServiceMonitor": "monitoring.coreos.com/v1"}
 """Kinds that have metrics collected, in the order in which the first that the cluster serves is taken."""
@@ -23,12 +23,17 @@ DURATION = re.compile(r"([0-9]+(ms|[smhdwy]))+")
 """A time as in Prometheus."""
 DOCTOR = "The doctor says why: ansible-playbook muster.ml.doctor -e muster_namespace={{ $labels.namespace }}"
 
-_WANTED = {"statefulset": "kube_statefulset_replicas", "deployment": "kube_deployment_spec_replicas"}
+_STATEFUL_SET = ("apps/v1", "StatefulSet")
+_WANTED = {_STATEFUL_SET: "kube_statefulset_replicas", DEPLOYMENT: "kube_deployment_spec_replicas"}
 _POD = "(-[0-9]+)?-[a-z0-9]{5}"
-_JOBS = {"Job": "", "JobSet": "-[a-z]+-[0-9]+", "TrainJob": "-[a-z]+-[0-9]+"}
-_ALONE = {"PyTorchJob": "-(master|worker)-[0-9]+", "PersiaJob": "-[a-z-]+-[0-9]+"}
+_JOBS = {
+    ("batch/v1", "Job"): "",
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"): "-[a-z]+-[0-9]+",
+    ("trainer.kubeflow.org/v1alpha1", "TrainJob"): "-[a-z]+-[0-9]+",
+}
+_ALONE = {("kubeflow.org/v1", "PyTorchJob"): "-(master|worker)-[0-9]+", ("persia.com/v1", "PersiaJob"): "-[a-z-]+-[0-9]+"}
 """The pods of operators that make no Jobs."""
-_PODS = {"StatefulSet": "-[0-9]+", **_ALONE, **{kind: end + _POD for kind, end in _JOBS.items()}}
+_PODS = {_STATEFUL_SET: "-[0-9]+", **_ALONE, **{kind: end + _POD for kind, end in _JOBS.items()}}
 _IDLE = 0.05
 """Cores of a pod that only waits: torchrun's agent looks after its processes ten times a second."""
 
@@ -104,8 +109,8 @@ def servers_alerts(alerts: Alerts, namespace: str, objects: Sequence[Manifest]) 
     """The alerts of any servers, by the metrics of kube-state-metrics and of the kubelet."""
     found = []
     for item in objects:
-        kind, name = item["kind"].lower(), item["metadata"]["name"]
-        if wanted := _WANTED.get(kind):
+        if wanted := _WANTED.get(_kind(item)):
+            kind, name = wanted.split("_")[1], item["metadata"]["name"]
             of = f'{{namespace="{namespace}",{kind}="{name}"}}'
             found.append(alert("ServerDown", f"kube_{kind}_status_replicas_ready{of} < {wanted}{of}", alerts.after, "critical",
                                f"Only {{{{ $value }}}} pods of {name} are ready.", "The others serve nothing."))  # fmt: skip
@@ -145,7 +150,7 @@ def training_alerts(alerts: TrainingAlerts, namespace: str, name: str, objects: 
 def claims_alerts(alerts: Alerts, namespace: str, objects: Sequence[Manifest]) -> list[Manifest]:
     """The alert of the claims that these objects make or mount, if there are any."""
     sets = [f"{claim['metadata']['name']}-{_literal(item['metadata']['name'])}-[0-9]+"
-            for item in objects if item["kind"] == "StatefulSet" for claim in item["spec"].get("volumeClaimTemplates", ())]  # fmt: skip
+            for item in objects if _kind(item) == _STATEFUL_SET for claim in item["spec"].get("volumeClaimTemplates", ())]  # fmt: skip
     names = "|".join(sorted({*map(_literal, _mounted(objects)), *sets}))
     of = f'{{namespace="{namespace}",persistentvolumeclaim=~"{names}"}}'
     free = f"kubelet_volume_stats_available_bytes{of} / kubelet_volume_stats_capacity_bytes{of}"
@@ -162,9 +167,13 @@ def _mounted(value: t.Any) -> Iterator[str]:
         yield from _mounted(part)
 
 
-def _named(objects: Sequence[Manifest], ends: Mapping[str, str]) -> str:
+def _named(objects: Sequence[Manifest], ends: Mapping[tuple[str, str], str]) -> str:
     """A regular expression for names that are made of those of objects, by kind. Empty: there are none."""
-    return "|".join(_literal(item["metadata"]["name"]) + ends[item["kind"]] for item in objects if item["kind"] in ends)
+    return "|".join(_literal(item["metadata"]["name"]) + ends[_kind(item)] for item in objects if _kind(item) in ends)
+
+
+def _kind(item: Manifest) -> tuple[str, str]:
+    return item["apiVersion"], item["kind"]
 
 
 def _literal(name: str) -> str:

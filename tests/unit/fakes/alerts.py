@@ -19,10 +19,17 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manife
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import alerts_of as of_triton
 
 Rules = list[dict[str, t.Any]]
+VERSIONS = {
+    "Job": "batch/v1",
+    "StatefulSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "JobSet": "jobset.x-k8s.io/v1alpha2",
+    "PyTorchJob": "kubeflow.org/v1",
+}
 
 
 def workload(kind: str, name: str, **spec: t.Any) -> dict[str, t.Any]:
-    return {"kind": kind, "metadata": {"name": name, "namespace": "ml"}, "spec": spec}
+    return {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": {"name": name, "namespace": "ml"}, "spec": spec}
 
 
 def training(*objects: dict[str, t.Any]) -> Rules:
@@ -32,7 +39,7 @@ def training(*objects: dict[str, t.Any]) -> Rules:
 def every() -> dict[str, Rules]:
     broker = RabbitmqCluster(name="rabbitmq", namespace="ml", pod=PodSettings(image="docker.io/library/rabbitmq:4.2.9"), alerts=Alerts())
     mounted = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "training"}}]}
-    waiting = {"kind": "Job", "metadata": {"name": "mnist", "labels": {"kueue.x-k8s.io/queue-name": "gpus"}}}
+    waiting = {**workload("Job", "mnist"), "metadata": {"name": "mnist", "labels": {"kueue.x-k8s.io/queue-name": "gpus"}}}
     return {
         "elastic": training({**waiting, "spec": {"template": {"spec": mounted}}}),
         "pytorchjob": training(workload("PyTorchJob", "mnist")),
