@@ -135,7 +135,7 @@ class Kind(t.NamedTuple):
     load: str
     """The figure that is plotted."""
     parts: str = ""
-    """What the figures of its models or queues are called."""
+    """The key of the figures of its models or queues."""
     workload: tuple[str, str] = ("apps/v1", "StatefulSet")
 
 

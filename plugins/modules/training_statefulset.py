@@ -163,6 +163,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.trainings import alert_rules
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import number, owner_of
@@ -208,7 +209,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(groups.delete_group(ctx, namespace, owner))
     group = desired(params, namespace)
     objects = manifests(group)
-    rules, gone = groups.training_rules(ctx, group.name, objects)
+    rules, gone = alert_rules(ctx, group.name, objects)
     report = groups.apply_group(ctx, [*objects, *rules], owner, wait=params["wait"])
     budget = Ref("policy/v1", "PodDisruptionBudget", group.name, group.namespace)
     unwanted = [*gone, *([budget] if group.pod_disruption_budget is None else [])]

@@ -14,7 +14,7 @@ _LISTED = 4
 
 
 class Missing(str):
-    """A message about what is still missing, in full; ``brief`` is the same in one short line. ``more`` asks for its end once told."""
+    """A message about what is still missing, in full; ``brief`` is the same in one short line. ``more`` asks for its end late."""
 
     __slots__ = ("brief", "more")
     brief: str
@@ -27,7 +27,7 @@ class Missing(str):
 
     @classmethod
     def ending(cls, text: str, more: Callable[[], str]) -> Missing:
-        """TEXT with what MORE answers when it is told."""
+        """A message that is TEXT with the answer of MORE at its end."""
         return cls(text, text.brief if isinstance(text, cls) else text, more)
 
     def told(self) -> Missing:

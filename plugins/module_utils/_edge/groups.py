@@ -16,7 +16,6 @@ from .._kube.objects import Manifest, Ref, ref_of
 from .._kube.removal import delete_objects
 from .._kube.report import Change, Report
 from .._kube.wait import Predicates
-from .._manifests import monitoring
 from .._manifests.meta import owners
 from .._manifests.monitoring import MONITORS, RULES, Alerts, TrainingAlerts
 from .._manifests.pods import PullPolicy
@@ -114,15 +113,6 @@ def monitor_kind(ctx: Context) -> str | None:
     if asked != "auto":
         return None if asked == "none" else str(asked)
     return next((kind for kind, version in MONITORS.items() if ctx.cluster.resource(version, kind)), None)
-
-
-def training_rules(ctx: Context, name: str, objects: t.Sequence[Manifest]) -> tuple[list[Manifest], list[Ref]]:
-    """The alerts of a training with these objects, and those of other options, which are not wanted."""
-    asked, place = ctx.params["alerts"], Ref("v1", "ConfigMap", name, ctx.namespace)
-    found = monitoring.training_alerts(TrainingAlerts(**asked), ctx.namespace, name, objects) if asked else []
-    kind = monitor_kind(ctx)
-    made = [monitoring.rules(kind, {"name": name, "namespace": ctx.namespace}, found)] if kind else []
-    return made, unmonitored(made, place)
 
 
 def unmonitored(objects: t.Sequence[Manifest], place: Ref) -> list[Ref]:

@@ -27,14 +27,15 @@ def why_queued(cluster: Cluster, item: Manifest, *, placed: bool = True) -> str:
 
     PLACED: with its place in the queue, as place_of tells it.
     """
-    queue, group = _queue_of(item)
+    template = labels_of((item.get("spec") or {}).get("template") or {})
+    queue = labels_of(item).get(LABEL_QUEUE) or template.get(LABEL_QUEUE)
     if not queue:
         return ""
     where, suspended = f"waits in queue {queue}", _is_suspended(item)
     try:
         if cluster.resource(API_VERSION, "Workload") is None:
             return f"{where}: this cluster has no Kueue (role muster.ml.kueue)" if suspended else ""
-        found = _workload(cluster, item, group)
+        found = _workload(cluster, item, template.get(LABEL_POD_GROUP))
     except MusterError:
         # A user with permission to run trainings may lack the permission to read Kueue's Workloads.
         return where if suspended else ""
@@ -46,17 +47,12 @@ def why_queued(cluster: Cluster, item: Manifest, *, placed: bool = True) -> str:
 
 def place_of(cluster: Cluster, item: Manifest) -> str:
     """The place of an object in its queue; empty if it has none, or if it cannot be read."""
-    queue, group = _queue_of(item)
+    template = labels_of((item.get("spec") or {}).get("template") or {})
+    queue = labels_of(item).get(LABEL_QUEUE) or template.get(LABEL_QUEUE)
     try:
-        return _place(cluster, item, _workload(cluster, item, group), queue) if queue else ""
+        return _place(cluster, item, _workload(cluster, item, template.get(LABEL_POD_GROUP)), queue) if queue else ""
     except MusterError:
         return ""
-
-
-def _queue_of(item: Manifest) -> tuple[str, str | None]:
-    """The queue of an object or of its pods, and the group of these."""
-    of_pods = labels_of((item.get("spec") or {}).get("template") or {})
-    return labels_of(item).get(LABEL_QUEUE) or of_pods.get(LABEL_QUEUE) or "", of_pods.get(LABEL_POD_GROUP)
 
 
 def not_held(cluster: Cluster, objects: Iterable[Manifest]) -> list[str]:

@@ -35,7 +35,7 @@ _ALONE = {("kubeflow.org/v1", "PyTorchJob"): "-(master|worker)-[0-9]+", ("persia
 """The pods of operators that make no Jobs."""
 _PODS = {_STATEFUL_SET: "-[0-9]+", **_ALONE, **{kind: end + _POD for kind, end in _JOBS.items()}}
 _IDLE = 0.05
-"""Cores of a pod that only waits: torchrun's agent looks after its processes ten times a second."""
+"""Cores of a pod that only waits: torchrun's agent polls its processes ten times a second."""
 
 
 def monitor(
@@ -80,7 +80,10 @@ class Alerts:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingAlerts(Alerts):
-    """Those of trainings. ``waiting``: time that pods may wait for room or in a queue; ``idle``: that they may run and compute nothing."""
+    """The thresholds for trainings.
+
+    ``waiting``: time that pods may wait for room or in a queue; ``idle``: that they may run and compute nothing.
+    """
 
     waiting: str = "1h"
     idle: str = "30m"
@@ -88,7 +91,10 @@ class TrainingAlerts(Alerts):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RequestAlerts(Alerts):
-    """Those of servers of models. ``queue_time_ms``: mean time in the queue; ``failure_ratio``: that of the requests of one model."""
+    """The thresholds for servers of models.
+
+    ``queue_time_ms``: mean time in the queue; ``failure_ratio``: that of the requests of one model.
+    """
 
     queue_time_ms: float = 100.0
     failure_ratio: float = 0.01

@@ -144,7 +144,7 @@ class Desired:
     @property
     def owner(self) -> str:
         """The label of everything that belongs to the training."""
-        return self.kind.owner(self.namespace, self.name)
+        return owner_of(self.kind.name, self.namespace, self.name)
 
     def __str__(self) -> str:
         return f"Training {self.namespace}/{self.name}"

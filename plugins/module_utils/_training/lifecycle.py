@@ -245,7 +245,7 @@ def _follow(
     failures, images = RepeatedFailures(), MissingImages(request.image_timeout, request.cluster.clock)
 
     def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
-        # Its place in a queue is read when it is told, not whenever a pod changes.
+        # Its place in a queue is read when the reason is shown, not whenever a pod changes.
         completed = request.wait_for == "completed"
         observed = desired.kind.observe(cluster, desired.namespace, desired.name, progress=completed, placed=False)
         if observed.status.state == "Failed":

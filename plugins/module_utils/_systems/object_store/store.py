@@ -36,13 +36,13 @@ STORE_KUBERNETES: dict[str, t.Any] = {
 }
 """The options that name a store in a cluster."""
 FIGURES = Figures(prefix="volume_", counts={"used_bytes": named("volume_usedBytes"), "free_bytes": named("volume_availableBytes")})
-"""Of its volume, in the words of the kubelet: the store has no metrics."""
+"""The size of its volume, as the kubelet calls it: the store has no metrics."""
 _TELLS_WHY = "Module object_store with wait: true says why."
 _OWN = ("BucketAlreadyOwnedByYou",)
 
 
 def volumes_of(cluster: Cluster, pod: Ref, within: float) -> list[Sample]:
-    """What the kubelet tells of the claims of a pod: nothing where their plugin measures none, such as a folder of the node."""
+    """Read from the kubelet the sizes of the claims of a pod: none where their plugin measures none, such as a folder of the node."""
     node = ((cluster.get(pod) or {}).get("spec") or {}).get("nodeName")
     told = cluster.read(f"/api/v1/nodes/{node}/proxy/stats/summary", timeout=within)
     volumes = [volume for one in told.get("pods") or () if one["podRef"]["name"] == pod.name and one["podRef"]["namespace"] == pod.namespace

@@ -46,7 +46,7 @@ FIGURES = Figures(
         "free_bytes": named("rabbitmq_disk_space_available_bytes"),
     },
 )
-"""What a broker says of itself without a login; of each queue only at the second path, of alarms at the first."""
+"""The figures of a broker, which need no login; those of a queue are at the second path only, alarms at the first."""
 
 
 def survey(api: ManagementApi, vhost: str | None = None) -> Row:

@@ -34,7 +34,7 @@ _RUN = "/run/rabbitmq"
 _SECRETS = "/run/secrets/rabbitmq"
 _TLS = "/etc/rabbitmq-tls"
 _QUEUES = {"/metrics": {}, "/metrics/detailed": {"family": ["queue_coarse_metrics"]}}
-"""What is asked of the port of metrics. Each queue has its own only at the second path, since 3.9 (rabbitmq.com/docs/prometheus)."""
+"""The paths of the metrics. Those of a queue are at the second path only, since 3.9 (rabbitmq.com/docs/prometheus)."""
 _UNTAKEN = "1h"
 _GRACE_S = 300
 """Seconds to close queues and write messages to disk. The default of Kubernetes, 30, may kill a full broker in the middle."""
