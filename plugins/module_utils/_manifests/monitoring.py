@@ -57,8 +57,12 @@ def monitor(
 
 
 def rules(kind: str, metadata: Manifest, alerts: Sequence[Manifest]) -> Manifest:
-    """The alerts of a system, for the Prometheus that KIND of MONITORS belongs to."""
-    groups = [{"name": f"muster-{metadata['name']}", "rules": list(alerts)}]
+    """The alerts of a system, for the Prometheus that KIND of MONITORS belongs to.
+
+    Each has the label workload: without it Alertmanager would take those of two trainings for one.
+    """
+    rules = [{**one, "labels": {**one["labels"], "workload": metadata["name"]}} for one in alerts]
+    groups = [{"name": f"muster-{metadata['name']}", "rules": rules}]
     return {"apiVersion": MONITORS[kind], "kind": RULES[kind], "metadata": metadata, "spec": {"groups": groups}}
 
 

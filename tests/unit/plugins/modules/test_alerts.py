@@ -57,6 +57,7 @@ def test_rules_come_and_go(cluster: FakeCluster, module: t.Any, kind: str) -> No
     assert run(module, cluster, alerts={})[rules] == "unchanged"
     (group,) = cluster.objects[MONITORS[kind].partition("/")[0], RULES[kind], "default", "x"]["spec"]["groups"]
     assert group["rules"][0]["alert"] == FIRST[module][1]
+    assert {rule["labels"]["workload"] for rule in group["rules"]} == {"x"}
     assert run(module, cluster)[rules] == "deleted"
 
 
