@@ -11,7 +11,8 @@ import typing as t
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts, alert_groups
+from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import RequestAlerts
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import alerts_of
 
 DOCUMENTATION = r"""
 name: triton_rules
@@ -50,13 +51,13 @@ _value:
   description: Groups of rules.
   type: list
   elements: dict
-  sample: [{name: triton-triton, rules: [{alert: TritonDown, for: 5m, labels: {severity: critical}}]}]
+  sample: [{name: muster-triton, rules: [{alert: TritonDown, for: 5m, labels: {severity: critical}}]}]
 """
 
 
 def triton_rules(alerts: t.Mapping[str, t.Any], namespace: str, name: str = "triton") -> list[dict[str, t.Any]]:
     try:
-        return alert_groups(name, namespace, Alerts(**alerts))
+        return [{"name": f"muster-{name}", "rules": alerts_of(name, namespace, RequestAlerts(**alerts))}]
     except (InvalidInput, TypeError) as error:
         raise AnsibleFilterError(f"triton_rules: {error}") from error
 

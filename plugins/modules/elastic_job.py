@@ -25,6 +25,7 @@ description:
   - Needs Kubernetes 1.33 or newer with O(backend=native).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts.trainings
   - muster.ml.auth
   - muster.ml.auth.namespace
   - muster.ml.apply

@@ -17,6 +17,7 @@ description:
   - Certificates are created once and stored only in Secrets. They are renewed when fewer than 60 of their 397 days are left.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts
   - muster.ml.auth
   - muster.ml.apply
   - muster.ml.wait
@@ -144,13 +145,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 class Life(servers.LifeWithClaims[EtcdCluster]):
     """The life of etcd members."""
 
-    kind = EtcdCluster
+    kind, build = EtcdCluster, staticmethod(manifests)
 
     def desired(self, namespace: str) -> EtcdCluster:
         return EtcdCluster(**{**self.fields(namespace), "storage_size": self.params["storage_size"] or None})
-
-    def manifests(self) -> list[Manifest]:
-        return manifests(self.server)
 
     def check_live(self, live: Manifest) -> None:
         check_live(self.server, live)

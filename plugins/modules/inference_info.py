@@ -7,11 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: inference_info
-short_description: List servers of models with their requests, queues and latencies
+short_description: List servers with their requests, queues and latencies
 version_added: 0.1.0
 description:
-  - Reads the metrics of each replica that is ready of the servers of M(muster.ml.triton_server) and M(muster.ml.vllm_server), all side by
-    side, by forwarded ports, with the rights of the kubeconfig. A replica has five seconds.
+  - Reads the metrics of each replica that is ready of the servers of M(muster.ml.triton_server), M(muster.ml.vllm_server),
+    M(muster.ml.rabbitmq_cluster) and M(muster.ml.nats_cluster), all side by side, by forwarded ports, with the rights of the kubeconfig.
+    Of those of M(muster.ml.object_store) the kubelet tells the volume. A replica has five seconds.
   - What a server does not tell is left out. A replica that does not answer is named with the cause, and nothing fails.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -43,14 +44,18 @@ EXAMPLES = r"""
 RETURN = r"""
 servers:
   description:
-    - Servers, each with C(system) (C(triton) or C(vllm)), C(namespace), C(name), the number of replicas that are C(ready) and C(wanted),
-      and the figures that it has of the replicas which are there. C(line) is all of it as one text, C(at) the time in seconds since 1970.
+    - Servers, each with C(system) (C(triton), C(vllm), C(rabbitmq), C(nats) or C(object-store)), C(namespace), C(name), the number of
+      replicas that are C(ready) and C(wanted), and the figures that it has of the replicas which are there. C(line) is all of it as one
+      text, C(at) the time in seconds since 1970.
     - C(served) and C(failed) are requests since the replicas started, C(running) and C(waiting) those of now, C(cache_percent) is the use
       of the fullest KV cache, C(requests_per_s) is since the reading in O(earlier), of replicas that are in both.
     - C(latency_ms) has C(mean), and C(queue), the mean time in the queue, since the start. C(p50) and C(p99) of vLLM are since the start,
       too, estimated from its histogram; those of Triton are of its sliding window of time, of the slowest model at the slowest replica.
     - C(models) has the figures of each model with its C(name), C(pods) the requests that each replica has served, and C(unread) the
       replicas that do not tell their metrics, with the cause.
+    - A broker has C(messages_ready), C(messages_unacked), C(consumers), C(alarms) and C(free_bytes), and C(queues) the same of each queue.
+      NATS has C(connections), C(in_msgs), C(out_msgs) and C(slow_consumers), a store C(used_bytes) and C(free_bytes) of its volume.
+    - C(history) has the latest 60 readings of what C(plots) shows, each with its time, those of O(earlier) among them.
   returned: success
   type: list
   elements: dict
@@ -68,6 +73,8 @@ servers:
       latency_ms: {mean: 21.929, queue: 0.065, p50: 20.5, p99: 39.561}
       models: [{name: add, served: 63, failed: 0, waiting: 2, latency_ms: {mean: 21.929, queue: 0.065, p50: 20.5, p99: 39.561}}]
       pods: {triton-6b7c8d9e0f-x2v9k: 63}
+      history: []
+      plots: []
       unread: []
 unread:
   description: Servers that could not be listed, with the right that is missing.
@@ -84,33 +91,51 @@ import pathlib
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core import metrics
-from ansible_collections.muster.ml.plugins.module_utils._core.brief import listed
+from ansible_collections.muster.ml.plugins.module_utils._core.brief import listed, plural
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.json_http import OK, JsonClient
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import PARALLEL, run_all_or_raise
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, selector_of
-from ansible_collections.muster.ml.plugins.module_utils._manifests.replicas import Replicas
+from ansible_collections.muster.ml.plugins.module_utils._manifests import servers as manifests
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.metrics import FIGURES as OF_VLLM
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.server import PORT, VllmServer
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import MONITOR_PORT, NatsCluster
+from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
+from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import ObjectStore
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import METRICS_PORT, RabbitmqCluster
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import FIGURES as OF_TRITON
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.replicas import pods_ready_now, reached_by
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import PORTS, TritonServer
+from ansible_collections.muster.ml.plugins.module_utils._training.plots import plot_of
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str"}, "earlier": {"type": "path"}}
 
 WITHIN_S = 5.0
 MOST = 8 << 20
 """Letters of metrics that are read. A hundred models have a hundredth of that."""
+_LATEST = 60
 _TEXTS = ("served", "failed", "running", "waiting")
+_COUNTED = {
+    "messages_ready": ("message", " ready"), "messages_unacked": ("message", " unacked"), "consumers": ("consumer", ""),
+    "alarms": ("alarm", ""), "connections": ("connection", ""), "in_msgs": ("message", " in"), "out_msgs": ("message", " out"),
+    "slow_consumers": ("slow consumer", ""),
+}  # fmt: skip
+_BYTES = {"used_bytes": "used", "free_bytes": "free"}
 
 
 class Kind(t.NamedTuple):
     """A kind of servers, the port of their metrics, and what these tell."""
 
-    server: type[Replicas]
+    server: type[manifests.Server]
     port: int
     figures: metrics.Figures
+    load: str
+    """The figure that is plotted."""
+    parts: str = ""
+    """The key of the figures of its models or queues."""
 
 
 class Server(t.NamedTuple):
@@ -121,7 +146,13 @@ class Server(t.NamedTuple):
     pods: list[Ref]
 
 
-KINDS = (Kind(TritonServer, PORTS["metrics"], OF_TRITON), Kind(VllmServer, PORT, OF_VLLM))
+KINDS = (
+    Kind(TritonServer, PORTS["metrics"], OF_TRITON, "requests_per_s", "models"),
+    Kind(VllmServer, PORT, OF_VLLM, "requests_per_s", "models"),
+    Kind(RabbitmqCluster, METRICS_PORT, health.FIGURES, "messages_ready", "queues"),
+    Kind(NatsCluster, MONITOR_PORT, nats.FIGURES, "connections"),
+    Kind(ObjectStore, 0, store.FIGURES, "used_bytes"),
+)
 
 
 def servers_of(ctx: Context, kind: Kind) -> list[Server]:
@@ -135,23 +166,40 @@ def servers_of(ctx: Context, kind: Kind) -> list[Server]:
 def told(ctx: Context, kind: Kind, pod: Ref) -> list[metrics.Sample] | str:
     """The samples of a replica, or why there are none."""
     speaking = functools.partial(JsonClient, timeout=WITHIN_S)
+    prefix, found = kind.figures.prefix, []
     try:
+        if not kind.port:
+            return store.volumes_of(ctx.cluster, pod, WITHIN_S) or f"the kubelet does not measure the volume of {pod}"
         with reached_by(ctx.cluster, pod, kind.port, speaking, kind.server, WITHIN_S) as client:
-            status, text = client.text("/metrics")
+            for path in kind.figures.paths:
+                status, text = client.text(path)
+                if status != OK:
+                    return f"{pod} answers {status} to {path} at port {kind.port}"
+                read = metrics.samples(text[:MOST]) if path.startswith("/metrics") else metrics.samples_of_json(text, prefix)
+                found += [one._replace(labels={**one.labels, "pod": pod.name}) for one in read]
     except MusterError as error:
         return error.message.rstrip(".")
-    if status != OK:
-        return f"{pod} answers {status} to /metrics at port {kind.port}"
-    found = [one._replace(labels={**one.labels, "pod": pod.name}) for one in metrics.samples(text[:MOST])]
-    known = any(one.name.startswith(kind.figures.prefix) for one in found)
+    known = any(one.name.startswith(prefix) for one in found)
     return found if known else f"{pod} has no metrics of {kind.server.title} at port {kind.port}"
 
 
-def earlier_of(path: str | None) -> dict[tuple[str, ...], tuple[int, dict[str, float]]]:
-    """Time and counts of each server in an earlier reading; nothing if there is none."""
+class Earlier(t.NamedTuple):
+    """An earlier reading of a server."""
+
+    at: int
+    pods: dict[str, float]
+    history: list[tuple[float, float]]
+
+
+def earlier_of(path: str | None) -> dict[tuple[str, ...], Earlier]:
+    """Time, counts and history of each server in an earlier reading; nothing if there is none."""
     try:
         rows = json.loads(pathlib.Path(path or "").read_text(encoding="utf-8"))["servers"]
-        return {_key(row): (int(row["at"]), {pod: float(served) for pod, served in row["pods"].items()}) for row in rows}
+        return {
+            _key(row): Earlier(int(row["at"]), {pod: float(served) for pod, served in row["pods"].items()},
+                               [(float(at), float(value)) for at, value in row.get("history", ())])
+            for row in rows
+        }  # fmt: skip
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
 
@@ -173,7 +221,7 @@ def row_of(server: Server, answers: list[list[metrics.Sample] | str], now: int) 
         "wanted": int(live["spec"].get("replicas", 1)),
         "at": now,
         **kind.figures.of(every),
-        "models": kind.figures.by_model(every),
+        **({kind.parts: kind.figures.by_model(every)} if kind.parts else {}),
         "pods": {name: served for name, served in counts.items() if served is not None},
         "unread": [found for found in answers if isinstance(found, str)],
     }
@@ -182,10 +230,12 @@ def row_of(server: Server, answers: list[list[metrics.Sample] | str], now: int) 
 def line_of(row: dict[str, t.Any]) -> str:
     """The row as one text."""
     parts = [f"{row['ready']} of {row['wanted']} ready", *(f"{row[name]} {name}" for name in _TEXTS if name in row)]
+    parts += [f"{plural(row[name], noun)}{more}" for name, (noun, more) in _COUNTED.items() if name in row]
     parts += [f"KV cache {row['cache_percent']} %"] if "cache_percent" in row else []
     parts += [f"{row['requests_per_s']:.3g} a second"] if "requests_per_s" in row else []
     parts += [f"{name} {ms:.3g} ms" if ms < 1000 else f"{name} {ms / 1000:.3g} s" for name, ms in row["latency_ms"].items()]
-    parts += [f"models {listed([one['name'] for one in row['models']])}"] if row["models"] else []
+    parts += [f"{row[name] / 2**30:.3g} GiB {what}" for name, what in _BYTES.items() if name in row]
+    parts += [f"{kind} {listed([one['name'] for one in row[kind]])}" for kind in ("models", "queues") if row.get(kind)]
     text = ", ".join(parts) + (f": {listed(row['unread'])}" if row["unread"] else "")
     return " ".join(text.split())  # a name may have other ends of lines
 
@@ -203,10 +253,11 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     rows, earlier = [], earlier_of(ctx.params["earlier"])
     for server in servers:
         row = row_of(server, [next(answers) for _pod in server.pods], now)
-        before, counts = earlier.get(_key(row), (now, {}))
-        rate = metrics.rate(row["pods"], counts, now - before)
+        before, load = earlier.get(_key(row), Earlier(now, {}, [])), server.kind.load
+        rate = metrics.rate(row["pods"], before.pods, now - before.at)
         row |= {} if rate is None else {"requests_per_s": rate}
-        rows.append({**row, "line": line_of(row)})
+        history = [*before.history, *([(now, row[load])] if load in row else [])][-_LATEST:]
+        rows.append({**row, "line": line_of(row), "history": history, "plots": plot_of(load.replace("_", " "), history)})
     return {"changed": False, "servers": rows, "unread": unread}
 
 

@@ -22,6 +22,7 @@ description:
   - Needs the controller of JobSet 0.12, see P(muster.ml.jobset#role).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts.trainings
   - muster.ml.auth
   - muster.ml.auth.namespace
   - muster.ml.apply

@@ -16,6 +16,7 @@ description:
     start. It works, but needs memory of O(max_payload) for every message in flight.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts
   - muster.ml.auth
   - muster.ml.apply
   - muster.ml.wait
@@ -177,7 +178,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Miss
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster, ServerView, advice, manifests
 
@@ -195,13 +196,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 class Life(servers.Life[NatsCluster]):
     """The life of NATS servers."""
 
-    kind = NatsCluster
+    kind, build = NatsCluster, staticmethod(manifests)
 
     def desired(self, namespace: str) -> NatsCluster:
         return NatsCluster(**self.fields(namespace))
-
-    def manifests(self) -> list[Manifest]:
-        return manifests(self.server)
 
     def waits_for_objects(self) -> bool:
         """A NatsCluster has no status that shows whether its servers run."""

@@ -18,6 +18,7 @@ description:
     C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts
   - muster.ml.auth
   - muster.ml.apply
   - muster.ml.wait
@@ -127,7 +128,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 class Life(servers.LifeWithClaims[ObjectStore]):
     """The life of a store."""
 
-    kind = ObjectStore
+    kind, build = ObjectStore, staticmethod(manifests)
     login: store.Login
 
     @property
@@ -137,9 +138,6 @@ class Life(servers.LifeWithClaims[ObjectStore]):
 
     def desired(self, namespace: str) -> ObjectStore:
         return ObjectStore(**self.fields(namespace))
-
-    def manifests(self) -> list[Manifest]:
-        return manifests(self.server)
 
     def check_options(self) -> None:
         super().check_options()

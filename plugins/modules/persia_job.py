@@ -22,6 +22,7 @@ description:
     time in the queue towards O(active_deadline_seconds). Not with O(backend=operator).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts.trainings
   - muster.ml.auth
   - muster.ml.auth.namespace
   - muster.ml.apply

@@ -18,6 +18,7 @@ description:
     exist. Certificates are renewed when fewer than 60 of their 397 days are left; the broker reads them without a restart.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts
   - muster.ml.auth
   - muster.ml.apply
   - muster.ml.wait
@@ -193,7 +194,7 @@ CONSTRAINTS: dict[str, t.Any] = {"mutually_exclusive": [("admin_password", "admi
 class Life(servers.LifeWithClaims[RabbitmqCluster]):
     """The life of RabbitMQ's nodes."""
 
-    kind = RabbitmqCluster
+    kind, build = RabbitmqCluster, staticmethod(manifests)
     authority: str | None = None
     """The CA certificate, if it is known."""
 
@@ -207,9 +208,6 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
         kept = self.live is None or tls_of(self.live)
         tls = kept if self.params["tls"] is None else self.params["tls"]
         return RabbitmqCluster(**{**self.fields(namespace), "tls": tls, "admin_secret": self.params["admin_secret"] or None})
-
-    def manifests(self) -> list[Manifest]:
-        return manifests(self.server)
 
     def check_options(self) -> None:
         super().check_options()

@@ -17,6 +17,7 @@ description:
   - With O(wait=true) the task waits until each runner has listed the broker's queues. One that finds no queue is healthy.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts
   - muster.ml.auth
   - muster.ml.auth.namespace
   - muster.ml.apply
@@ -285,6 +286,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "amqp_url": {"type": "str", "no_log": True},
     **groups.QUEUE,
     **groups.MONITORING,
+    **groups.ALERTS,
     **{name: groups.POD[name] for name in ("image_pull_policy", "image_pull_secrets", "env", "resources", *_PLACEMENT)},
     "image": {"type": "str", "default": "quay.io/leafai/studio-go-runner:0.14.2"},
     "termination_grace_period_seconds": {"type": "int", "default": 10},
@@ -302,14 +304,11 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ["amqp_url
 class Life(servers.Life[Runner]):
     """The life of runners, which are drained before their pods are stopped."""
 
-    kind = Runner
+    kind, build = Runner, staticmethod(manifests)
     drained = False
 
     def desired(self, namespace: str) -> Runner:
         return Runner(**{**self.fields(namespace), "amqp_url": Sensitive(self.params["amqp_url"] or "")})
-
-    def manifests(self) -> list[Manifest]:
-        return manifests(self.server)
 
     def apply(self) -> Report:
         """Apply the differences. The report is that of the plan, because draining writes one object twice."""
@@ -321,7 +320,7 @@ class Life(servers.Life[Runner]):
                 f"Secret {runner.namespace}/{runner.key_secret} or {runner.passphrase_secret} does not exist, and the runner mounts both.",
                 "Module training_secret makes them with content: decryption_key.",
             )
-        self.server = dataclasses.replace(runner, keys=keys, monitor=groups.monitor_kind(self.ctx))
+        self.server = dataclasses.replace(self.monitored(runner), keys=keys)
         plan = self._plan(self.manifests(), prune=True)
         if plan.changed and not self.ctx.check:
             done = self._carry_out()

@@ -21,6 +21,7 @@ description:
   - By default the pods meet the C(restricted) Pod Security profile and run as user 1000.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts.trainings
   - muster.ml.auth
   - muster.ml.auth.namespace
   - muster.ml.apply
@@ -162,6 +163,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.trainings import alert_rules
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import number, owner_of
@@ -183,6 +185,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "labels": {"type": "dict", "default": {}},
     "pod_annotations": {"type": "dict", "default": {}},
     "overrides": {"type": "dict"},
+    **groups.TRAINING_ALERTS,
     **STATE,
     **APPLY,
     **WAIT,
@@ -205,9 +208,11 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     if params["state"] == "absent":
         return ctx.result(groups.delete_group(ctx, namespace, owner))
     group = desired(params, namespace)
-    report = groups.apply_group(ctx, manifests(group), owner, wait=params["wait"])
+    objects = manifests(group)
+    rules, gone = alert_rules(ctx, group.name, objects)
+    report = groups.apply_group(ctx, [*objects, *rules], owner, wait=params["wait"])
     budget = Ref("policy/v1", "PodDisruptionBudget", group.name, group.namespace)
-    unwanted = [budget] if group.pod_disruption_budget is None else []
+    unwanted = [*gone, *([budget] if group.pod_disruption_budget is None else [])]
     report.merge(delete_unwanted(ctx.cluster, unwanted, owner, check=ctx.check))
     return ctx.result(report, world_size=group.world_size, master_addr=group.master_addr)
 

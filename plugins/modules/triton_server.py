@@ -19,6 +19,7 @@ description:
     before go on serving.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts.requests
   - muster.ml.auth
   - muster.ml.auth.namespace
   - muster.ml.apply
@@ -141,26 +142,6 @@ options:
     description: ServiceAccount of the pods, instead of one that the module creates. They get no token either way.
   termination_grace_period_seconds:
     description: Seconds for a pod to end. Defaults to 10 more than O(drain_timeout) and O(exit_timeout) together.
-  alerts:
-    description:
-      - Thresholds of alerts, which are rules beside the object of O(monitoring), C(Rules) of Google's managed Prometheus or a
-        C(PrometheusRule). Without it there are none, and without an object of O(monitoring) neither.
-      - They are C(TritonQueueTime), C(TritonFailures), C(TritonModelNotReady), for a replica that lacks a model which others have, and
-        C(TritonDown).
-    type: dict
-    suboptions:
-      queue_time_ms:
-        description: Mean milliseconds of a request in the queue, of one model.
-        type: float
-        default: 100.0
-      failure_ratio:
-        description: Share of the requests for one model that fail.
-        type: float
-        default: 0.01
-      after:
-        description: Time that it must last, as in Prometheus.
-        type: str
-        default: 5m
 seealso:
   - module: muster.ml.inference_check
 """
@@ -239,10 +220,8 @@ from ansible_collections.muster.ml.plugins.module_utils._edge import replicas, s
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import fields_of, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import failing
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import Autoscaling, TritonServer, manifests
 
@@ -257,7 +236,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **with_defaults(TritonServer, strict_readiness="bool"),
     **replicas.options(TritonServer, Autoscaling),
     "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
-    "alerts": {"type": "dict", "options": with_defaults(Alerts, queue_time_ms="float", failure_ratio="float", after="str")},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_repository",))]}
@@ -266,16 +244,12 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_re
 class Life(replicas.Life[TritonServer]):
     """The life of Triton's replicas."""
 
-    kind, scaling = TritonServer, Autoscaling
+    kind, scaling, build = TritonServer, Autoscaling, staticmethod(manifests)
 
     def desired(self, namespace: str) -> TritonServer:
         params = self.params
         repository = {**fields_of(Repository, params), "storage": Storage.from_params(params["storage"])}
-        alerts = Alerts(**params["alerts"]) if params["alerts"] else None
-        return TritonServer(**{**self.fields(namespace), "repository": Repository(**repository), "alerts": alerts})
-
-    def manifests(self) -> list[Manifest]:
-        return manifests(self.server)
+        return TritonServer(**{**self.fields(namespace), "repository": Repository(**repository)})
 
     def apply(self) -> Report:
         for text in self.server.repository.warnings:

@@ -17,6 +17,7 @@ description:
     (O(drain_timeout)), and then finishes its answers (O(exit_timeout)).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
+  - muster.ml.alerts.requests
   - muster.ml.auth
   - muster.ml.auth.namespace
   - muster.ml.apply
@@ -212,7 +213,6 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import replicas, servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.server import Autoscaling, VllmServer, manifests
 
@@ -238,13 +238,10 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model",)
 class Life(replicas.Life[VllmServer]):
     """The life of vLLM's replicas."""
 
-    kind, scaling = VllmServer, Autoscaling
+    kind, scaling, build = VllmServer, Autoscaling, staticmethod(manifests)
 
     def desired(self, namespace: str) -> VllmServer:
         return VllmServer(**{**self.fields(namespace), "storage": Storage.from_params(self.params["storage"])})
-
-    def manifests(self) -> list[Manifest]:
-        return manifests(self.server)
 
     def result(self) -> dict[str, t.Any]:
         return {"endpoint": self.server.endpoint, "served_model_name": self.server.served}

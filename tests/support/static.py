@@ -189,6 +189,8 @@ CHECKS = [
     Check("histories", histories, reads=("plugins/*", "tests/histories/*", "tests/unit/*")),
     Check("inventories", partial(program, "pytest -n 2 tests/inventories"), reads=(*PLAYS, "tests/inventories/*", "tests/unit/fakes/*")),
     Check("rabbitmq", partial(program, "pytest tests/rabbitmq --durations=5"), reads=("plugins/*", "tests/rabbitmq/*")),
+    Check("alerts", partial(program, "pytest tests/alerts"),
+          reads=("plugins/*", "roles/local_images/files/go/prometheus/*", "tests/alerts/*", "tests/unit/fakes/*")),
     Check("studioml", partial(program, "pytest tests/studioml --durations=5"),
           reads=("plugins/*", "roles/local_images/*", "roles/studioml*", "roles/elastic/files/*", "tests/studioml/*", "tests/rabbitmq/*",
                  "tests/unit/fakes/*")),

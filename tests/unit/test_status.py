@@ -15,6 +15,7 @@ from support.reading import load
 
 from ansible_collections.muster.ml.plugins.module_utils._core.metrics import samples
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._training.plots import plot_of
 from ansible_collections.muster.ml.plugins.modules import elastic_job, inference_info, job_info, training_history_info
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -26,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
 # The first of four ranks on GPUs, which met again when another one was lost; torch 2.11 and roles/elastic/files/example/train.py.
 LOG = (ROOT / "tests" / "unit" / "recorded" / "elastic_lost_rank.log").read_text()
+BROKER = {"namespace": "default", "name": "broker", "system": "rabbitmq", "line": "1 of 1 ready", "plots": [],
+          "queues": [{"name": "<rmq>", "messages_ready": 3, "messages_unacked": 1}]}  # fmt: skip
 HOSTILE = '</title><script>document.title = "x"</script>'
 
 
@@ -35,7 +38,8 @@ def server() -> dict[str, Any]:
     told = list(samples(BUSY.replace("slow", HOSTILE.replace('"', '\\"'))))
     pods = [Ref("v1", "Pod", name, "default") for name in ("triton-a", "triton-b")]
     row = inference_info.row_of(inference_info.Server(inference_info.KINDS[0], live, pods), [told, "triton-b: timed out"], 1795854600)
-    return {**row, "line": inference_info.line_of(row)}
+    history = [(row["at"] - 60, 1.0), (row["at"], 3.0)]
+    return {**row, "line": inference_info.line_of(row), "history": history, "plots": plot_of("requests per s", history)}
 
 
 def answers() -> dict[str, Any]:
@@ -57,7 +61,7 @@ def answers() -> dict[str, Any]:
         "__status_nodes": {"failed": False, "server_version": "v1.36.3", "nodes": [{"name": "n1", "ready": True, "simulated": False}]},
         "__managed": {"failed": False, "owners": [owner], "managed": []},
         "__status_trainings": {"failed": False, "msg": "All items completed", "results": [training]},
-        "__status_servers": {"failed": False, "servers": [server()], "unread": ["vLLM: You may not list Deployments."]},
+        "__status_servers": {"failed": False, "servers": [server(), BROKER], "unread": ["vLLM: You may not list Deployments."]},
         "__status_history": {"failed": False, **tasks.run(training_history_info, cluster, {"namespace": "default"})},
     }
 
@@ -88,13 +92,15 @@ def page() -> str:
 def test_the_text_has_progress_faults_and_records() -> None:
     text = rendered("status.j2", answers()).splitlines()
     line = next(line for line in text if line.startswith("training default/digits"))
+    assert text[0].startswith("Kubernetes v1.36.3: 1 node, 0 simulated, all ready")
     assert "Running" in line
-    assert "1 restarts, 100 %, epoch 40 of 40, step 960 of 960, loss 0.003" in line
+    assert "1 restart, 100 %, epoch 40 of 40, step 960 of 960, loss 0.003" in line
     assert any(line.startswith("  loss            █") and line.endswith("  0.003") for line in text)
     assert any(line.startswith("ended default/earlier") and "Stopped" in line for line in text)
     (line,) = [line for line in text if line.startswith("server default/triton")]
     assert "2 of 2 ready, 63 served, 0 failed, 2 waiting, mean 21.9 ms" in line
     assert line.endswith(": triton-b: timed out")
+    assert text[text.index(line) + 1] == "  requests per s  ▁█  3"
     assert "vLLM: You may not list Deployments." in text
     assert text[-1].startswith("next: everything is ready")
 
@@ -103,7 +109,7 @@ def test_the_file_ends_with_0_with_1_and_with_2() -> None:
     found = answers()
     told = rendered("__status_found", found)
     assert (told["ok"], told["exit"], told["findings"], told["unread"]) == (True, 0, [], ["vLLM: You may not list Deployments."])
-    assert [(row["name"], row["served"], row["latency_ms"]["p99"]) for row in told["servers"]] == [("triton", 63, 39.561)]
+    assert [(row["name"], row["served"], row["latency_ms"]["p99"]) for row in told["servers"][:1]] == [("triton", 63, 39.561)]
     assert (told["trainings"][0]["progress"]["percent"], told["records"][0]["name"]) == (100, "earlier")
     assert rendered("__status_found", found, muster_status_history=0)["records"] == []
     bad = copy.deepcopy(found)
@@ -118,7 +124,9 @@ def test_the_page_has_plots_with_the_fault_and_nothing_from_elsewhere() -> None:
     text = page()
     plots = answers()["__status_trainings"]["results"][0]["plots"]
     assert [plot["name"] for plot in plots] == ["loss", "steps a second", "processes", "faults"]
-    assert text.count("<svg") == text.count('<path class="fault"') == len(plots)
+    assert text.count("<svg") - 1 == text.count('<path class="fault"') == len(plots)
+    assert 'aria-label="requests per s"' in text
+    assert "<tr><td>&lt;rmq&gt;</td><td>3</td><td>1</td><td></td></tr>" in text
     assert text.count("digits-1: OOMKilled (exit status 137)") == len(plots)
     assert [word for word in ("<script", "http://", "https://", "<link", "<img", "url(") if word in text] == []
     assert "&lt;script&gt;" in text

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 LONGEST = 120
 """Letters of a line of progress. The name of its task stands before it, the time after it."""
@@ -14,15 +14,26 @@ _LISTED = 4
 
 
 class Missing(str):
-    """A message about what is still missing, in full; ``brief`` is the same in one short line."""
+    """A message about what is still missing, in full; ``brief`` is the same in one short line. ``more`` asks for its end late."""
 
-    __slots__ = ("brief",)
+    __slots__ = ("brief", "more")
     brief: str
+    more: Callable[[], str] | None
 
-    def __new__(cls, text: str, brief: str) -> Missing:
+    def __new__(cls, text: str, brief: str, more: Callable[[], str] | None = None) -> Missing:
         made = super().__new__(cls, text)
-        made.brief = brief
+        made.brief, made.more = brief, more
         return made
+
+    @classmethod
+    def ending(cls, text: str, more: Callable[[], str]) -> Missing:
+        """A message that is TEXT with the answer of MORE at its end."""
+        return cls(text, text.brief if isinstance(text, cls) else text, more)
+
+    def told(self) -> Missing:
+        """The whole message."""
+        said = self.more() if self.more else ""
+        return Missing(f"{self}; {said}", f"{self.brief}; {said}") if said else self
 
 
 def plural(number: int, noun: str) -> str:
@@ -60,7 +71,7 @@ def most_common(rows: Sequence[tuple[object, str]]) -> tuple[str, str]:
 
 def in_brief(text: str, longest: int = LONGEST) -> str:
     """TEXT as one line of progress. A long one is cut between words in its middle: it begins with the object, and ends with the cause."""
-    line = " ".join((text.brief if isinstance(text, Missing) else text).split())
+    line = " ".join((text.told().brief if isinstance(text, Missing) else text).split())
     if len(line) <= longest:
         return line
     half = (longest - len(" ... ")) // 2

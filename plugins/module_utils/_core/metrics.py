@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import math
 import re
 import typing as t
@@ -38,6 +39,12 @@ def samples(text: str) -> Iterator[Sample]:
                 yield Sample(name, {key: re.sub(r"\\(.)", _unescaped, said) for key, said in _LABEL.findall(labels)}, number)
 
 
+def samples_of_json(text: str, prefix: str) -> Iterator[Sample]:
+    """The numbers of an object in JSON as samples, each with PREFIX before its key; none if TEXT is something else."""
+    with contextlib.suppress(ValueError, AttributeError):
+        yield from (Sample(f"{prefix}{key}", {}, value) for key, value in json.loads(text).items() if type(value) in (int, float))
+
+
 def _unescaped(found: re.Match[str]) -> str:
     return "\n" if found[1] == "n" else found[1]
 
@@ -56,15 +63,16 @@ class Figures:
 
     prefix: str
     """Begins every name of its own."""
-    model: str
-    """The label with the name of a model."""
     counts: Mapping[str, Fits]
     """Figure -> the samples whose sum it is."""
-    means: Mapping[str, tuple[str, str]]
+    paths: Sequence[str] = ("/metrics",)
+    model: str = ""
+    """The label with the name of a model, or of a queue."""
+    means: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
     """Figure -> the sum of all times, and their number."""
-    latency: str
+    latency: str = ""
     """A summary or histogram of the times of requests."""
-    in_ms: float
+    in_ms: float = 1
     """Milliseconds of one unit of these times."""
     share: str = ""
     """A metric from 0 to 1, whose largest value is shown in percent."""

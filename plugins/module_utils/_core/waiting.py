@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import typing as t
 
+from .brief import Missing
 from .clock import Clock, Deadline
 from .errors import Forbidden, Gone, MusterError, ServerError, Unreachable, WaitTimeout
 from .pool import Progress
@@ -101,7 +102,7 @@ def growing_interval(first: float, longest: float, clock: Clock) -> Pause:
 
 
 def _timed_out(goal: str, seconds: float, seen: str | None, trouble: MusterError | None, hint: str | None) -> WaitTimeout:
-    last = [f"Last seen: {seen.rstrip('.')}"] if seen else []
+    last = [f"Last seen: {(seen.told() if isinstance(seen, Missing) else seen).rstrip('.')}"] if seen else []
     last += [trouble.message.rstrip(".")] if trouble else []
     what = ". ".join(last) or "Nothing was seen yet"
     return WaitTimeout(f"{goal} after {round(seconds, 1):g} s. {what}.", hint, last_seen=[what.removeprefix("Last seen: ")])

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from .._core.clock import Deadline
@@ -11,12 +12,12 @@ from .._core.pool import Progress
 from .._core.waiting import Observe, fixed_interval, wait_for
 from .._kube import made_once
 from .._kube.engine import apply_objects
-from .._kube.objects import Manifest, Ref
+from .._kube.objects import Manifest, Ref, ref_of
 from .._kube.removal import delete_objects
 from .._kube.report import Change, Report
 from .._kube.wait import Predicates
 from .._manifests.meta import owners
-from .._manifests.monitoring import MONITORS
+from .._manifests.monitoring import MONITORS, RULES, Alerts, TrainingAlerts
 from .._manifests.pods import PullPolicy
 from .._manifests.storage import Storage
 from .options import APPLY, WAIT, with_defaults
@@ -93,12 +94,32 @@ QUEUE: Spec = {"queue_name": {"type": "str"}, "queue_priority_class": {"type": "
 MONITORING: Spec = {"monitoring": {"type": "str", "choices": ["auto", *MONITORS, "none"], "default": "auto"}}
 
 
+def alerts(of: type[Alerts], **types: str) -> Spec:
+    """The option alerts, with the thresholds OF a kind of systems."""
+    ratios = {field.name: "float" for field in dataclasses.fields(of) if field.name.endswith("_ratio")}
+    return {"alerts": {"type": "dict", "options": with_defaults(of, after="str", **ratios, **types)}}
+
+
+ALERTS: Spec = alerts(Alerts)
+TRAINING_ALERTS: Spec = alerts(TrainingAlerts, waiting="str", idle="str")
+
+
 def monitor_kind(ctx: Context) -> str | None:
-    """The kind of object that has the metrics collected, by the option monitoring and what the cluster serves."""
-    asked = ctx.params["monitoring"]
+    """The kind of object that has the metrics collected, by the option monitoring and what the cluster serves.
+
+    The cluster of servers without that option is asked only for their alerts.
+    """
+    asked = ctx.params.get("monitoring", "auto" if ctx.params["alerts"] else "none")
     if asked != "auto":
         return None if asked == "none" else str(asked)
     return next((kind for kind, version in MONITORS.items() if ctx.cluster.resource(version, kind)), None)
+
+
+def unmonitored(objects: t.Sequence[Manifest], place: Ref) -> list[Ref]:
+    """The objects for metrics and alerts that other options would have created beside PLACE, and these options do not."""
+    made = {ref_of(one) for one in objects}
+    kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
+    return [ref for kind in kinds if (ref := Ref(*kind, place.name, place.namespace)) not in made]
 
 
 def waited(ctx: Context, observe: Observe[T], *, goal: str, every: float) -> T:

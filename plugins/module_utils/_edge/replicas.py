@@ -14,7 +14,7 @@ from .._kube.ready import exists
 from .._kube.removal import delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.autoscaling import AUTOSCALER
-from .._manifests.monitoring import MONITORS, RULES
+from .._manifests.monitoring import RequestAlerts
 from .._manifests.pods import PodSettings
 from .._manifests.replicas import Replicas
 from . import groups, servers
@@ -51,6 +51,7 @@ def options(kind: type[Replicas], scaling: type[Autoscaling]) -> Spec:
         "args": groups.WORDS,
         **groups.STORAGE,
         **servers.OPTIONS,
+        **groups.alerts(RequestAlerts, queue_time_ms="float"),
     }
 
 
@@ -61,6 +62,7 @@ _WITHOUT_MODELS = {(group_of(AUTOSCALER[0]), AUTOSCALER[1]): exists}
 class Life(servers.Life[R]):
     """The life of the replicas of one kind."""
 
+    alerts = RequestAlerts
     scaling: type[Autoscaling]
 
     def fields(self, namespace: str) -> dict[str, t.Any]:
@@ -83,7 +85,7 @@ class Life(servers.Life[R]):
 
     def apply(self) -> Report:
         """Apply, and leave the number of replicas to the autoscaler, if there is one."""
-        self.server = dataclasses.replace(self.desired(self.ctx.namespace), monitor=groups.monitor_kind(self.ctx))
+        self.server = self.monitored(self.desired(self.ctx.namespace))
         self.server, gone, overwrite = self._scaled()
         wait = self.params["wait"]
         try:
@@ -114,14 +116,12 @@ class Life(servers.Life[R]):
         return server, gone, {ref: [replicas.FIELD]} if left else None
 
     def unwanted(self) -> list[Ref]:
-        """The objects of earlier options: pods of another kind, objects for metrics, and the ServiceAccount.
+        """The objects of earlier options: pods of another kind, and the ServiceAccount.
 
         Those pods served until now, because the module has waited for the ones that replace them; pods with the account are gone then.
         """
         server, made = self.server, {ref_of(one) for one in self.manifests()}
-        kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
-        refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
-        refs += [Ref(*kind, server.name, server.namespace) for kind in (*server.workloads, ("v1", "ServiceAccount"))]
+        refs = [Ref(*kind, server.name, server.namespace) for kind in (*server.workloads, ("v1", "ServiceAccount"))]
         return [*super().unwanted(), *(ref for ref in refs if ref not in made)]
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 import typing as t
 
@@ -14,7 +15,7 @@ from .._kube.objects import Manifest, Ref
 from .._kube.removal import delete_unwanted
 from .._kube.report import Report
 from .._kube.servers import claims_of, stateful_set_of
-from .._manifests import network_policy
+from .._manifests import monitoring, network_policy
 from .._manifests.meta import owner_of
 from .._manifests.pods import PodSettings
 from .._manifests.servers import Server
@@ -33,6 +34,7 @@ OPTIONS: Spec = {
     **groups.POD,
     "overrides": {"type": "dict"},
     **groups.NETWORK,
+    **groups.ALERTS,
     **REMOVAL,
     **STATE,
     **APPLY,
@@ -47,6 +49,9 @@ class Life(abc.ABC, t.Generic[S]):
     """The life of the servers of one kind in one run of their module. A subclass says what differs."""
 
     kind: type[S]
+    alerts: type[monitoring.Alerts] = monitoring.Alerts
+    build: t.Callable[[S], list[Manifest]]
+    """The objects, without generated ones and alerts; InvalidInput for options that no server would take."""
     server: S
     """The servers that the options describe."""
 
@@ -67,20 +72,26 @@ class Life(abc.ABC, t.Generic[S]):
         return {"timeout": self._deadline.answer_timeout, "progress": self.ctx.progress}
 
     def fields(self, namespace: str) -> dict[str, t.Any]:
-        """The fields that are called like options, the namespace and the pod."""
-        return {**fields_of(self.kind, self.params), "namespace": namespace, "pod": PodSettings.from_params(self.params)}
+        """The fields that are called like options, the namespace, the pod and the alerts."""
+        alerts = {"alerts": self.alerts(**self.params["alerts"])} if self.params["alerts"] else {}
+        named = fields_of(self.kind, self.params)
+        return {**named, "namespace": namespace, "pod": PodSettings.from_params(self.params), **alerts}
 
     @abc.abstractmethod
     def desired(self, namespace: str) -> S:
         """The servers that the options describe; some options that were left out keep the value of the live StatefulSet."""
 
-    @abc.abstractmethod
     def manifests(self) -> list[Manifest]:
-        """The objects, without generated ones; InvalidInput for options that no server would take."""
+        """The objects, without generated ones."""
+        objects, server = self.build(self.server), self.server
+        if not server.alerts or not server.monitor:
+            return objects
+        found = [*monitoring.servers_alerts(server.alerts, server.namespace, objects), *server.alerts_of_metrics]
+        return [*objects, monitoring.rules(server.monitor, server.metadata(), found)]
 
     def check_options(self) -> None:
         """Raise InvalidInput for bad options, before any request to the cluster."""
-        self.manifests()
+        self.build(self.server)
 
     def check(self) -> None:
         """Raise if the cluster cannot have the servers."""
@@ -95,8 +106,9 @@ class Life(abc.ABC, t.Generic[S]):
 
     def unwanted(self) -> list[Ref]:
         """The objects that other options would have created."""
-        policy = Ref(network_policy.API_VERSION, network_policy.KIND, self.server.name, self.ctx.namespace)
-        return [] if self.server.network_policy else [policy]
+        server = self.server
+        policy = Ref(network_policy.API_VERSION, network_policy.KIND, server.name, server.namespace)
+        return [*([] if server.network_policy else [policy]), *groups.unmonitored(self.manifests(), policy)]
 
     def wait(self) -> dict[str, t.Any]:
         """Wait until the servers serve. Returns what they report, as keys of the module."""
@@ -123,7 +135,7 @@ class Life(abc.ABC, t.Generic[S]):
         def make(once: MadeOnce) -> tuple[list[Manifest], None]:
             # Read before the Secrets, without which no run creates it.
             self.live = self.read()
-            self.server = self.desired(self.ctx.namespace)
+            self.server = self.monitored(self.desired(self.ctx.namespace))
             self.check()
             return [*self.generated(once), *self.manifests()], None
 
@@ -132,6 +144,10 @@ class Life(abc.ABC, t.Generic[S]):
             return groups.apply_group(self.ctx, objects, self.owner, wait=wait, made_of=made_of)
 
         return apply_made_once(self.ctx.cluster, make, apply)[0]
+
+    def monitored(self, server: S) -> S:
+        """The servers with the kind of object that has their metrics collected, if there is to be one."""
+        return dataclasses.replace(server, monitor=groups.monitor_kind(self.ctx))
 
     def read(self) -> Manifest | None:
         """The StatefulSet with claims as it is in the cluster."""

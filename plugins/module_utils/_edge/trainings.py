@@ -10,8 +10,9 @@ import typing as t
 from .._core.errors import NotFound, Overtaken
 from .._core.sensitive import fingerprint
 from .._kube.made_once import with_earlier_tries
-from .._kube.objects import group_kind, ref_of
+from .._kube.objects import Manifest, Ref, group_kind, ref_of
 from .._manifests.meta import suggest
+from .._manifests.monitoring import MONITORS, RULES, TrainingAlerts, rules, training_alerts
 from .._training import history, lifecycle
 from .._training.kind import Desired, Kind, Request
 from .._training.logs import read_logs
@@ -45,6 +46,7 @@ OPTIONS: Spec = {
     "files": {"type": "dict", "default": {}},
     **groups.STORAGE,
     **groups.NETWORK,
+    **groups.TRAINING_ALERTS,
     **LIFE,
 }
 """The options of all trainings."""
@@ -72,6 +74,8 @@ def _execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]]
     plan = planned.pop("plan", None)
     if plan and plan == _plan(ctx, params, desired):
         return planned
+    more, gone = alert_rules(ctx, desired.name, desired.objects)
+    desired = dataclasses.replace(desired, objects=[*desired.objects, *more], unwanted=[*desired.unwanted, *gone])
     try:
         report, observed = lifecycle.present(request, desired)
     except Overtaken as exc:
@@ -83,6 +87,15 @@ def _execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]]
     result = ctx.result(report, **observed.status.result(), **reported)
     settled = ctx.check and observed.status.state == "Succeeded" and not report.changed
     return {**result, "plan": _plan(ctx, params, desired)} if settled else result
+
+
+def alert_rules(ctx: Context, name: str, objects: t.Sequence[Manifest]) -> tuple[list[Manifest], list[Ref]]:
+    """The alerts of a training with these objects, and those of other options, which are not wanted."""
+    asked, metadata = ctx.params["alerts"], {"name": name, "namespace": ctx.namespace}
+    found = training_alerts(TrainingAlerts(**asked), ctx.namespace, name, objects) if asked else []
+    served = [kind for kind, version in MONITORS.items() if ctx.cluster.resource(version, RULES[kind])]
+    made = [rules(kind, metadata, found) for kind in served[:1] if found]
+    return made, [Ref(MONITORS[kind], RULES[kind], name, ctx.namespace) for kind in served[len(made) :]]
 
 
 def _plan(ctx: Context, params: dict[str, t.Any], desired: Desired) -> str:

@@ -22,26 +22,37 @@ _PENDING = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}
 _TIMEOUT = 2.0
 
 
-def why_queued(cluster: Cluster, item: Manifest) -> str:
-    """The reason why Kueue holds an object back, or the pods that it makes; empty if they are admitted or in no queue."""
-    template = (item.get("spec") or {}).get("template") or {}
-    queue = labels_of(item).get(LABEL_QUEUE) or labels_of(template).get(LABEL_QUEUE)
+def why_queued(cluster: Cluster, item: Manifest, *, placed: bool = True) -> str:
+    """The reason why Kueue holds an object back, or the pods that it makes; empty if they are admitted or in no queue.
+
+    PLACED: with its place in the queue, as place_of tells it.
+    """
+    template = labels_of((item.get("spec") or {}).get("template") or {})
+    queue = labels_of(item).get(LABEL_QUEUE) or template.get(LABEL_QUEUE)
     if not queue:
         return ""
     where, suspended = f"waits in queue {queue}", _is_suspended(item)
     try:
         if cluster.resource(API_VERSION, "Workload") is None:
             return f"{where}: this cluster has no Kueue (role muster.ml.kueue)" if suspended else ""
-        found = _workload(cluster, item, labels_of(template).get(LABEL_POD_GROUP))
+        found = _workload(cluster, item, template.get(LABEL_POD_GROUP))
     except MusterError:
         # A user with permission to run trainings may lack the permission to read Kueue's Workloads.
         return where if suspended else ""
     if not suspended and (found is None or is_true(found, "Admitted")):
         return ""
     said = _said(found) if found else "Kueue has not seen it yet"
-    # Pods that are queued one by one give one reason for all.
-    place = _place(cluster, found, queue) if found and group_kind(item) != POD and not is_true(found, "QuotaReserved") else ""
-    return f"{where}: {'; '.join(filter(None, (said, place)))}".removesuffix(": ")
+    return f"{where}: {'; '.join(filter(None, (said, _place(cluster, item, found, queue) if placed else '')))}".removesuffix(": ")
+
+
+def place_of(cluster: Cluster, item: Manifest) -> str:
+    """The place of an object in its queue; empty if it has none, or if it cannot be read."""
+    template = labels_of((item.get("spec") or {}).get("template") or {})
+    queue = labels_of(item).get(LABEL_QUEUE) or template.get(LABEL_QUEUE)
+    try:
+        return _place(cluster, item, _workload(cluster, item, template.get(LABEL_POD_GROUP)), queue) if queue else ""
+    except MusterError:
+        return ""
 
 
 def not_held(cluster: Cluster, objects: Iterable[Manifest]) -> list[str]:
@@ -81,8 +92,12 @@ def _workload(cluster: Cluster, item: Manifest, group: str | None) -> Manifest |
     return max(found, key=lambda one: str(one["metadata"].get("creationTimestamp") or ""), default=None)
 
 
-def _place(cluster: Cluster, queued: Manifest, queue: str) -> str:
-    """The position of a Workload in its LocalQueue and ClusterQueue; empty where Kueue does not serve it, or not to this user."""
+def _place(cluster: Cluster, item: Manifest, queued: Manifest | None, queue: str) -> str:
+    """The position of a Workload in its LocalQueue and ClusterQueue; empty where Kueue does not serve it, or not to this user.
+
+    Pods that are queued one by one give one reason for all, without a position."""
+    if not queued or group_kind(item) == POD or is_true(queued, "QuotaReserved"):
+        return ""
     metadata = queued["metadata"]
     try:
         rows = cluster.read(_PENDING.format(metadata["namespace"], queue), timeout=_TIMEOUT).get("items") or []

@@ -21,6 +21,7 @@ from .._core.quantity import parse, suggestion
 Manifest = dict[str, t.Any]
 
 DEPLOYMENT = ("apps/v1", "Deployment")
+STATEFUL_SET = ("apps/v1", "StatefulSet")
 LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
 LABEL_JOB = "muster.ml/job"
 LABEL_GROUP = "muster.ml/group"

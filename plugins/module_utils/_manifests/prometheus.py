@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
@@ -17,6 +16,7 @@ from .._core.errors import InvalidInput
 from . import servers, storage
 from .access import namespace_access, rule, service_account
 from .meta import Manifest, check_name, metadata, pinned_tag
+from .monitoring import DURATION
 from .network_policy import EVERY_POD, Flow, network_policy
 from .operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
 from .shared import config_map
@@ -27,7 +27,6 @@ USER = 65534
 _CONFIG = "/etc/prometheus"
 _DATA = "/prometheus"
 _POD_LABEL = "__meta_kubernetes_pod_label_app_kubernetes_io_instance"
-_DURATION = re.compile(r"([0-9]+(ms|[smhdwy]))+")
 
 READ_PODS = [rule([""], ["pods"], ["get", "list", "watch"])]
 """The access that it needs in each namespace whose pods it discovers."""
@@ -52,7 +51,7 @@ def manifests(prometheus: Prometheus) -> list[Manifest]:
     """The server with its account, what that may read, its configuration and Service."""
     pinned_tag(prometheus.image, "Give it a version, such as docker.io/prom/prometheus:v3.15.1, or a digest.")
     for value, option in ((prometheus.scrape_interval, "scrape_interval"), (prometheus.retention, "retention")):
-        if not _DURATION.fullmatch(value):
+        if not DURATION.fullmatch(value):
             raise InvalidInput(f"{option}: '{value}' is not a time.", "15s, 5m, 12h and 2d are some.")
     namespaces = _namespaces(prometheus)
     labels, selector = operator_labels(NAME), operator_selector(NAME)

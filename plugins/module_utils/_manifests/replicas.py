@@ -31,7 +31,6 @@ class Replicas(servers.Server):
     spare: t.ClassVar[int] = 10
     """Seconds of the grace period for the server itself, after requests in flight have ended."""
     workloads: t.ClassVar[Sequence[tuple[str, str]]] = (DEPLOYMENT,)
-    """The kinds that the replicas may be of, as apiVersion and kind."""
 
     replicas: int | None = 1
     """None leaves the number to the autoscaler."""
@@ -42,8 +41,6 @@ class Replicas(servers.Server):
     drain_timeout: int = 10
     exit_timeout: int = 30
     service_account_annotations: Mapping[str, str] | None = None
-    monitor: str | None = None
-    """A kind of monitoring.MONITORS, or None."""
 
     @property
     def workload(self) -> tuple[str, str]:

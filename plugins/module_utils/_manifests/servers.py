@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from . import storage
 from .merge import apply_overrides
-from .meta import ANNOTATION_CONFIG_HASH, Manifest, metadata, queued, spec_hash
+from .meta import ANNOTATION_CONFIG_HASH, STATEFUL_SET, Manifest, metadata, queued, spec_hash
+from .monitoring import Alerts
 from .network_policy import EVERY_POD, Flow, labelled, network_policy
 from .pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template
 
@@ -25,6 +26,8 @@ class Server:
     """Name of the program, for messages."""
     app: t.ClassVar[str]
     """Value of the label app.kubernetes.io/name."""
+    workloads: t.ClassVar[Sequence[tuple[str, str]]] = (STATEFUL_SET,)
+    """The kinds that may make the pods, as apiVersion and kind."""
 
     name: str
     namespace: str
@@ -37,6 +40,9 @@ class Server:
     overrides: Mapping[str, t.Any] | None = None
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+    monitor: str | None = None
+    """A kind of monitoring.MONITORS, or None."""
+    alerts: Alerts | None = None
 
     def __str__(self) -> str:
         return f"{self.title} {self.namespace}/{self.name}"
@@ -49,6 +55,11 @@ class Server:
     def metadata(self, name: str = "") -> Manifest:
         """The metadata of an object. NAME: that of the servers if it is empty."""
         return metadata(name or self.name, self.namespace, self.labels)
+
+    @property
+    def alerts_of_metrics(self) -> list[Manifest]:
+        """The alerts by the servers' own metrics."""
+        return []
 
     @property
     def queued_metadata(self) -> Manifest:

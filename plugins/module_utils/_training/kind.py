@@ -144,7 +144,7 @@ class Desired:
     @property
     def owner(self) -> str:
         """The label of everything that belongs to the training."""
-        return self.kind.owner(self.namespace, self.name)
+        return owner_of(self.kind.name, self.namespace, self.name)
 
     def __str__(self) -> str:
         return f"Training {self.namespace}/{self.name}"
@@ -190,10 +190,10 @@ class Backend:
         selector = self.selector(name)
         return [found for w in self.workloads for found in cluster.list(w.api_version, w.kind, namespace, selector)]
 
-    def groups(self, cluster: Cluster, workloads: Sequence[Manifest], pods: Sequence[Manifest]) -> list[GroupStatus]:
-        """The groups of pods, one for each workload."""
+    def groups(self, cluster: Cluster, workloads: Sequence[Manifest], pods: Sequence[Manifest], *, placed: bool) -> list[GroupStatus]:
+        """The groups of pods, one for each workload. PLACED: with their places in a queue."""
         if self.judge:
-            return _with_queue(cluster, workloads[0], self.judge(workloads[0], pods))
+            return _with_queue(cluster, workloads[0], self.judge(workloads[0], pods), placed=placed)
         forms = {workload.group_kind: workload for workload in self.workloads}
         by_group: dict[str, list[Manifest]] = {}
         for pod in pods:
@@ -202,7 +202,7 @@ class Backend:
         sized = [live for live in workloads if forms[group_kind(live)].size]
         for live in sorted(sized, key=lambda item: str(item["metadata"]["name"])):
             group = group_status(forms[group_kind(live)], live, by_group.get(labels_of(live).get(LABEL_GROUP, ""), []))
-            (group,) = _with_queue(cluster, live, [group])
+            (group,) = _with_queue(cluster, live, [group], placed=placed)
             if group.state in _UNSETTLED and len(group.ranks) < group.desired:
                 # An event tells why missing pods cannot be created.
                 refused = reasons.why_no_pods(cluster, live)
@@ -221,9 +221,9 @@ class Backend:
         return [forms[group_kind(item)].sized(item, size) if group_kind(item) in forms else item for item in objects]
 
 
-def _with_queue(cluster: Cluster, workload: Manifest, groups: Sequence[GroupStatus]) -> list[GroupStatus]:
+def _with_queue(cluster: Cluster, workload: Manifest, groups: Sequence[GroupStatus], *, placed: bool) -> list[GroupStatus]:
     """Return the groups of a workload. If it waits in a queue, that becomes the reason of groups that lack pods."""
-    reason = why_queued(cluster, workload) if any(group.state in _UNSETTLED for group in groups) else ""
+    reason = why_queued(cluster, workload, placed=placed) if any(group.state in _UNSETTLED for group in groups) else ""
     if not reason:
         return list(groups)
     waiting = [(group, group.state if group.running else "Pending") for group in groups]
@@ -266,20 +266,20 @@ class Kind:
         """The label of everything that belongs to the training of that name."""
         return owner_of(self.name, namespace, name)
 
-    def read(self, cluster: Cluster, namespace: str, name: str) -> Observed:
-        """Read a training from its workloads and pods, whichever backend runs it."""
+    def read(self, cluster: Cluster, namespace: str, name: str, *, placed: bool = True) -> Observed:
+        """Read a training from its workloads and pods, whichever backend runs it. PLACED: with its place in a queue."""
         for backend in self.backends:
             workloads = backend.find(cluster, namespace, name)
             if workloads:
                 pods = cluster.list("v1", "Pod", namespace, backend.selector(name))
-                groups = backend.groups(cluster, workloads, pods)
+                groups = backend.groups(cluster, workloads, pods, placed=placed)
                 status = job_status(name, namespace, groups, trainer_role=self.trainer_role, backend=backend.name)
                 return Observed(status, workloads)
         return Observed(job_status(name, namespace, ()))
 
-    def observe(self, cluster: Cluster, namespace: str, name: str, *, progress: bool = False) -> Observed:
+    def observe(self, cluster: Cluster, namespace: str, name: str, *, progress: bool = False, placed: bool = True) -> Observed:
         """Read a training with what its pods log of their processes; with its progress if that is asked for."""
-        observed = self.read(cluster, namespace, name)
+        observed = self.read(cluster, namespace, name, placed=placed)
         if self.world:
             world = self.world(cluster, observed)
             return dataclasses.replace(observed, world=world, progress=world.progress)

@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 
+from .._core.brief import Missing
 from .._core.errors import Failed, Immutable, KeepsFailing, MissingKind, MusterError, WaitTimeout
 from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
 from .._kube.objects import POD, Manifest, Ref, annotations_of, ref_of
+from .._kube.queued import place_of
 from .._kube.references import require
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
@@ -242,7 +245,9 @@ def _follow(
     failures, images = RepeatedFailures(), MissingImages(request.image_timeout, request.cluster.clock)
 
     def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
-        observed = desired.kind.observe(cluster, desired.namespace, desired.name, progress=request.wait_for == "completed")
+        # Its place in a queue is read when the reason is shown, not whenever a pod changes.
+        completed = request.wait_for == "completed"
+        observed = desired.kind.observe(cluster, desired.namespace, desired.name, progress=completed, placed=False)
         if observed.status.state == "Failed":
             raise failure_of(cluster, observed.status)
         again = failures.find(observed.status)
@@ -251,7 +256,10 @@ def _follow(
         without_image = images.find(observed.status)
         if without_image:
             raise missing_image_of(observed.status, without_image)
-        return observed, None if observed.has_ended else pending_reason(observed)
+        missing = None if observed.has_ended else pending_reason(observed)
+        if missing and desired.queue and observed.status.state == "Pending":
+            missing = Missing.ending(missing, functools.partial(place_of, cluster, observed.workloads[0]))
+        return observed, missing
 
     pods = watching.Changes.of_pods(desired.namespace, desired.backend.selector(desired.name))
     return watching.watch_until(

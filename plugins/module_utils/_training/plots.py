@@ -40,6 +40,11 @@ def plots(points: Sequence[Point], faults: Iterable[EndedRun]) -> list[dict[str,
     return [_plot(name, values, begin, end, marks) for name, values in rows if len(values) > 1]
 
 
+def plot_of(name: str, values: Series) -> list[dict[str, t.Any]]:
+    """The plot of one quantity, if it was read at two times."""
+    return [_plot(name, values, values[0][0], values[-1][0], [])] if values and values[0][0] < values[-1][0] else []
+
+
 def _rates(points: Sequence[Point], apart: float) -> Series:
     """Steps a second between lines that are at least so far apart; none where a training went back to its checkpoint."""
     found, last = [], points[0]

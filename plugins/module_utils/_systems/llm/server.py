@@ -17,10 +17,11 @@ import posixpath
 import re
 
 from ..._core.errors import InvalidInput
-from ..._manifests import autoscaling, replicas, servers, storage
+from ..._manifests import autoscaling, monitoring, replicas, servers, storage
 from ..._manifests.meta import DEPLOYMENT, LEADER_WORKER_SET, Manifest, check_count
 from ..._manifests.pods import PodSettings, refuse_variables
 from ..._manifests.storage import Storage
+from . import metrics
 from .hosts import ARGUMENTS, leader_worker_set, with_workers
 
 PORT = 8000
@@ -92,12 +93,17 @@ class VllmServer(replicas.Replicas):
     gpu_memory_utilization: float | None = None
     api_key_secret: str | None = None
     hub_token_secret: str | None = None
+    alerts: monitoring.RequestAlerts | None = None
     startup_timeout: int = 1800
     exit_timeout: int = 120
 
     @property
     def workload(self) -> tuple[str, str]:
         return self.workloads[self.hosts > 1]
+
+    @property
+    def alerts_of_metrics(self) -> list[Manifest]:
+        return metrics.alerts_of(self.name, self.namespace, self.alerts) if self.alerts else []
 
     @property
     def stages(self) -> int:

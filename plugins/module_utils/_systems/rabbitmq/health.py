@@ -13,6 +13,7 @@ from ..._core.brief import listed
 from ..._core.clock import Deadline
 from ..._core.conditions import is_true
 from ..._core.errors import Failed, MusterError
+from ..._core.metrics import Figures, named
 from ..._core.pool import OnProgress, Progress
 from ..._core.waiting import fixed_interval, wait_for
 from ..._doctor.findings import Finding
@@ -33,6 +34,19 @@ _MORE = {"memory": "raise the memory limit of the broker's pods", "disk": "make 
 """Resource of an alarm with the way to more of it."""
 
 Row = dict[str, t.Any]
+FIGURES = Figures(
+    prefix="rabbitmq_",
+    paths=("/metrics", "/metrics/detailed?family=queue_coarse_metrics&family=queue_consumer_count"),
+    model="queue",
+    counts={
+        "messages_ready": named("rabbitmq_detailed_queue_messages_ready"),
+        "messages_unacked": named("rabbitmq_detailed_queue_messages_unacked"),
+        "consumers": named("rabbitmq_detailed_queue_consumers"),
+        "alarms": lambda one: one.name.startswith("rabbitmq_alarms_"),
+        "free_bytes": named("rabbitmq_disk_space_available_bytes"),
+    },
+)
+"""The figures of a broker, which need no login; those of a queue are at the second path only, alarms at the first."""
 
 
 def survey(api: ManagementApi, vhost: str | None = None) -> Row:

@@ -13,6 +13,7 @@ from ..._core.errors import InvalidInput
 from ..._core.quantity import parse
 from ..._manifests import servers, shared
 from ..._manifests.meta import STATEFULSET_NAME_MAX, Manifest, check_name, pinned_tag, quantity
+from ..._manifests.monitoring import alert, monitor
 from ..._manifests.pods import PodSettings, field_env, init_container
 from .upgrade import release_of
 
@@ -32,6 +33,9 @@ _LOGS = "/var/log/rabbitmq"
 _RUN = "/run/rabbitmq"
 _SECRETS = "/run/secrets/rabbitmq"
 _TLS = "/etc/rabbitmq-tls"
+_QUEUES = {"/metrics": {}, "/metrics/detailed": {"family": ["queue_coarse_metrics"]}}
+"""The paths of the metrics. Those of a queue are at the second path only, since 3.9 (rabbitmq.com/docs/prometheus)."""
+_UNTAKEN = "1h"
 _GRACE_S = 300
 """Seconds to close queues and write messages to disk. The default of Kubernetes, 30, may kill a full broker in the middle."""
 _BYTES = re.compile(r"(\d+)\s*(k|K|M|G|T)?(i?B)?")
@@ -61,6 +65,20 @@ class RabbitmqCluster(servers.ServerGroup):
     memory_watermark: float = 0.4
     disk_free_limit: str = "2GB"
     storage_size: str = "10Gi"
+
+    @property
+    def alerts_of_metrics(self) -> list[Manifest]:
+        if not self.alerts:
+            return []
+        of, after = f'namespace="{self.namespace}",job="{self.name}"', self.alerts.after
+        alarms, ready = f'{{__name__=~"rabbitmq_alarms_.+",{of}}}', f"rabbitmq_detailed_queue_messages_ready{{{of}}}[{_UNTAKEN}]"
+        return [
+            alert("RabbitmqAlarm", f"max by (namespace, job, pod) ({alarms}) == 1", after, "critical",
+                  "{{ $labels.pod }} has an alarm, for memory, disk or open files.", "The broker takes no messages until it is gone."),
+            # A number that falls is a reset; StudioML's runner takes messages without being a consumer.
+            alert("RabbitmqQueueUntaken", f"min_over_time({ready}) > 0 and resets({ready}) == 0", after, "warning",
+                  f"Nothing has taken a message from queue {{{{ $labels.queue }}}} for {_UNTAKEN}.", "Its consumers are gone, or busy."),
+        ]  # fmt: skip
 
     @property
     def admin(self) -> str:
@@ -99,6 +117,8 @@ def manifests(cluster: RabbitmqCluster) -> list[Manifest]:
     objects = servers.around(cluster, _ports(cluster), budget=cluster.replicas > 1)
     # The nodes start in parallel, because a node only becomes ready when a majority of known nodes runs.
     workload = servers.stateful_set(cluster, _node_pod(cluster), "rabbitmq", _environment(cluster), hashed=_files(cluster))
+    if cluster.monitor:
+        objects.append(monitor(cluster.monitor, cluster.metadata(), cluster.labels, paths=_QUEUES))
     return [config_map(cluster), *objects, workload]
 
 

@@ -104,8 +104,6 @@ class Runner(servers.Server):
     passphrase_secret: str = "studioml-runner-passphrase-secret"  # noqa: S105  # a name
     signing_secret: str = "studioml-signing"  # noqa: S105  # a name
     response_secret: str = "studioml-report-keys"  # noqa: S105  # a name
-    monitor: str | None = None
-    """A kind of monitoring.MONITORS, or None."""
     keys: Sensitive | None = None
     """Text of private key and passphrase, as they are in their Secrets; None if there are none yet."""
 

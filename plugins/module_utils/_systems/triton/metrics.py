@@ -10,11 +10,9 @@ An error that a model of the Python backend answers is one of these. Quantiles a
 
 from __future__ import annotations
 
-import dataclasses
-
-from ..._core.errors import InvalidInput
 from ..._core.metrics import Figures, named
 from ..._manifests.meta import Manifest
+from ..._manifests.monitoring import RequestAlerts, alert
 
 FIGURES = Figures(
     prefix="nv_",
@@ -34,21 +32,6 @@ FIGURES = Figures(
 
 _RANGE = "5m"
 _BY = "namespace, job, model"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Alerts:
-    """The thresholds of alerts. ``queue_time_ms``: mean time in the queue; ``failure_ratio``: that of the requests of one model."""
-
-    queue_time_ms: float = 100.0
-    failure_ratio: float = 0.01
-    after: str = "5m"
-
-    def __post_init__(self) -> None:
-        if self.queue_time_ms <= 0:
-            raise InvalidInput(f"alerts.queue_time_ms: {self.queue_time_ms} is not more than 0.")
-        if not 0 < self.failure_ratio < 1:
-            raise InvalidInput(f"alerts.failure_ratio: {self.failure_ratio} is not between 0 and 1.", "0.01 is one of a hundred.")
 
 
 def _rate(metric: str, of: str) -> str:
@@ -72,24 +55,18 @@ def missing_at(of: str) -> str:
     return f"count by (namespace, job) (up{{{of}}} == 1) - on (namespace, job) group_right {have} > 0"
 
 
-def alert_groups(name: str, namespace: str, alerts: Alerts) -> list[Manifest]:
-    """The groups of rules of a server."""
+def alerts_of(name: str, namespace: str, alerts: RequestAlerts) -> list[Manifest]:
+    """The alerts by the metrics of a server."""
     of = f'namespace="{namespace}",job="{name}"'
-    rows = [
-        _alert("TritonQueueTime", f"{queue_time_ms(of)} > {alerts.queue_time_ms:g}", alerts.after, "warning",
-               "Requests for model {{ $labels.model }} wait {{ $value | printf \"%.0f\" }} ms in the queue.",
-               "More replicas, more instances of the model, or a larger batch would shorten it."),
-        _alert("TritonFailures", f"{failure_ratio(of)} > {alerts.failure_ratio:g}", alerts.after, "critical",
-               "{{ $value | humanizePercentage }} of the requests for model {{ $labels.model }} fail.", "The server's log says why."),
-        _alert("TritonModelNotReady", missing_at(of), alerts.after, "critical",
-               "{{ $value }} replicas of {{ $labels.job }} do not have model {{ $labels.model }}, which others have.",
-               "Module triton_model brings it to every replica, or says why one refuses it."),
-        _alert("TritonDown", f"up{{{of}}} == 0", alerts.after, "critical",
-               "Triton at {{ $labels.instance }} does not answer.", "Module triton_server with wait: true says why."),
+    return [
+        alert("TritonQueueTime", f"{queue_time_ms(of)} > {alerts.queue_time_ms:g}", alerts.after, "warning",
+              "Requests for model {{ $labels.model }} wait {{ $value | printf \"%.0f\" }} ms in the queue.",
+              "More replicas, more instances of the model, or a larger batch would shorten it."),
+        alert("TritonFailures", f"{failure_ratio(of)} > {alerts.failure_ratio:g}", alerts.after, "critical",
+              "{{ $value | humanizePercentage }} of the requests for model {{ $labels.model }} fail.", "The server's log says why."),
+        alert("TritonModelNotReady", missing_at(of), alerts.after, "critical",
+              "{{ $value }} replicas of {{ $labels.job }} do not have model {{ $labels.model }}, which others have.",
+              "Module triton_model brings it to every replica, or says why one refuses it."),
+        alert("TritonDown", f"up{{{of}}} == 0", alerts.after, "critical",
+              "Triton at {{ $labels.instance }} does not answer.", "Module triton_server with wait: true says why."),
     ]  # fmt: skip
-    return [{"name": f"triton-{name}", "rules": rows}]
-
-
-def _alert(name: str, expr: str, after: str, severity: str, summary: str, description: str) -> Manifest:
-    return {"alert": name, "expr": expr, "for": after, "labels": {"severity": severity},
-            "annotations": {"summary": summary, "description": description}}  # fmt: skip

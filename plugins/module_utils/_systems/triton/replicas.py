@@ -14,6 +14,7 @@ from ..._kube import forward
 from ..._kube.objects import Ref, selector_of
 from ..._manifests.meta import DEPLOYMENT
 from ..._manifests.replicas import Replicas
+from ..._manifests.servers import Server
 from .client import Client
 from .server import PORTS, TritonServer, labels_of
 
@@ -21,7 +22,7 @@ if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
 
 
-def pods_ready_now(cluster: Cluster, name: str, namespace: str, kind: type[Replicas] = TritonServer) -> list[Ref]:
+def pods_ready_now(cluster: Cluster, name: str, namespace: str, kind: type[Server] = TritonServer) -> list[Ref]:
     """The pods of the server of a KIND that are ready and stay."""
     found = cluster.list("v1", "Pod", namespace, selector_of(labels_of(name, kind.app)))
     staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
@@ -39,7 +40,7 @@ def ready_pods(cluster: Cluster, name: str, namespace: str, kind: type[Replicas]
     raise Unreachable(f"No pod of {deployment} is ready.", _tells_why(kind), ref=deployment)
 
 
-def _tells_why(kind: type[Replicas]) -> str:
+def _tells_why(kind: type[Server]) -> str:
     return f"Module {kind.module} with wait: true says why."
 
 
@@ -55,7 +56,7 @@ def reached(cluster: Cluster, pod: Ref, *, timeout: float) -> contextlib.Abstrac
 
 @contextlib.contextmanager
 def reached_by(
-    cluster: Cluster, pod: Ref, port: int, speaking: Speaking[T], kind: type[Replicas] = TritonServer, within: float | None = None
+    cluster: Cluster, pod: Ref, port: int, speaking: Speaking[T], kind: type[Server] = TritonServer, within: float | None = None
 ) -> Iterator[T]:
     """Return the client that SPEAKING creates for one replica of a KIND, at PORT, for the time of the with block, or WITHIN seconds."""
     way = forward.forwarded(cluster, pod, port, _tells_why(kind), within)

@@ -21,7 +21,6 @@ from ..._manifests import autoscaling, monitoring, replicas, servers, storage
 from ..._manifests.meta import Manifest
 from ..._manifests.pods import PodSettings, init_container
 from . import metrics
-from .metrics import Alerts
 from .repository import OWN_FLAGS, Repository, arguments, checked_repository, credentials
 
 PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
@@ -52,7 +51,11 @@ class TritonServer(replicas.Replicas):
 
     repository: Repository
     strict_readiness: bool = False
-    alerts: Alerts | None = None
+    alerts: monitoring.RequestAlerts | None = None
+
+    @property
+    def alerts_of_metrics(self) -> list[Manifest]:
+        return metrics.alerts_of(self.name, self.namespace, self.alerts) if self.alerts else []
 
     @property
     def endpoints(self) -> dict[str, str]:
@@ -71,11 +74,7 @@ def manifests(server: TritonServer) -> list[Manifest]:
     checked_repository(server.repository)
     objects = storage.storage_claim(server.repository.storage, server.namespace, server.labels)
     made = replicas.deployment(server, replicas.template_of(server, _settings(server), credentials(server.repository)))
-    objects += replicas.objects_of(server, made, servers.Ports(clients=PORTS), APP_PROTOCOLS)
-    if server.monitor and server.alerts:
-        groups = metrics.alert_groups(server.name, server.namespace, server.alerts)
-        objects.append(monitoring.rules(server.monitor, server.metadata(), groups))
-    return objects
+    return [*objects, *replicas.objects_of(server, made, servers.Ports(clients=PORTS), APP_PROTOCOLS)]
 
 
 def has_gpus(pod: PodSettings) -> bool:

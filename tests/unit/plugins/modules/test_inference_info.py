@@ -260,3 +260,55 @@ def test_a_server_without_replicas_has_no_figures(cluster: FakeCluster, add: t.C
 def test_labels_are_read_as_they_were_meant() -> None:
     text = 'a{m="x\\"},\\\\\\n",n="}"} 1 1700000000000\nb 2e3\nc{m="open} 1\n# d 1\ne{q="1"} Nan\nf +Inf\ng 1'
     assert [tuple(one) for one in metrics.samples(text)] == [("a", {"m": 'x"},\\\n', "n": "}"}, 1.0), ("b", {}, 2000.0)]
+
+
+BROKER = (Path(__file__).parents[2] / "recorded" / "exposition.txt").read_text(encoding="utf-8").partition("# RabbitMQ")[2]
+SUMMARY = {"pods": [{"podRef": {"name": name, "namespace": "default"}, "volume": [
+    {"name": "tmp", "usedBytes": 7}, {"name": "data", "pvcRef": {"name": "data"}, "usedBytes": 1 << 30, "availableBytes": 3 << 30},
+]} for name in ("x-0", "other")]}  # fmt: skip
+
+
+@pytest.fixture(name="place")
+def placed(cluster: FakeCluster) -> t.Iterator[t.Callable[..., None]]:
+    """Adds a StatefulSet x of an app with one ready pod, which tells TEXT at PORT."""
+    with contextlib.ExitStack() as stack:
+
+        def place(app: str, port: int, text: str) -> None:
+            labels = {"app.kubernetes.io/name": app, "app.kubernetes.io/instance": "x"}
+            meta = {"name": "x", "namespace": "default", "labels": {**labels, "muster.ml/owner": "x"}}
+            cluster.add({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": {}, "status": {"readyReplicas": 1}})
+            pod = pods.pod("x-0", labels=labels, conditions=[{"type": "Ready", "status": "True"}])
+            cluster.add({**pod, "spec": {**pod.get("spec", {}), "nodeName": "n"}})
+            made = Telling(text)
+            stack.callback(made.stop)
+            cluster.forwarded["default", "x-0", port] = ("127.0.0.1", made.port)
+
+        yield place
+
+
+def test_a_broker_tells_its_queues_and_alarms(cluster: FakeCluster, place: t.Callable[..., None], tmp_path: Path) -> None:
+    place("rabbitmq", 15692, BROKER.replace("memory_used_watermark 0", "memory_used_watermark 1"))
+    (row,) = run(cluster)["servers"]
+    # The stand-in tells everything at each of the two paths.
+    assert row["line"].startswith("1 of 1 ready, 6 messages ready, 0 messages unacked, 0 consumers, 2 alarms, ")
+    assert [(one["name"], one["messages_ready"], one["consumers"]) for one in row["queues"]] == [("rmq_left", 6, 0)]
+    (tmp_path / "status.json").write_text(json.dumps({"servers": [{**row, "history": [[row["at"] - 60, 9]]}]}))
+    (again,) = run(cluster, earlier=str(tmp_path / "status.json"))["servers"]
+    assert again["history"] == [(row["at"] - 60, 9.0), (row["at"], 6)]
+    assert [(one["name"], one["spark"], one["last"]) for one in again["plots"]] == [("messages ready", "█▁", "6")]
+
+
+@pytest.mark.parametrize("text", ['{"connections": 2, "in_msgs": 9, "out_msgs": 8, "slow_consumers": 0, "version": "2"}', "[]", "none"])
+def test_nats_tells_its_connections(cluster: FakeCluster, place: t.Callable[..., None], text: str) -> None:
+    place("nats", 8222, text)
+    (row,) = run(cluster)["servers"]
+    wrong = "1 of 1 ready: Pod default/x-0 has no metrics of NATS cluster at port 8222"
+    assert row["line"] == ("1 of 1 ready, 2 connections, 9 messages in, 8 messages out, 0 slow consumers" if "{" in text else wrong)
+
+
+def test_the_kubelet_tells_the_volume_of_a_store(cluster: FakeCluster, place: t.Callable[..., None]) -> None:
+    place("object-store", 1, "")
+    cluster.paths["/api/v1/nodes/n/proxy/stats/summary"] = {"pods": []}
+    assert run(cluster)["servers"][0]["unread"] == ["the kubelet does not measure the volume of Pod default/x-0"]
+    cluster.paths["/api/v1/nodes/n/proxy/stats/summary"] = SUMMARY
+    assert run(cluster)["servers"][0]["line"] == "1 of 1 ready, 1 GiB used, 3 GiB free"

@@ -167,6 +167,31 @@ def test_what_waits_says_its_place(kueue: Kueue, places: dict[str, tuple[int, in
     assert "number" not in elastic(kueue)["reason"]
 
 
+def test_the_place_is_read_only_when_the_reason_is_told(kueue: Kueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    elastic(kueue)
+    kueue.workload("w", PENDING, uid=kueue.changed(BACKENDS["native"], suspend=True))
+    row = {"metadata": {"name": "w"}, "localQueueName": "research"}
+    path = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/default/localqueues/research/pendingworkloads"
+    kueue.paths[path] = {"items": [row]}
+    read, asked, looked = kueue.read, [0], [0]
+    listed = kueue.list
+
+    def counted(path: str, *, timeout: float) -> t.Any:
+        asked[0] += 1
+        return read(path, timeout=timeout)
+
+    def looking(*given: t.Any, **more: t.Any) -> t.Any:
+        looked[0] += given[1] == "Pod"
+        return listed(*given, **more)
+
+    monkeypatch.setattr(kueue, "read", counted)
+    monkeypatch.setattr(kueue, "list", looking)
+    with pytest.raises(WaitTimeout, match=r"insufficient unused quota\); number 1 of 1 in the queue"):
+        elastic(kueue, wait=True, wait_timeout=4)
+    # Once before the wait, and once for the message at its end.
+    assert asked[0] == 2 < looked[0]
+
+
 def test_a_job_that_grows_says_what_its_new_pod_waits_for(kueue: Kueue) -> None:
     elastic(kueue, replicas=3)
     ref, labels = BACKENDS["native"], {"muster.ml/elastic-job": "digits", "muster.ml/group": "worker"}

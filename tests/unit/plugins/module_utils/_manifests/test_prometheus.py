@@ -14,9 +14,10 @@ import yaml
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests import metrics_adapter, prometheus
 from ansible_collections.muster.ml.plugins.module_utils._manifests.metrics_adapter import MetricsAdapter
+from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import RequestAlerts
 from ansible_collections.muster.ml.plugins.module_utils._manifests.prometheus import Prometheus
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm import server as llm
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts, alert_groups
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import alerts_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import METRIC
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -37,7 +38,7 @@ def found(objects: list[dict[str, t.Any]], kind: str) -> list[dict[str, t.Any]]:
 
 
 def test_a_prometheus(golden: t.Callable[..., None]) -> None:
-    groups = alert_groups("triton", "ml", Alerts())
+    groups = [{"name": "muster-triton", "rules": alerts_of("triton", "ml", RequestAlerts())}]
     server = Prometheus(**SERVER, namespaces=["ml", "serving"], rule_groups=groups, storage_size="8Gi")
     golden("prometheus", prometheus.manifests(server))
 
