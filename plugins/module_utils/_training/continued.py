@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keep what a running training has, even if a new version of Muster has other programs: the programs, and where a queue placed its pods.
+"""Keep what a running training has, even if a new version of Muster makes it otherwise: programs, pods, and where a queue placed them.
 
 The hash of the programs is in the pod template, which is immutable in a Job, and whose change would restart the pods of a StatefulSet.
 """
@@ -11,8 +11,9 @@ import copy
 import typing as t
 from collections.abc import Iterator, Sequence
 
-from .._kube.objects import CONFIG_MAP, Manifest, group_kind, labels_of, ref_of
-from .._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_QUEUE
+from .._kube.objects import CONFIG_MAP, Manifest, annotations_of, group_kind, labels_of, ref_of
+from .._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_RENDERED, LABEL_QUEUE, spec_hash
+from .kind import Backend
 
 
 def with_live_programs(objects: Sequence[Manifest], config: Manifest | None, workloads: Sequence[Manifest]) -> list[Manifest]:
@@ -30,6 +31,36 @@ def with_live_programs(objects: Sequence[Manifest], config: Manifest | None, wor
     for item in found:
         if group_kind(item) == CONFIG_MAP and item["metadata"]["name"] == config["metadata"]["name"]:
             item["data"] = config["data"]
+    return found
+
+
+def rendered(backend: Backend, objects: Sequence[Manifest]) -> list[Manifest]:
+    """Return OBJECTS, each workload with a digest of its spec, but for its size and the hash of the programs."""
+    found, bare = copy.deepcopy(list(objects)), backend.sized(objects, 0)
+    for item, sizeless in zip(found, bare, strict=True):
+        if group_kind(item) in {one.group_kind for one in backend.workloads}:
+            for notes in _having(ANNOTATION_CONFIG_HASH, spec := copy.deepcopy(sizeless["spec"])):
+                notes[ANNOTATION_CONFIG_HASH] = ""
+            item["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED] = spec_hash(spec)
+    return found
+
+
+def with_live_specs(backend: Backend, objects: Sequence[Manifest], workloads: Sequence[Manifest], size: int | None) -> list[Manifest]:
+    """Return OBJECTS with the specs of live WORKLOADS that another version of Muster rendered from the same options.
+
+    Its own spec would be refused (Job), or replace the pods (StatefulSet). Whether it is suspended is for its queue to say.
+    """
+    live, found = {ref_of(item): item for item in workloads}, list(objects)
+    for number, item in enumerate(objects):
+        theirs = live.get(ref_of(item), {})
+        was = annotations_of(theirs).get(ANNOTATION_RENDERED)
+        if was in (None, annotations_of(item).get(ANNOTATION_RENDERED)):
+            continue
+        spec = {key: value for key, value in theirs["spec"].items() if key != "suspend"}
+        suspend = {key: value for key, value in item["spec"].items() if key == "suspend"}
+        notes = {**annotations_of(item), ANNOTATION_RENDERED: was}
+        kept = {**item, "metadata": {**item["metadata"], "annotations": notes}, "spec": {**spec, **suspend}}
+        found[number] = kept if size is None else backend.sized([kept], size)[0]
     return found
 
 

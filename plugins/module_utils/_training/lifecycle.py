@@ -18,7 +18,7 @@ from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from . import history, room
-from .continued import with_live_placement, with_live_programs
+from .continued import rendered, with_live_placement, with_live_programs, with_live_specs
 from .failing import MissingImages, RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
 from .logs import failure_of, missing_image_of, repeated_failure_of
@@ -42,6 +42,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     again = before.exists and bool(changed or request.restart)
     if before.exists and not again:
         desired = _continued(desired, before, config)
+    else:
+        desired = dataclasses.replace(desired, objects=rendered(desired.backend, desired.objects))
     if before.has_ended and not again:
         return _leave(request, desired, before)
     if desired.precondition:
@@ -137,10 +139,11 @@ def _stop(request: Request, desired: Desired, before: Observed) -> Report:
 def _continued(desired: Desired, before: Observed, config: Manifest | None) -> Desired:
     """Return the desired training with the values that the live one keeps while it runs."""
     objects: Sequence[Manifest] = with_live_programs(desired.objects, config, before.workloads)
-    if desired.queue:
-        objects = with_live_placement(objects, before.workloads)
     if desired.backend.continued:
         objects = desired.backend.continued(objects, before.workloads)
+    objects = with_live_specs(desired.backend, rendered(desired.backend, objects), before.workloads, desired.size)
+    if desired.queue:
+        objects = with_live_placement(objects, before.workloads)
     return dataclasses.replace(desired, objects=objects)
 
 

@@ -20,6 +20,7 @@ from ..._manifests.meta import (
     Manifest,
     check_count,
     check_name,
+    chosen,
     hashes,
     metadata,
     number,
@@ -215,9 +216,8 @@ class PersiaJob:
     @functools.cached_property
     def parts(self) -> dict[str, str]:
         """A hash per option, by which trainings are compared."""
-        spec = dataclasses.asdict(self)
         # The NetworkPolicy does not affect the training.
-        del spec["network_policy"], spec["network_policy_from"]
+        spec = {key: value for key, value in chosen(self).items() if not key.startswith("network_policy")}
         # Settings of the gateway do not, either: only whether there is one, and its address.
         address = {"address": self.metrics.address} if self.metrics.address else {}
         spec["metrics"] = {"enabled": self.metrics.enabled, **address}
