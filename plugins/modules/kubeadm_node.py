@@ -58,6 +58,7 @@ actions:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
@@ -80,6 +81,14 @@ def leave(cluster: LocalCluster, node: NodeSpec, ctx: HostContext) -> bool:
     return api.get(ref) is not None and bool(ctx.check or api.delete(ref, dry_run=False))
 
 
+def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
+    try:
+        connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock).list("v1", "Node")
+    except MusterError as exc:
+        return str(exc)
+    return None
+
+
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     node = cluster.spec.node(ctx.params["index"])
@@ -93,7 +102,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         enter(cluster, node, timeout=ctx.params["wait_timeout"])
     if to_upgrade and not ctx.check:
         ctx.progress(f"kubeadm upgrade in {node.name}")
-        membership.upgrade(cluster, node, timeout=ctx.params["wait_timeout"], clock=ctx.clock)
+        membership.upgrade(cluster, node, lambda: api_gap(cluster, ctx), timeout=ctx.params["wait_timeout"], clock=ctx.clock)
     if renewed and not ctx.check:
         membership.write_admin_kubeconfig(cluster, timeout=ctx.params["wait_timeout"])
     rows = {

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import typing as t
 from pathlib import Path
 
 from .._core.clock import Clock
@@ -15,7 +16,7 @@ from .network import NETNS_DIR
 from .node import init_process, marker, write_if_changed
 from .node_files import kubeadm_documents
 from .spec import NodeSpec
-from .upgrade import manifests
+from .upgrade import manifests, pending
 
 # Static pod -> the phase of kubeadm init that writes it.
 STATIC_PODS = {
@@ -50,8 +51,13 @@ def join(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
     _done(cluster, node)
 
 
-def upgrade(cluster: LocalCluster, node: NodeSpec, *, timeout: float, clock: Clock) -> None:
-    """Upgrade the node as kubeadm documents it. What was interrupted is done again; what is there already is left."""
+def upgrade(cluster: LocalCluster, node: NodeSpec, api_gap: t.Callable[[], str | None], *, timeout: float, clock: Clock) -> None:
+    """Upgrade the node as kubeadm documents it. What was interrupted is done again; what is there already is left.
+
+    API_GAP returns why the API server does not answer, or None.
+    """
+    if node.index > 1 and (first := pending(cluster, cluster.spec.control_plane)):
+        raise Failed(f"Node {node.name} is upgraded after the control plane only.", hint=f"Run again when this is done: {first}.")
 
     def left() -> str | None:
         pids = [one.pid for one in processes_in(NETNS_DIR / node.netns) if one.name == "kubeadm"]
@@ -61,8 +67,10 @@ def upgrade(cluster: LocalCluster, node: NodeSpec, *, timeout: float, clock: Clo
     if node.index == 1:
         config = f"--config={node.state_dir}/kubeadm-init.yaml"
         missing = [words for name, words in STATIC_PODS.items() if not (manifests(node) / f"{name}.yaml").is_file()]
-        for words in [*missing, ["wait-control-plane"], ["upload-config", "all"]]:
+        for words in missing:
             _kubeadm(node, ["init", "phase", *words, config], timeout)
+        wait_until(api_gap, timeout=timeout, what=f"the API server of {cluster.spec.name}", clock=clock)
+        _kubeadm(node, ["init", "phase", "upload-config", "all", config], timeout)
         _kubeadm(node, ["upgrade", "apply", cluster.options["kubernetes_version"], "--yes", "--skip-phases=preflight"], timeout)
     else:
         _kubeadm(node, ["upgrade", "node", "--skip-phases=preflight"], timeout)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import host, membership, node, record, spec, upgrade
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
@@ -30,6 +31,7 @@ class Upgraded:
         monkeypatch.setattr(membership, "namespace_command", self._run)
         monkeypatch.setattr(membership, "_pid", lambda _node: 1)
         monkeypatch.setattr(membership, "processes_in", lambda _netns: [])
+        monkeypatch.setattr(kubeadm_node, "api_gap", lambda *_of: None)
         monkeypatch.setattr(kubeadm_node, "ends_soon", lambda *_args: False)
         self.commands: list[str] = []
         self.fails = ""
@@ -94,10 +96,11 @@ def test_the_plan_says_what_is_upgraded_and_what_stops(upgraded: Upgraded) -> No
 
 def test_the_control_plane_is_first_and_a_second_run_does_nothing(upgraded: Upgraded) -> None:
     record.write(upgraded.new)
+    with pytest.raises(Failed, match="dev-2 is upgraded after the control plane only"):
+        upgraded.run(2)
     assert [upgraded.run(index)["changed"] for index in (1, 2, 1, 2)] == [True, True, False, False]
     config = "dev-1: init phase"
     assert upgraded.commands == [
-        f"{config} wait-control-plane",
         f"{config} upload-config all",
         "dev-1: upgrade apply v1.36.3",
         "dev-2: upgrade node",
@@ -145,7 +148,7 @@ def test_a_kubeadm_of_a_killed_run_is_waited_for(upgraded: Upgraded, monkeypatch
     seen = [[host.Process(7, (7, 1), "kubeadm")], []]
     monkeypatch.setattr(membership, "processes_in", lambda _netns: seen.pop(0))
     monkeypatch.setattr(host, "fixed_interval", lambda *_args: lambda *_more, **_options: None)
-    upgraded.run(2)
+    upgraded.run(1)
     assert seen == []
 
 
