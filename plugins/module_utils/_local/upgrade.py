@@ -59,7 +59,9 @@ def pending(cluster: LocalCluster, node: NodeSpec) -> str:
     changed = [f"{key.removesuffix('_version')} {have[key]} -> {desired[key]}" for key in have if have[key] != desired[key]]
     if not changed:
         return ""
-    stops = "the API server and etcd restart, and the API does not answer for up to a minute" if node.index == 1 else "the kubelet restarts"
+    stops = (
+        "etcd and the API server restart, and the API does not answer for up to two minutes" if node.index == 1 else "the kubelet restarts"
+    )
     return f"{node.name} is upgraded in place, {', '.join(changed)}: {stops}; containers of pods run on"
 
 

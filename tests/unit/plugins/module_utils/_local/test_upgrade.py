@@ -88,7 +88,7 @@ def test_the_plan_says_what_is_upgraded_and_what_stops(upgraded: Upgraded) -> No
     assert found["changed"]
     assert found["actions"] == [
         "dev-1 is upgraded in place, kubernetes v1.35.4 -> v1.36.3, etcd 3.6.6 -> 3.6.8, coredns v1.13.1 -> v1.14.2: "
-        "the API server and etcd restart, and the API does not answer for up to a minute; containers of pods run on"
+        "etcd and the API server restart, and the API does not answer for up to two minutes; containers of pods run on"
     ]
     assert "the kubelet restarts" in upgraded.run(2, check=True)["actions"][0]
     assert upgraded.commands == []
