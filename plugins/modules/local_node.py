@@ -63,6 +63,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import host, node
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.kubeadm import AUDIT_POLICY
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import VOLUMES, NodeSpec
+from ansible_collections.muster.ml.plugins.module_utils._local.system_images import stored_images
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
@@ -93,6 +94,7 @@ def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx:
         node.reload_services(one, traits.python, cluster.supervisor_dir)
         if outdated:
             node.restart_services(one, sorted(outdated), traits.python, cluster.supervisor_dir)
+            host.wait_until(lambda: containerd_gap(cluster, one), timeout=60, what=f"containerd of {one.name}", clock=ctx.clock)
         return action
     if restart:
         node.stop(one, ctx.clock)
@@ -101,6 +103,10 @@ def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx:
     ctx.progress(f"starting node {one.name}")
     node.start(one, ctx.clock)
     return action
+
+
+def containerd_gap(cluster: LocalCluster, one: NodeSpec) -> str | None:
+    return "it does not answer" if stored_images(cluster, one) is None else None
 
 
 def _action(*, running: bool, restart: bool, reload: bool) -> str:

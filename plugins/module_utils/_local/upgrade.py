@@ -27,7 +27,7 @@ def problems(cluster: LocalCluster, made: t.Mapping[str, t.Any]) -> list[Problem
 
 def why_not(name: str, have: t.Mapping[str, str], desired: t.Mapping[str, str]) -> Problem | None:
     """Return why a cluster or node with these versions cannot get the desired ones in place, and the way out; None if it can."""
-    for key in have.keys() & desired.keys():
+    for key in have:
         old, new = _numbers(have[key]), _numbers(desired[key])
         if new < old:
             what = f"{name} has {key} {have[key]}, and {desired[key]} is older: kubeadm does not go back."
@@ -59,9 +59,7 @@ def pending(cluster: LocalCluster, node: NodeSpec) -> str:
     changed = [f"{key.removesuffix('_version')} {have[key]} -> {desired[key]}" for key in have if have[key] != desired[key]]
     if not changed:
         return ""
-    stops = (
-        "etcd and the API server restart, and the API does not answer for up to two minutes" if node.index == 1 else "the kubelet restarts"
-    )
+    stops = "the API does not answer for up to two minutes" if node.index == 1 else "the kubelet restarts"
     return f"{node.name} is upgraded in place, {', '.join(changed)}: {stops}; containers of pods run on"
 
 
