@@ -16,7 +16,7 @@ from .network import NETNS_DIR
 from .node import init_process, marker, write_if_changed
 from .node_files import kubeadm_documents
 from .spec import NodeSpec
-from .upgrade import manifests, pending
+from .upgrade import pending, static_pods
 
 # Static pod -> the phase of kubeadm init that writes it.
 STATIC_PODS = {
@@ -66,7 +66,7 @@ def upgrade(cluster: LocalCluster, node: NodeSpec, api_gap: t.Callable[[], str |
     wait_until(left, timeout=timeout, what=f"node {node.name}", clock=clock)
     if node.index == 1:
         config = f"--config={node.state_dir}/kubeadm-init.yaml"
-        missing = [words for name, words in STATIC_PODS.items() if not (manifests(node) / f"{name}.yaml").is_file()]
+        missing = [words for name, words in STATIC_PODS.items() if not (static_pods(node) / f"{name}.yaml").is_file()]
         for words in missing:
             _kubeadm(node, ["init", "phase", *words, config], timeout)
         wait_until(api_gap, timeout=timeout, what=f"the API server of {cluster.spec.name}", clock=clock)

@@ -69,6 +69,6 @@ def for_node(cluster: LocalCluster, programs: dict[str, str]) -> dict[str, str]:
     return {name: path for name, path in programs.items() if name not in held}
 
 
-def manifests(node: NodeSpec) -> Path:
+def static_pods(node: NodeSpec) -> Path:
     """The folder of the static pods of the control plane."""
     return Path(node.state_dir) / "own/etc/kubernetes/manifests"

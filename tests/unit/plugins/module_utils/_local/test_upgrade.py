@@ -40,9 +40,9 @@ class Upgraded:
         for one in (self.first, self.second):
             node.marker(one).parent.mkdir(parents=True)
             node.marker(one).touch()
-        upgrade.manifests(self.first).mkdir(parents=True)
+        upgrade.static_pods(self.first).mkdir(parents=True)
         for name in STATIC:
-            (upgrade.manifests(self.first) / f"{name}.yaml").touch()
+            (upgrade.static_pods(self.first) / f"{name}.yaml").touch()
         record.write(self.old)
 
     def _run(self, one: spec.NodeSpec, _pid: int, argv: list[str], **_options: object) -> str:
@@ -114,7 +114,7 @@ def test_an_interrupted_upgrade_is_finished_by_the_next_run(upgraded: Upgraded) 
     with pytest.raises(KeyboardInterrupt):
         upgraded.run(1)
     # kubeadm had moved the old manifest away, and not yet the new one there.
-    (upgrade.manifests(upgraded.first) / "kube-apiserver.yaml").unlink()
+    (upgrade.static_pods(upgraded.first) / "kube-apiserver.yaml").unlink()
     upgraded.fails, upgraded.commands[:] = "", []
     assert upgraded.run(1)["changed"]
     assert upgraded.commands[0] == "dev-1: init phase control-plane apiserver"
