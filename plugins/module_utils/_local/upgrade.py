@@ -54,7 +54,7 @@ def node_versions(cluster: LocalCluster, node: NodeSpec) -> dict[str, str]:
 
 
 def pending(cluster: LocalCluster, node: NodeSpec) -> str:
-    """What an upgrade of the node changes, as a plan says it; empty if it has the desired versions or is none of the cluster yet."""
+    """Return the change that an upgrade makes of the node, for a plan; empty if it has the versions, or is none of the cluster yet."""
     have, desired = node_versions(cluster, node), versions(cluster.options)
     changed = [f"{key.removesuffix('_version')} {have[key]} -> {desired[key]}" for key in have if have[key] != desired[key]]
     if not changed:
