@@ -200,13 +200,8 @@ def changed_keys(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return sorted(changed)
 
 
-def hashes(spec: Mapping[str, t.Any]) -> dict[str, str]:
-    """A spec_hash for each option that is set, with which a training is compared later."""
-    return {key: spec_hash(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
-
-
 def chosen(value: t.Any) -> t.Any:
-    """VALUE, each dataclass in it as a mapping of the fields that differ from their defaults.
+    """VALUE, each dataclass in it as a mapping of the fields that are set and differ from their defaults.
 
     So an option that a new version of Muster has, with a default, changes no training that was made before.
     """
@@ -216,8 +211,8 @@ def chosen(value: t.Any) -> t.Any:
         return [chosen(one) for one in value]
     if not dataclasses.is_dataclass(value):
         return value
-    given = [(one, getattr(value, one.name)) for one in dataclasses.fields(value)]
-    return {one.name: chosen(found) for one, found in given if found != one.default}
+    given = {one.name: getattr(value, one.name) for one in dataclasses.fields(value) if getattr(value, one.name) != one.default}
+    return {name: chosen(found) for name, found in given.items() if found not in (None, (), [], {}, "")}
 
 
 def compact(mapping: Mapping[str, t.Any]) -> Manifest:

@@ -34,33 +34,27 @@ def with_live_programs(objects: Sequence[Manifest], config: Manifest | None, wor
     return found
 
 
-def rendered(backend: Backend, objects: Sequence[Manifest]) -> list[Manifest]:
-    """Return OBJECTS, each workload with a digest of its spec, but for its size and the hash of the programs."""
-    found, bare = copy.deepcopy(list(objects)), backend.sized(objects, 0)
-    for item, sizeless in zip(found, bare, strict=True):
-        if group_kind(item) in {one.group_kind for one in backend.workloads}:
-            for notes in _having(ANNOTATION_CONFIG_HASH, spec := copy.deepcopy(sizeless["spec"])):
-                notes[ANNOTATION_CONFIG_HASH] = ""
-            item["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED] = spec_hash(spec)
-    return found
-
-
 def with_live_specs(backend: Backend, objects: Sequence[Manifest], workloads: Sequence[Manifest], size: int | None) -> list[Manifest]:
     """Return OBJECTS with the specs of live WORKLOADS that another version of Muster rendered from the same options.
 
     Its own spec would be refused (Job), or replace the pods (StatefulSet). Whether it is suspended is for its queue to say.
     """
-    live, found = {ref_of(item): item for item in workloads}, list(objects)
-    for number, item in enumerate(objects):
+    live, found = {ref_of(item): item for item in workloads}, []
+    forms = {one.group_kind: one for one in backend.workloads}
+    for item in objects:
         theirs = live.get(ref_of(item), {})
-        was = annotations_of(theirs).get(ANNOTATION_RENDERED)
-        if was in (None, annotations_of(item).get(ANNOTATION_RENDERED)):
+        was, form = annotations_of(theirs).get(ANNOTATION_RENDERED), forms.get(group_kind(item))
+        if was is None or form is None:
+            found.append(item)
             continue
-        spec = {key: value for key, value in theirs["spec"].items() if key != "suspend"}
-        suspend = {key: value for key, value in item["spec"].items() if key == "suspend"}
-        notes = {**annotations_of(item), ANNOTATION_RENDERED: was}
-        kept = {**item, "metadata": {**item["metadata"], "annotations": notes}, "spec": {**spec, **suspend}}
-        found[number] = kept if size is None else backend.sized([kept], size)[0]
+        as_it_is = form.sized(item, form.desired_replicas(theirs)) if form.size else item
+        rendered, spec = spec_hash(item["spec"]), item["spec"]
+        if was not in (rendered, spec_hash(as_it_is["spec"])):
+            suspend = {key: value for key, value in spec.items() if key == "suspend"}
+            rendered, spec = was, {**{key: value for key, value in theirs["spec"].items() if key != "suspend"}, **suspend}
+        notes = {**annotations_of(item), ANNOTATION_RENDERED: rendered}
+        kept = {**item, "metadata": {**item["metadata"], "annotations": notes}, "spec": spec}
+        found.append(kept if size is None else form.sized(kept, size))
     return found
 
 

@@ -21,9 +21,9 @@ from ..._manifests.meta import (
     check_count,
     check_name,
     chosen,
-    hashes,
     metadata,
     number,
+    spec_hash,
 )
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import PodSettings, refuse_variables
@@ -224,7 +224,7 @@ class PersiaJob:
         for role, group in spec.pop("groups").items():
             pod = group.pop("pod")
             spec |= {f"{role}.{key}": value for key, value in {**group, **pod}.items()}
-        return hashes(spec)
+        return {key: spec_hash(value) for key, value in spec.items()}
 
 
 def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
