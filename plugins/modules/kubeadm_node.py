@@ -31,7 +31,7 @@ options:
   wait_timeout:
     description: Seconds after which kubeadm is stopped and the task fails.
     type: int
-    default: 300
+    default: 600
 """
 
 EXAMPLES = r"""
@@ -71,7 +71,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "wait_timeout": {"type": "int", "default": 300},
+    "wait_timeout": {"type": "int", "default": 600},
 }
 
 
