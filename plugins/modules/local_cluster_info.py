@@ -199,6 +199,12 @@ nodes:
   type: list
   elements: dict
   sample: [{name: muster-1, index: 1, address: 10.176.0.2, pid: 0, processes: {}, current: false, initialised: false}]
+upgrades:
+  description: Changes that an upgrade would make, node by node, with what they interrupt.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 surplus:
   description: Numbers of nodes that exist but are no longer desired.
   returned: success

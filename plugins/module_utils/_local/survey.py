@@ -87,6 +87,7 @@ class Survey:
             "supervisor_missing": not (self.cluster.supervisor_dir / "supervisor/supervisord.py").is_file(),
             "network_missing": self.network_missing,
             "nodes": self.nodes,
+            "upgrades": [one["upgrade"] for one in self.nodes if one["upgrade"]],
             "surplus": self.surplus,
             "endpoint": f"https://{self.cluster.spec.endpoint}",
             "kubectl": self.kubectl,
