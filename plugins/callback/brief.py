@@ -52,6 +52,7 @@ _MESSAGES = ("debug", "ansible.builtin.debug")
 _DATA = frozenset({"PersistentVolumeClaim", "PersistentVolume"})
 _ACTIONS = {"created": "create", "updated": "update", "recreated": "recreate", "deleted": "delete"}
 _CLOUD = "in the cloud"
+_HOST = "on the host"
 _LINES = 50  # objects of one action in the table of a plan
 # They look at variables only. A play of nothing else has not begun its work.
 _CHECKS = {
@@ -165,11 +166,12 @@ class CallbackModule(Default):  # type: ignore[misc]
                     at_risk = action in ("recreate", "delete") and entry.get("kind") in _DATA
                     self._plan.setdefault(action, []).append(f"{before}{entry.get('kind')} {place}{' (its data, too)' if at_risk else ''}")
             if actions := part.get("actions"):
-                self._plan.setdefault(_CLOUD, []).extend(f"{before}{action}" for action in actions)
+                where = _HOST if str(result._task.action).endswith(".kubeadm_node") else _CLOUD
+                self._plan.setdefault(where, []).extend(f"{before}{action}" for action in actions)
 
     def _print_plan(self) -> None:
         if self._plan:
-            counts = (f"{len(lines)} {action if action == _CLOUD else f'to {action}'}" for action, lines in self._plan.items())
+            counts = (f"{len(lines)} {action if action in (_CLOUD, _HOST) else f'to {action}'}" for action, lines in self._plan.items())
             self._display.banner(f"PLAN: {', '.join(counts)}")
             for action, lines in self._plan.items():
                 for line in lines[:_LINES]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubeadm_node
-short_description: Join a node to a local cluster with kubeadm, or remove it
+short_description: Join a node to a local cluster with kubeadm, upgrade or remove it
 version_added: 0.1.0
 description:
   - Runs C(kubeadm init) in the first node, and C(kubeadm join) with a token of a few minutes in every other one, unless that was done.
+  - Upgrades a node with older versions in place, by C(kubeadm upgrade apply) in the first one and C(kubeadm upgrade node) in the others.
+    The programs on the nodes change after that (M(muster.ml.local_node)).
   - Runs kubeadm again if it was interrupted. Files that it has already created are kept.
   - Writes the kubeconfig of administrators with a certificate of one year, and again from 90 days before the certificate ends.
 author:
@@ -29,7 +31,7 @@ options:
   wait_timeout:
     description: Seconds after which kubeadm is stopped and the task fails.
     type: int
-    default: 300
+    default: 600
 """
 
 EXAMPLES = r"""
@@ -45,15 +47,22 @@ node:
   returned: success
   type: str
   sample: muster-1
+actions:
+  description: Changes that were made, or would be in check mode, with what they interrupt.
+  returned: success
+  type: list
+  elements: str
+  sample: [Node muster-1 becomes one of the cluster]
 """
 
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._local import membership
+from ansible_collections.muster.ml.plugins.module_utils._local import membership, upgrade
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster, is_initialised
 from ansible_collections.muster.ml.plugins.module_utils._local.kubeconfigs import ends_soon
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
@@ -62,7 +71,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "wait_timeout": {"type": "int", "default": 300},
+    "wait_timeout": {"type": "int", "default": 600},
 }
 
 
@@ -72,21 +81,37 @@ def leave(cluster: LocalCluster, node: NodeSpec, ctx: HostContext) -> bool:
     return api.get(ref) is not None and bool(ctx.check or api.delete(ref, dry_run=False))
 
 
+def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
+    try:
+        connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock).list("v1", "Node")
+    except MusterError as exc:
+        return str(exc)
+    return None
+
+
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     node = cluster.spec.node(ctx.params["index"])
     if ctx.params["state"] == "absent":
-        return {**ctx.changes([f"Node {node.name} is deleted"] if leave(cluster, node, ctx) else []), "node": node.name}
-    missing = not is_initialised(node)
+        return {**ctx.changes([f"Node {node.name} is deleted"] if leave(cluster, node, ctx) else []), "node": node.name, "actions": []}
+    missing, to_upgrade = not is_initialised(node), upgrade.pending(cluster, node)
     renewed = node.index == 1 and ends_soon(cluster.admin_kubeconfig, utc(ctx.clock))
     if missing and not ctx.check:
         ctx.progress(f"kubeadm {'init' if node.index == 1 else 'join'} in {node.name}")
         enter = membership.initialise if node.index == 1 else membership.join
         enter(cluster, node, timeout=ctx.params["wait_timeout"])
+    if to_upgrade and not ctx.check:
+        ctx.progress(f"kubeadm upgrade in {node.name}")
+        membership.upgrade(cluster, node, lambda: api_gap(cluster, ctx), timeout=ctx.params["wait_timeout"], clock=ctx.clock)
     if renewed and not ctx.check:
         membership.write_admin_kubeconfig(cluster, timeout=ctx.params["wait_timeout"])
-    rows = {f"Node {node.name} becomes one of the cluster": missing, f"{cluster.admin_kubeconfig} is renewed": renewed}
-    return {**ctx.changes(row for row, so in rows.items() if so), "node": node.name}
+    rows = {
+        f"Node {node.name} becomes one of the cluster": missing,
+        f"{cluster.admin_kubeconfig} is renewed": renewed,
+        to_upgrade: to_upgrade,
+    }
+    actions = [row for row, so in rows.items() if so]
+    return {**ctx.changes(actions), "node": node.name, "actions": actions}
 
 
 def main() -> None:

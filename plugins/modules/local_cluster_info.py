@@ -194,11 +194,17 @@ network_missing:
 nodes:
   description:
     - Nodes, each with C(name), C(index), C(address), C(pid) of its process 1 (0 where it does not run), C(processes) (name to process id
-      on the host), C(current) (configuration), C(initialised), C(images_missing) and C(not_ready), the reason of the API server.
+      on the host), C(current) (configuration), C(initialised), C(upgrade) (what an upgrade changes and interrupts) and C(images_missing).
   returned: success
   type: list
   elements: dict
   sample: [{name: muster-1, index: 1, address: 10.176.0.2, pid: 0, processes: {}, current: false, initialised: false}]
+upgrades:
+  description: Changes that an upgrade would make, node by node, with what they interrupt.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 surplus:
   description: Numbers of nodes that exist but are no longer desired.
   returned: success
@@ -287,7 +293,7 @@ def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
         pods = api.list("v1", "Pod", "kube-system", label_selector="k8s-app=kube-dns")
     except MusterError as exc:
         return str(exc)
-    return why_not_ready([node.name for node in cluster.spec.all_nodes], nodes, pods)
+    return why_not_ready([node.name for node in cluster.spec.all_nodes], cluster.options["kubernetes_version"], nodes, pods)
 
 
 def wait_for_api(cluster: LocalCluster, ctx: HostContext) -> str | None:

@@ -13,7 +13,9 @@ description:
   - Creates, starts and removes a node, with its folders, configuration and cgroups. Its process 1 is supervisord in its own network,
     mount, process, host name and IPC namespaces, and runs containerd and the kubelet. Killing that process ends the node and its pods.
   - A node that is down is started again, with its images, volumes and, on the first node, the data of etcd.
-  - A changed configuration is reloaded. Where that is not enough, the node is restarted, and its pods with it.
+  - A changed configuration is reloaded, and a service whose program changed is restarted; containers run on meanwhile. Where that is not
+    enough, the node is restarted, and its pods with it.
+  - A kubelet of a newer version waits until the control plane has that version (M(muster.ml.kubeadm_node)).
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -57,11 +59,11 @@ import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
-from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal
+from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal, upgrade
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.kubeadm import AUDIT_POLICY
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import VOLUMES, NodeSpec
-from ansible_collections.muster.ml.plugins.module_utils._local.survey import TOOLS
+from ansible_collections.muster.ml.plugins.module_utils._local.system_images import stored_images
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
@@ -69,24 +71,30 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "program_paths": {"type": "dict", "default": {}},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-# supervisord reads these while it runs, and others when their program starts. Any other change needs a restart of the node.
+# supervisord reads these while it runs, and others when their program starts. Services that read the next ones are restarted, without
+# their containers. Any other change needs a restart of the node.
 RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml", "kwok.yaml", f"own{AUDIT_POLICY}", VOLUMES}
+RESTARTED = {"containerd.toml": "containerd", "kubelet.sh": "kubelet"}
 
 
 def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx: HostContext) -> str:
     traits = host.traits()
     files = cluster.files(one, traits)
     stale = set(node.stale_files(one, files))
-    replaced = node.link_programs(cluster.bin_dir, programs, check=ctx.check)
+    replaced = node.link_programs(cluster.bin_dir, upgrade.for_node(cluster, programs), check=ctx.check)
     running = node.init_process(one)
-    restart = bool(running and (set(replaced) - set(TOOLS) or stale - RELOADABLE))
-    action = _action(running=running is not None, restart=restart, reload=bool(stale or replaced))
+    outdated = {*node.outdated_services(one, cluster.bin_dir), *(RESTARTED[name] for name in stale & RESTARTED.keys())}
+    restart = bool(running and stale - RELOADABLE - RESTARTED.keys())
+    action = _action(running=running is not None, restart=restart, reload=bool(stale or replaced or outdated))
     if ctx.check or action == "unchanged":
         return action
     record.write(cluster)
     node.write_files(one, files)
     if action == "reloaded":
         node.reload_services(one, traits.python, cluster.supervisor_dir)
+        if outdated:
+            node.restart_services(one, sorted(outdated), traits.python, cluster.supervisor_dir)
+            host.wait_until(lambda: containerd_gap(cluster, one), timeout=60, what=f"containerd of {one.name}", clock=ctx.clock)
         return action
     if restart:
         node.stop(one, ctx.clock)
@@ -95,6 +103,10 @@ def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx:
     ctx.progress(f"starting node {one.name}")
     node.start(one, ctx.clock)
     return action
+
+
+def containerd_gap(cluster: LocalCluster, one: NodeSpec) -> str | None:
+    return "it does not answer" if stored_images(cluster, one) is None else None
 
 
 def _action(*, running: bool, restart: bool, reload: bool) -> str:

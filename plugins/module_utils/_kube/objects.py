@@ -30,6 +30,7 @@ definition may bring another Event, Secret or Job."""
 CLAIM: GroupKind = ("", "PersistentVolumeClaim")
 API_SERVICE: GroupKind = ("apiregistration.k8s.io", "APIService")
 CONFIG_MAP: GroupKind = ("", "ConfigMap")
+DAEMON_SET: GroupKind = ("apps", "DaemonSet")
 DEFINITION: GroupKind = ("apiextensions.k8s.io", "CustomResourceDefinition")
 DEPLOYMENT: GroupKind = ("apps", "Deployment")
 JOB: GroupKind = ("batch", "Job")

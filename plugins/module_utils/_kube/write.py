@@ -18,11 +18,14 @@ from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_FENCE,
     ANNOTATION_NOT_KEPT,
+    DAEMON_SET,
     DEFINITION,
+    DEPLOYMENT,
     FIELD_MANAGER,
     STATEFUL_SET,
     Manifest,
     annotations_of,
+    group_kind,
     ref_of,
 )
 from .plan import CHANGED, ApplyOptions, PlannedObject, overtaken, without_bookkeeping
@@ -34,6 +37,8 @@ _GONE_TIMEOUT = 120.0
 _TRIES = 5
 """Tries to take over the fields of an object whose status a controller writes meanwhile."""
 _PASSING = (responses.WEBHOOK_DOWN, responses.NO_REFERENCE, responses.UNCOUNTED_QUOTA)
+_ROLLING = (DAEMON_SET, DEPLOYMENT, STATEFUL_SET)
+_NAMED_FIELDS = 3
 _WEBHOOK_PATIENCE = 30.0
 """Seconds for a webhook or a new kind to be served by what an earlier wave started."""
 
@@ -209,6 +214,7 @@ class Writer:
         if step.live is None:
             return Change(step.ref, "created", reason, after=displayed(step.desired))
         after = step.desired if stored is None else redact.seal_everything(stored)
+        reason = "; ".join(filter(None, (reason, _replaced_pods(step.live, stored or {}))))
         return Change(step.ref, "updated", reason, before=displayed(step.live, step.desired), after=displayed(after))
 
     def _record_not_kept(self, step: PlannedObject, stored: Manifest) -> Manifest:
@@ -299,6 +305,17 @@ class Writer:
             goal="gone",
         )
         return change, self._record_not_kept(step, self._apply(step.desired))
+
+
+def _replaced_pods(live: Manifest, stored: Manifest) -> str:
+    """Return that a controller replaces the pods of a running workload, and the fields because of which; empty if it does not."""
+    spec = stored.get("spec") or {}
+    if group_kind(live) not in _ROLLING or "template" not in spec or (spec.get("updateStrategy") or {}).get("type") == "OnDelete":
+        return ""
+    before, after = live["spec"]["template"], spec["template"]
+    paths = sorted({*fields.differing_paths(before, after), *fields.differing_paths(after, before)})
+    more = f" and {len(paths) - _NAMED_FIELDS} more fields" if len(paths) > _NAMED_FIELDS else ""
+    return f"its pods are replaced because of {', '.join(paths[:_NAMED_FIELDS])}{more}" if paths else ""
 
 
 def _same_as_judged(seen: Manifest, live: Manifest, desired: Manifest) -> bool:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from .._core.errors import InvalidInput
 from . import host, kubeadm, record, spec
+from .node import marker
 from .node_files import HostTraits, NodeSettings, kubeadm_documents, node_files
 from .simulation import stages_id, stages_text
 from .spec import STATE_ROOT, VOLUMES, ClusterSpec, NodeSpec, record_file
 
 # Options of the control plane that cannot be changed in place, so a difference is refused.
-FIXED = ("node_subnet", "pod_subnet", "service_subnet", "audit_log", "kubernetes_version", "etcd_version", "coredns_version")
-_TAGS = ("kubernetes_version", "etcd_version", "coredns_version", "pause_tag")
+FIXED = ("node_subnet", "pod_subnet", "service_subnet", "audit_log")
+_TAGS = (*record.VERSIONS, "pause_tag")
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 """The grammar of the tag of an image (OCI distribution specification, "Pulling manifests")."""
 
@@ -134,7 +135,7 @@ def known_clusters() -> dict[str, dict[str, t.Any]]:
 
 
 def is_initialised(node: NodeSpec) -> bool:
-    return (Path(node.state_dir) / "initialised").exists()
+    return marker(node).exists()
 
 
 def namespace_command(node: NodeSpec, pid: int, argv: t.Sequence[str], **options: t.Any) -> str:

@@ -4,14 +4,25 @@
 
 from __future__ import annotations
 
+import typing as t
 from pathlib import Path
 
+from .._core.clock import Clock
 from .._core.errors import CommandFailed, Failed
 from . import kubeadm, record
 from .cluster import LocalCluster, namespace_command
-from .node import init_process, write_if_changed
+from .host import processes_in, wait_until
+from .network import NETNS_DIR
+from .node import init_process, marker, write_if_changed
 from .node_files import kubeadm_documents
 from .spec import NodeSpec
+from .upgrade import pending, static_pods
+
+# Static pod -> the phase of kubeadm init that writes it.
+STATIC_PODS = {
+    "etcd": ["etcd", "local"],
+    **{f"kube-{one}": ["control-plane", one] for one in ("apiserver", "controller-manager", "scheduler")},
+}
 
 
 def initialise(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
@@ -19,7 +30,7 @@ def initialise(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None
     record.write(cluster)
     config = Path(node.state_dir) / "kubeadm-init.yaml"
     _kubeadm(node, ["init", "--config", str(config)], timeout)
-    _done(node)
+    _done(cluster, node)
 
 
 def join(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
@@ -37,7 +48,33 @@ def join(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
         _kubeadm(node, ["join", "--config", str(config)], timeout)
     finally:
         config.unlink()
-    _done(node)
+    _done(cluster, node)
+
+
+def upgrade(cluster: LocalCluster, node: NodeSpec, api_gap: t.Callable[[], str | None], *, timeout: float, clock: Clock) -> None:
+    """Upgrade the node as kubeadm documents it. What was interrupted is done again; what is there already is left.
+
+    API_GAP returns why the API server does not answer, or None.
+    """
+    if node.index > 1 and (first := pending(cluster, cluster.spec.control_plane)):
+        raise Failed(f"Node {node.name} is upgraded after the control plane only.", hint=f"Run again when this is done: {first}.")
+
+    def left() -> str | None:
+        pids = [one.pid for one in processes_in(NETNS_DIR / node.netns) if one.name == "kubeadm"]
+        return f"kubeadm of an earlier run is at work (processes {pids})" if pids else None
+
+    wait_until(left, timeout=timeout, what=f"node {node.name}", clock=clock)
+    if node.index == 1:
+        config = f"--config={node.state_dir}/kubeadm-init.yaml"
+        missing = [words for name, words in STATIC_PODS.items() if not (static_pods(node) / f"{name}.yaml").is_file()]
+        for words in missing:
+            _kubeadm(node, ["init", "phase", *words, config], timeout)
+        wait_until(api_gap, timeout=timeout, what=f"the API server of {cluster.spec.name}", clock=clock)
+        _kubeadm(node, ["init", "phase", "upload-config", "all", config], timeout)
+        _kubeadm(node, ["upgrade", "apply", cluster.options["kubernetes_version"], "--yes", "--skip-phases=preflight"], timeout)
+    else:
+        _kubeadm(node, ["upgrade", "node", "--skip-phases=preflight"], timeout)
+    _done(cluster, node)
 
 
 def write_admin_kubeconfig(cluster: LocalCluster, *, timeout: float) -> None:
@@ -76,5 +113,5 @@ def _pid(node: NodeSpec) -> int:
     return found.pid
 
 
-def _done(node: NodeSpec) -> None:
-    write_if_changed(Path(node.state_dir) / "initialised", "", 0o644)
+def _done(cluster: LocalCluster, node: NodeSpec) -> None:
+    write_if_changed(marker(node), " ".join(record.versions(cluster.options).values()), 0o644)

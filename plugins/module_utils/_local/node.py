@@ -17,7 +17,7 @@ from .._core.clock import Clock
 from .._core.deletion import Candidate
 from .._core.errors import Failed
 from .._core.files import naming
-from .host import Process, cgroup_folders, kill, pids_in_cgroup, processes_in, processes_in_cgroup, run, wait_until
+from .host import PROC, Process, cgroup_folders, kill, pids_in_cgroup, processes_in, processes_in_cgroup, run, wait_until
 from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
 from .once import machine
@@ -26,6 +26,8 @@ from .spec import STATE_ROOT, VOLUMES, NodeSpec, record_file
 # Empty folders that were created on the host as mount points, recorded so that removal can delete them.
 MOUNT_POINTS = Path(STATE_ROOT) / "mount-points.json"
 LINKED = "programs.json"
+# Programs that supervisord runs. Containers have shims of their own, which run on while any of these restarts.
+SERVICES = ("containerd", "kubelet", "kwok")
 
 
 def write_if_changed(path: Path, text: str, mode: int) -> bool:
@@ -63,6 +65,11 @@ def stale_files(node: NodeSpec, files: dict[str, tuple[int, str]]) -> list[str]:
     volumes = volumes_of(node)
     private = volumes.is_dir() and stat.S_IMODE(volumes.stat().st_mode) == 0o700
     return [*(name for name in files if differs(name)), *([] if private else [VOLUMES])]
+
+
+def marker(node: NodeSpec) -> Path:
+    """The file that says that kubeadm is done in the node, with the versions that it was done with."""
+    return Path(node.state_dir) / "initialised"
 
 
 def volumes_of(node: NodeSpec) -> Path:
@@ -231,8 +238,24 @@ def _left_in(node: NodeSpec) -> str | None:
 
 def reload_services(node: NodeSpec, python: str, supervisor_dir: Path) -> None:
     """Tell the running supervisord of changed programs; those that did not change keep running."""
-    argv = [python, "-m", "supervisor.supervisorctl", "-c", f"{node.state_dir}/supervisord.conf", "update"]
+    _supervisorctl(node, ["update"], python, supervisor_dir)
+
+
+def _supervisorctl(node: NodeSpec, words: list[str], python: str, supervisor_dir: Path) -> None:
+    argv = [python, "-m", "supervisor.supervisorctl", "-c", f"{node.state_dir}/supervisord.conf", *words]
     run(argv, env={"PYTHONPATH": str(supervisor_dir)}, timeout=60)
+
+
+def outdated_services(node: NodeSpec, bin_dir: Path) -> list[str]:
+    """The services of the node that still run a file which was replaced since."""
+    running = {one.name: PROC / str(one.pid) / "exe" for one in processes_in(NETNS_DIR / node.netns) if one.name in SERVICES}
+    with contextlib.suppress(FileNotFoundError):
+        return [name for name, exe in running.items() if (bin_dir / name).exists() and not exe.samefile(bin_dir / name)]
+    return []  # one ended meanwhile, and supervisord starts the new file
+
+
+def restart_services(node: NodeSpec, names: list[str], python: str, supervisor_dir: Path) -> None:
+    _supervisorctl(node, ["restart", *names], python, supervisor_dir)
 
 
 def linked_programs(bin_dir: Path) -> dict[str, str]:

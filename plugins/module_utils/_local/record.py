@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The record of a cluster's options: written before anything else is created, and removed after everything else.
+"""The record of a cluster's options, with the versions that it has or is being upgraded to.
 
-So what exists on the host under a cluster's name was created by us if, and only if, there is a record.
+It is written before anything else is created, and removed after everything else. So what exists on the host under a cluster's name was
+created by us if, and only if, there is a record.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ import typing as t
 from pathlib import Path
 
 from .._core.errors import Failed
-from .node import write_if_changed
+from .node import marker, write_if_changed
 from .spec import DEFAULT_LOG_FOLDER, record_file
 
 if t.TYPE_CHECKING:
     from .cluster import LocalCluster
 
 Record = dict[str, t.Any]
+VERSIONS = ("kubernetes_version", "etcd_version", "coredns_version")
+"""The options that an upgrade changes (upgrade.py)."""
+
+
+def versions(options: t.Mapping[str, t.Any]) -> dict[str, str]:
+    return {key: options[key] for key in VERSIONS if key in options}
 
 
 def read(name: str) -> Record | None:
@@ -70,4 +77,7 @@ def is_stale(cluster: LocalCluster) -> bool:
 def write(cluster: LocalCluster) -> None:
     """Write the record, before anything of the cluster is created."""
     text = json.dumps(desired(cluster), indent=2, sort_keys=True) + "\n"
+    before = " ".join(versions(read(cluster.spec.name) or {}).values())
+    for unwritten in (one for one in map(marker, cluster.spec.all_nodes) if one.is_file() and not one.stat().st_size):
+        write_if_changed(unwritten, before, 0o644)  # an earlier Muster wrote down no versions of nodes
     write_if_changed(record_file(cluster.spec.name), text, 0o644)

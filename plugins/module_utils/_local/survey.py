@@ -9,7 +9,7 @@ import datetime as dt
 import typing as t
 from pathlib import Path
 
-from . import host, network, node, preflight, system_images
+from . import host, network, node, preflight, system_images, upgrade
 from .cluster import LocalCluster, is_initialised, known_clusters
 from .gobuild import architecture
 from .kubeconfigs import ends_soon
@@ -87,6 +87,7 @@ class Survey:
             "supervisor_missing": not (self.cluster.supervisor_dir / "supervisor/supervisord.py").is_file(),
             "network_missing": self.network_missing,
             "nodes": self.nodes,
+            "upgrades": [one["upgrade"] for one in self.nodes if one["upgrade"]],
             "surplus": self.surplus,
             "endpoint": f"https://{self.cluster.spec.endpoint}",
             "kubectl": self.kubectl,
@@ -112,8 +113,13 @@ def observe_node(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], tr
         "address": one.address,
         "pid": running.pid if running else 0,
         "processes": host.processes_in_cgroup(one.cgroup) if running else {},
-        "current": not node.stale_files(one, cluster.files(one, traits)) and not node.link_programs(cluster.bin_dir, own, check=True),
+        "current": not (
+            node.stale_files(one, cluster.files(one, traits))
+            or node.link_programs(cluster.bin_dir, own, check=True)
+            or node.outdated_services(one, cluster.bin_dir)
+        ),
         "initialised": is_initialised(one),
+        "upgrade": upgrade.pending(cluster, one),
         "images_missing": system_images.missing_images(cluster, one, paths) if paths else [],
     }
 
@@ -123,7 +129,7 @@ def node_programs(cluster: LocalCluster) -> tuple[str, ...]:
 
 
 def is_converged(one: Row) -> bool:
-    return bool(one["pid"] and one["current"] and one["initialised"] and not one["images_missing"])
+    return bool(one["pid"] and one["current"] and one["initialised"] and not one["upgrade"] and not one["images_missing"])
 
 
 def surplus_nodes(cluster: LocalCluster) -> list[int]:
@@ -137,7 +143,9 @@ def _problems(cluster: LocalCluster, facts: preflight.HostFacts, rows: list[Row]
     """Problems that the user must solve. An existing cluster already has its space and its ranges."""
     taken = preflight.foreign_kubeconfigs(cluster)
     if made and facts.root:
-        return [*preflight.changed_immutable(cluster, known_clusters().get(cluster.spec.name, {})), *taken]
-    found = [*preflight.find_problems(cluster, facts, preflight.other_clusters(cluster.spec.name)), *taken]
+        options = known_clusters().get(cluster.spec.name, {})
+        found = [*preflight.changed_immutable(cluster, options), *upgrade.problems(cluster, options), *taken]
+    else:
+        found = [*preflight.find_problems(cluster, facts, preflight.other_clusters(cluster.spec.name)), *taken]
     to_build = [row["name"] for row in rows if row["missing"] and row["way"] == "build"]
     return found + (preflight.go_problems(to_build, facts.free_cache) if to_build else [])

@@ -7,6 +7,7 @@ Pure: only the standard library, no Ansible, no Kubernetes client.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import hashlib
 import json
@@ -33,6 +34,7 @@ LABEL_POD_GROUP = "kueue.x-k8s.io/pod-group-name"
 """A label of Kueue on pods of several owners that are admitted together; the value is the name of their Workload."""
 ANNOTATION_SPEC_PARTS = "muster.ml/spec-parts"
 ANNOTATION_CONFIG_HASH = "muster.ml/config-hash"
+ANNOTATION_RENDERED = "muster.ml/rendered"
 ANNOTATION_SERVES = "muster.ml/serves"
 """Services of an object that are not found by its name, as words: ``instances:persiajobs.persia.com`` (with the namespace before it,
 ``ml/...``, if only there), ``resource:nvidia.com/gpu``, ``metrics:Pods``. It is not deleted while others use that (_kube/uses.py)."""
@@ -200,9 +202,19 @@ def changed_keys(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return sorted(changed)
 
 
-def hashes(spec: Mapping[str, t.Any]) -> dict[str, str]:
-    """A spec_hash for each option that is set, with which a training is compared later."""
-    return {key: spec_hash(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
+def chosen(value: t.Any) -> t.Any:
+    """VALUE, each dataclass in it as a mapping of the fields that are set and differ from their defaults.
+
+    So an option that a new version of Muster has, with a default, changes no training that was made before.
+    """
+    if isinstance(value, Mapping):
+        return {key: chosen(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [chosen(one) for one in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    given = {one.name: getattr(value, one.name) for one in dataclasses.fields(value) if getattr(value, one.name) != one.default}
+    return {name: chosen(found) for name, found in given.items() if found not in (None, (), [], {}, "")}
 
 
 def compact(mapping: Mapping[str, t.Any]) -> Manifest:

@@ -10,7 +10,7 @@ import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from .meta import ANNOTATION_SPEC_PARTS, LABEL_GROUP, LABEL_ROLE, Manifest, check_count, hashes, metadata, queued
+from .meta import ANNOTATION_SPEC_PARTS, LABEL_GROUP, LABEL_ROLE, Manifest, check_count, chosen, metadata, queued, spec_hash
 from .network_policy import own_pods
 from .pods import PodSettings
 from .shared import File, check_files
@@ -77,9 +77,9 @@ class ProgramTraining:
     @functools.cached_property
     def parts(self) -> dict[str, str]:
         """A hash for each option that cannot change while it runs."""
-        spec = {key: value for key, value in dataclasses.asdict(self).items() if key not in self.changeable}
+        spec = {key: value for key, value in chosen(self).items() if key not in self.changeable}
         pod = spec.pop("pod")
-        return hashes({**spec, **pod})
+        return {key: spec_hash(value) for key, value in {**spec, **pod}.items()}
 
     def metadata(self, name: str, *, in_queue: bool = False) -> Manifest:
         """The metadata of an object. IN_QUEUE: it is the workload, whose pods a queue admits."""

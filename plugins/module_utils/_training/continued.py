@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keep what a running training has, even if a new version of Muster has other programs: the programs, and where a queue placed its pods.
+"""Keep what a running training has, even if a new version of Muster makes it otherwise: programs, pods, and where a queue placed them.
 
 The hash of the programs is in the pod template, which is immutable in a Job, and whose change would restart the pods of a StatefulSet.
 """
@@ -11,8 +11,9 @@ import copy
 import typing as t
 from collections.abc import Iterator, Sequence
 
-from .._kube.objects import CONFIG_MAP, Manifest, group_kind, labels_of, ref_of
-from .._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_QUEUE
+from .._kube.objects import CONFIG_MAP, Manifest, annotations_of, group_kind, labels_of, ref_of
+from .._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_RENDERED, LABEL_QUEUE, spec_hash
+from .kind import Backend
 
 
 def with_live_programs(objects: Sequence[Manifest], config: Manifest | None, workloads: Sequence[Manifest]) -> list[Manifest]:
@@ -30,6 +31,30 @@ def with_live_programs(objects: Sequence[Manifest], config: Manifest | None, wor
     for item in found:
         if group_kind(item) == CONFIG_MAP and item["metadata"]["name"] == config["metadata"]["name"]:
             item["data"] = config["data"]
+    return found
+
+
+def with_live_specs(backend: Backend, objects: Sequence[Manifest], workloads: Sequence[Manifest], size: int | None) -> list[Manifest]:
+    """Return OBJECTS with the specs of live WORKLOADS that another version of Muster rendered from the same options.
+
+    Its own spec would be refused (Job), or replace the pods (StatefulSet). Whether it is suspended is for its queue to say.
+    """
+    live, found = {ref_of(item): item for item in workloads}, []
+    forms = {one.group_kind: one for one in backend.workloads}
+    for item in objects:
+        theirs = live.get(ref_of(item), {})
+        was, form = annotations_of(theirs).get(ANNOTATION_RENDERED), forms.get(group_kind(item))
+        if was is None or form is None:
+            found.append(item)
+            continue
+        as_it_is = form.sized(item, form.desired_replicas(theirs)) if form.size else item
+        rendered, spec = spec_hash(item["spec"]), item["spec"]
+        if was not in (rendered, spec_hash(as_it_is["spec"])):
+            suspend = {key: value for key, value in spec.items() if key == "suspend"}
+            rendered, spec = was, {**{key: value for key, value in theirs["spec"].items() if key != "suspend"}, **suspend}
+        notes = {**annotations_of(item), ANNOTATION_RENDERED: rendered}
+        kept = {**item, "metadata": {**item["metadata"], "annotations": notes}, "spec": spec}
+        found.append(kept if size is None else form.sized(kept, size))
     return found
 
 

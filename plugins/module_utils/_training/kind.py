@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing as t
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from .._core.brief import Missing
 from .._gang.groups import PodSets
@@ -124,6 +124,8 @@ class Desired:
     """The queue of Kueue that decides when the pods begin."""
     made_once: Sequence[Ref] = ()
     """Objects with a generated value, which a training keeps as long as it lives: of two first runs at once, one makes them."""
+    kept: Collection[Ref] = ()
+    """Workloads that stay as they are, because another version of Muster rendered them from the same options."""
 
     @classmethod
     def of_program(cls, kind: Kind, job: ProgramTraining, objects: Sequence[Manifest], **more: t.Any) -> Desired:

@@ -14,14 +14,14 @@ from .._core.errors import Failed, Immutable, KeepsFailing, MissingKind, MusterE
 from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
-from .._kube.objects import POD, Manifest, Ref, annotations_of, ref_of
+from .._kube.objects import POD, Manifest, Ref, annotations_of, group_kind, ref_of
 from .._kube.queued import place_of
 from .._kube.references import require
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
-from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
+from .._manifests.meta import ANNOTATION_RENDERED, ANNOTATION_SPEC_PARTS, changed_keys, spec_hash
 from . import history, room
-from .continued import with_live_placement, with_live_programs
+from .continued import with_live_placement, with_live_programs, with_live_specs
 from .failing import MissingImages, RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
 from .logs import failure_of, missing_image_of, repeated_failure_of
@@ -63,7 +63,9 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     made_of = {} if before.exists and not again else dict.fromkeys(desired.made_once)
     # In check mode, objects to be recreated still exist, and the API server would refuse to change them.
     again_later = {change.ref for change in stopped.changes if change.action == "deleted"} if request.check else set()
-    applied = _apply(request, desired, [item for item in desired.objects if ref_of(item) not in again_later], made_of)
+    left = {*again_later, *desired.kept}
+    applied = _apply(request, desired, [item for item in desired.objects if ref_of(item) not in left], made_of)
+    applied.changes += [Change(ref, "unchanged", "stays as an earlier version of Muster made it") for ref in desired.kept]
     report = _as_one(stopped, applied, desired.objects)
     if request.check:
         return report, before
@@ -111,6 +113,10 @@ def _leave(request: Request, desired: Desired, before: Observed) -> tuple[Report
 
 
 def _apply(request: Request, desired: Desired, objects: Sequence[Manifest], made_of: Mapping[Ref, str | None] | None = None) -> Report:
+    kinds = {one.group_kind for one in desired.backend.workloads}
+    for item in objects:
+        if group_kind(item) in kinds and ANNOTATION_RENDERED not in annotations_of(item):
+            item["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED] = spec_hash(item["spec"])
     report = apply_objects(
         request.cluster,
         objects,
@@ -140,11 +146,14 @@ def _stop(request: Request, desired: Desired, before: Observed) -> Report:
 def _continued(desired: Desired, before: Observed, config: Manifest | None) -> Desired:
     """Return the desired training with the values that the live one keeps while it runs."""
     objects: Sequence[Manifest] = with_live_programs(desired.objects, config, before.workloads)
-    if desired.queue:
-        objects = with_live_placement(objects, before.workloads)
     if desired.backend.continued:
         objects = desired.backend.continued(objects, before.workloads)
-    return dataclasses.replace(desired, objects=objects)
+    objects = with_live_specs(desired.backend, objects, before.workloads, desired.size)
+    if desired.queue:
+        objects = with_live_placement(objects, before.workloads)
+    live = {ref_of(item): item["spec"] for item in before.workloads}
+    kept = [ref for item in objects if (spec := live.get(ref := ref_of(item))) and {**spec, **item["spec"]} == spec]
+    return dataclasses.replace(desired, objects=objects, kept=kept)
 
 
 def _as_one(stopped: Report, applied: Report, objects: Sequence[Manifest]) -> Report:

@@ -20,9 +20,10 @@ from ..._manifests.meta import (
     Manifest,
     check_count,
     check_name,
-    hashes,
+    chosen,
     metadata,
     number,
+    spec_hash,
 )
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import PodSettings, refuse_variables
@@ -215,16 +216,15 @@ class PersiaJob:
     @functools.cached_property
     def parts(self) -> dict[str, str]:
         """A hash per option, by which trainings are compared."""
-        spec = dataclasses.asdict(self)
         # The NetworkPolicy does not affect the training.
-        del spec["network_policy"], spec["network_policy_from"]
+        spec = {key: value for key, value in chosen(self).items() if not key.startswith("network_policy")}
         # Settings of the gateway do not, either: only whether there is one, and its address.
         address = {"address": self.metrics.address} if self.metrics.address else {}
         spec["metrics"] = {"enabled": self.metrics.enabled, **address}
         for role, group in spec.pop("groups").items():
             pod = group.pop("pod")
             spec |= {f"{role}.{key}": value for key, value in {**group, **pod}.items()}
-        return hashes(spec)
+        return {key: spec_hash(value) for key, value in spec.items()}
 
 
 def from_params(params: Mapping[str, t.Any]) -> PersiaJob:

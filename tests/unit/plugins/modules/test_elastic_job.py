@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import typing as t
 
@@ -18,13 +19,14 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native, spec
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import elastic_job
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod
 
+JOB_KIND = ("batch/v1", "Job")
 JOB: dict[str, t.Any] = {
     "name": "digits",
     "namespace": "default",
@@ -252,6 +254,34 @@ def test_a_train_job_keeps_the_program_that_it_began_with(kubeflow: FakeCluster,
     in_kubeflow(kubeflow, "trainjob")
     monkeypatch.setitem(native.PROGRAMS, "launch.py", "of another version\n")
     assert set(actions(in_kubeflow(kubeflow, "trainjob")).values()) == {"unchanged"}
+
+
+@pytest.mark.parametrize("backend", ["native", "pytorchjob", "trainjob"])
+def test_a_training_stays_in_its_pods_when_another_version_of_muster_would_make_others(
+    kubeflow: FakeCluster, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    """That version also has another option, with a default. What the user changes is refused, and the number of pods changes, as ever."""
+
+    def again(**more: t.Any) -> dict[str, str]:
+        return actions(run(kubeflow, **more) if backend == "native" else in_kubeflow(kubeflow, backend, **more))
+
+    def specs() -> list[t.Any]:
+        kinds = (JOB_KIND, KUBEFLOW["pytorchjob"], KUBEFLOW["trainjob"], (KUBEFLOW["trainjob"][0], "TrainingRuntime"))
+        return [found["spec"] for _api, kind in kinds if (found := kubeflow.stored(kind, "digits", "default"))]
+
+    again()
+    before = specs()
+    monkeypatch.setattr(native, "_lost_node", lambda *_of: [])
+    newer = dataclasses.make_dataclass("ElasticJob", [("new_option", int, 5)], bases=(spec.ElasticJob,), frozen=True, kw_only=True)
+    monkeypatch.setattr(spec, "ElasticJob", newer)
+    assert set(again().values()) == {"unchanged"}
+    assert specs() == before
+    if backend != "trainjob":
+        again(replicas=3)
+        assert len(str(specs())) == len(str(before))
+        assert specs() != before
+    with pytest.raises(Immutable, match="other options: max_restarts"):
+        again(max_restarts=9)
 
 
 def test_what_pods_reported_to_the_trainer_is_their_progress(kubeflow: FakeCluster) -> None:

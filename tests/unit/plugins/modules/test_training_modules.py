@@ -26,6 +26,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator
 from ansible_collections.muster.ml.plugins.modules import (
     dataset,
     elastic_job,
@@ -200,6 +201,26 @@ def test_a_plan_waits_for_nothing_and_asks_for_nothing_that_a_restart_removes_fi
     cluster.fail("apply", "adult-trainer", Immutable("The pods of a Job cannot be changed."))
     other = {**patient, "files": {"train.py": "other", "data_loader.py": ""}, "restart": True}
     assert actions(run(persia_job, cluster, other, check=True))["Job/adult-trainer"] == "recreated"
+
+
+@pytest.mark.parametrize("backend", ["native", "operator"])
+def test_another_version_of_muster_restarts_no_process_of_a_running_training(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    def specs() -> list[t.Any]:
+        kinds = [("apps/v1", "StatefulSet"), ("batch/v1", "Job"), *([("persia.com/v1", "PersiaJob")] if backend == "operator" else [])]
+        return [one["spec"] for kind in kinds for one in cluster.list(*kind, "default")]
+
+    if backend == "operator":
+        cluster.add(CRD)
+    job = {**JOB, "backend": backend}
+    run(persia_job, cluster, job)
+    before = specs()
+    assert before
+    monkeypatch.setattr(native, "persia_env", lambda *_of: [{"name": "NEW", "value": "1"}])
+    monkeypatch.setattr(operator, "_own_env", lambda _group: [{"name": "NEW", "value": "1"}])
+    assert set(actions(run(persia_job, cluster, job)).values()) == {"unchanged"}
+    assert specs() == before
 
 
 def test_restart_trains_again(cluster: FakeCluster) -> None:

@@ -25,6 +25,27 @@ def stateful(x: int) -> Manifest:
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"x": x}}
 
 
+@pytest.mark.parametrize(
+    ("kind", "strategy", "image", "said"),
+    [
+        ("StatefulSet", {}, "b:2", "the definition changed; its pods are replaced because of spec.containers[0].image"),
+        ("DaemonSet", {}, "b:1", "the definition changed"),
+        ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}}, "b:2", "the definition changed"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_a_plan_names_the_servers_whose_pods_are_replaced(
+    cluster: FakeCluster, kind: str, strategy: Manifest, image: str, said: str, check: bool
+) -> None:
+    def server(image: str, replicas: int) -> Manifest:
+        template = {"spec": {"containers": [{"name": "b", "image": image}]}}
+        return {**stateful(1), "kind": kind, "spec": {"replicas": replicas, "template": template, **strategy}}
+
+    apply(cluster, server("b:1", 1))
+    (change,) = apply(cluster, server(image, 2), check=check).changes
+    assert change.reason == said
+
+
 def actions(report: Report) -> list[str]:
     return [change.action for change in report.changes]
 

@@ -122,9 +122,9 @@ def test_neighbours_are_left_alone() -> None:
 
 
 def test_what_cannot_change_is_refused() -> None:
-    made = {**CLUSTER.immutable(), "etcd_version": "3.5.0", "something_older": 1}
+    made = {**CLUSTER.immutable(), "audit_log": "/x", "something_older": 1}
     (problem,) = preflight.changed_immutable(CLUSTER, made)
-    assert "made with etcd_version '3.5.0', not '3.6.8'" in problem.what
+    assert "made with audit_log '/x', not '" in problem.what
     assert preflight.changed_immutable(CLUSTER, CLUSTER.immutable()) == []
 
 
@@ -167,7 +167,8 @@ def test_waiting_ends_with_what_was_last_seen(clock: FakeClock) -> None:
 
 
 def ready(name: str, status: str = "True") -> dict[str, t.Any]:
-    return {"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": status, "message": "m"}]}}
+    conditions = [{"type": "Ready", "status": status, "message": "m"}]
+    return {"metadata": {"name": name}, "status": {"nodeInfo": {"kubeletVersion": "v1.36.3"}, "conditions": conditions}}
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,8 @@ def ready(name: str, status: str = "True") -> dict[str, t.Any]:
     ],
 )
 def test_what_a_cluster_lacks(nodes: list[dict[str, t.Any]], pods: list[dict[str, t.Any]], gap: str | None) -> None:
-    assert health.why_not_ready(["dev-1"], nodes, pods) == gap
+    assert health.why_not_ready(["dev-1"], "v1.36.3", nodes, pods) == gap
+    assert gap or health.why_not_ready(["dev-1"], "v1.37.0", nodes, pods) == "Node dev-1 has kubelet v1.36.3, not v1.37.0"
 
 
 def test_an_image_is_the_same_every_time_and_has_its_files(tmp_path: Path) -> None:
@@ -253,8 +255,8 @@ def test_programs_are_the_clusters_own(tmp_path: Path) -> None:
     assert node.link_programs(bin_dir, desired, check=False) == []
 
 
-@pytest.mark.parametrize(("replaced", "action"), [([], "unchanged"), (["kubectl"], "reloaded"), (["kubectl", "kubelet"], "restarted")])
-def test_a_new_kubectl_is_no_reason_to_restart_a_node(replaced: list[str], action: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("replaced", "action"), [([], "unchanged"), (["kubectl", "kubelet", "runc"], "reloaded")])
+def test_new_programs_are_no_reason_to_restart_a_node(replaced: list[str], action: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_node.host, "traits", lambda: None)
     monkeypatch.setattr(LocalCluster, "files", lambda *_of: {})
     monkeypatch.setattr(local_node.node, "init_process", lambda _one: object())
