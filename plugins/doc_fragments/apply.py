@@ -2,8 +2,6 @@
 
 """Options of all modules that apply objects; the same as STATE and APPLY in module_utils/_edge/options.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

@@ -2,8 +2,6 @@
 
 """The support of each module for check mode, diff and platforms."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

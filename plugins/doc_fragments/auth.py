@@ -2,8 +2,6 @@
 
 """Connection options; the same as AUTH in module_utils/_edge/options.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

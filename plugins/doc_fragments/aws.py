@@ -2,8 +2,6 @@
 
 """Options that the modules for AWS share; the same as module_utils/_edge/aws.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

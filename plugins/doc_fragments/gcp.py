@@ -2,8 +2,6 @@
 
 """Options that the modules for Google Cloud share; the same as module_utils/_edge/gcp.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

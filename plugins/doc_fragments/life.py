@@ -2,8 +2,6 @@
 
 """Options of all trainings; the same as a part of OPTIONS in module_utils/_edge/trainings.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

@@ -2,8 +2,6 @@
 
 """Options for NetworkPolicies; the same as NETWORK in module_utils/_edge/groups.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

@@ -2,8 +2,6 @@
 
 """Options of all modules that create pods; the same as POD in module_utils/_edge/groups.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

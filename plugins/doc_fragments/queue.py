@@ -2,8 +2,6 @@
 
 """Options for a queue of Kueue; the same as QUEUE in module_utils/_edge/groups.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

@@ -2,8 +2,6 @@
 
 """Connection options for RabbitMQ's management API; the same as CONNECTION in module_utils/_systems/rabbitmq/api.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

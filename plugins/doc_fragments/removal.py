@@ -2,8 +2,6 @@
 
 """Options for the removal of what others may use; the same as REMOVAL in module_utils/_edge/options.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

@@ -2,8 +2,6 @@
 
 """Options of modules whose replicas serve models; the same as COMMON in module_utils/_edge/replicas.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

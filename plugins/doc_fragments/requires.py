@@ -2,8 +2,6 @@
 
 """Libraries that several modules need, with the versions of ``_edge/failure.py``."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     CRYPTOGRAPHY = r"""

@@ -2,8 +2,6 @@
 
 """Options of modules that look at one namespace and its cluster; the same as SURVEY in module_utils/_edge/options.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

@@ -2,8 +2,6 @@
 
 """Options for waiting; the same as WAIT in module_utils/_edge/options.py."""
 
-from __future__ import annotations
-
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

@@ -4,8 +4,6 @@
 
 """Filter broker_users."""
 
-from __future__ import annotations
-
 import base64
 import typing as t
 

@@ -4,8 +4,6 @@
 
 """Filter cluster_problems."""
 
-from __future__ import annotations
-
 import itertools
 import typing as t
 

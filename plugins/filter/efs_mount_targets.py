@@ -4,8 +4,6 @@
 
 """Filter efs_mount_targets."""
 
-from __future__ import annotations
-
 import typing as t
 
 DOCUMENTATION = r"""

@@ -4,8 +4,6 @@
 
 """Filter gke_gpu_flavour."""
 
-from __future__ import annotations
-
 import typing as t
 
 from ansible.errors import AnsibleFilterError

@@ -4,8 +4,6 @@
 
 """Filter gke_pool_sizes."""
 
-from __future__ import annotations
-
 import typing as t
 
 DOCUMENTATION = r"""

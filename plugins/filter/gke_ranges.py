@@ -4,8 +4,6 @@
 
 """Filter gke_ranges."""
 
-from __future__ import annotations
-
 import ipaddress
 import typing as t
 

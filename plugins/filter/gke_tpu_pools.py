@@ -4,8 +4,6 @@
 
 """Filter gke_tpu_pools."""
 
-from __future__ import annotations
-
 import typing as t
 
 from ansible.errors import AnsibleFilterError

@@ -4,8 +4,6 @@
 
 """Filter image_version."""
 
-from __future__ import annotations
-
 import re
 import typing as t
 

@@ -4,8 +4,6 @@
 
 """Filter job_file."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

@@ -4,8 +4,6 @@
 
 """Filter service_account_trust."""
 
-from __future__ import annotations
-
 import typing as t
 
 DOCUMENTATION = r"""

@@ -4,8 +4,6 @@
 
 """Filter tpu_slice."""
 
-from __future__ import annotations
-
 import typing as t
 
 from ansible.errors import AnsibleFilterError

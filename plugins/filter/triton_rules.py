@@ -4,8 +4,6 @@
 
 """Filter triton_rules."""
 
-from __future__ import annotations
-
 import typing as t
 
 from ansible.errors import AnsibleFilterError

@@ -4,8 +4,6 @@
 
 """Filter vpc_subnets."""
 
-from __future__ import annotations
-
 import ipaddress
 import typing as t
 

@@ -4,8 +4,6 @@
 
 """Lookup files."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 name: files
 short_description: Read files and folders for the pods of a training

@@ -4,8 +4,6 @@
 
 """Lookup manifests."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 name: manifests
 short_description: List the Kubernetes objects that a role applies

@@ -4,8 +4,6 @@
 
 """Lookup role_options."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 name: role_options
 short_description: Read the options that a user adds to those of a role

@@ -4,8 +4,6 @@
 
 """Lookup variable_problems."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 name: variable_problems
 short_description: List variables and tags that do not exist, and values that no role takes

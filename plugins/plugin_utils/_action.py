@@ -2,8 +2,6 @@
 
 """Base of the action plugins of modules that talk to Kubernetes."""
 
-from __future__ import annotations
-
 import contextlib
 import pathlib
 import typing as t

@@ -2,8 +2,6 @@
 
 """Bases of the action plugins of modules that talk to AWS or Google Cloud."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import os

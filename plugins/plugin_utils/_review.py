@@ -2,8 +2,6 @@
 
 """The files of a plan: rows that the tasks of a run in check mode note, the plan that is made of them, and the plan that limits a run."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import json

@@ -6,8 +6,6 @@ The cluster itself remembers who made what (World.makers), where the engine cann
 that is not the actor's to make. MUSTER_HISTORIES sets how many histories are tried.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import os
@@ -242,7 +240,7 @@ ACTS = st.one_of(
     st.builds(Meddle, st.sampled_from(["create", "copy", "strip", "hide x.io", "hide apps", "show", "delete"]), THINGS),
     st.builds(Meddle, st.just("create"), SPACES),
 )
-Act: t.TypeAlias = "Apply | Remove | Meddle"
+Act: t.TypeAlias = Apply | Remove | Meddle
 
 
 def perform(world: World, act: Act) -> None:

@@ -2,8 +2,6 @@
 
 """A playbook with this collection, that shows no secret."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -2,8 +2,6 @@
 
 """Fixtures that all unit tests may use."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -2,8 +2,6 @@
 
 """What status.yml makes of the answers of its modules: text, JSON and a page, from the log of a real training."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

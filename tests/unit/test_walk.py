@@ -5,8 +5,6 @@
 Everything counts: the preflight, the engine, callbacks, threads, properties. Only the cluster is a fake, so that its client does not count.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import types

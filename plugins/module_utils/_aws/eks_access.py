@@ -2,8 +2,6 @@
 
 """Access entries and pod identity associations of EKS as values."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import typing as t

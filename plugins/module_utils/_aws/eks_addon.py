@@ -2,8 +2,6 @@
 
 """EKS add-ons as values."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import typing as t

@@ -2,8 +2,6 @@
 
 """EKS clusters as values: the desired state, and the requests that lead to it."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import re

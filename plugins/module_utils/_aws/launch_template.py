@@ -2,8 +2,6 @@
 
 """Launch templates of EKS node groups as values: disk, tags and metadata service of the instances."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

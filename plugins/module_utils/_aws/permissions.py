@@ -2,8 +2,6 @@
 
 """A refusal of AWS for a missing permission, with the line of the published policy that gives it."""
 
-from __future__ import annotations
-
 import json
 import re
 import typing as t

@@ -2,8 +2,6 @@
 
 """Steps and tags of AWS, as parts of a plan."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 import unicodedata

@@ -2,8 +2,6 @@
 
 """The base of all AWS resources: marked by tags, in the account that their ARN names, with updates that EKS records."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """The interface that every kind of resource implements, in any cloud, for the one loop of ``converge``."""
 
-from __future__ import annotations
-
 import abc
 import typing as t
 

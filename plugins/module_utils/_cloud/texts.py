@@ -2,8 +2,6 @@
 
 """Options of both clouds: mappings with keys of the user's own (tags, labels, metadata), versions and address ranges. Pure."""
 
-from __future__ import annotations
-
 import datetime as dt
 import ipaddress
 import re

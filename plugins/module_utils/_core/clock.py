@@ -2,8 +2,6 @@
 
 """Time: the one clock of the collection, so that tests need not wait."""
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 import typing as t

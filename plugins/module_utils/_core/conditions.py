@@ -2,8 +2,6 @@
 
 """Status conditions, in which Kubernetes' controllers report the state of an object."""
 
-from __future__ import annotations
-
 import typing as t
 
 Condition = t.Mapping[str, t.Any]

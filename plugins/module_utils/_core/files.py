@@ -2,8 +2,6 @@
 
 """Files that are replaced whole, and locks, on the controller or a host."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

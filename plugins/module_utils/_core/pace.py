@@ -2,8 +2,6 @@
 
 """Request rate limits, time limits, and retry back-off. Pure except for the given clock."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import threading

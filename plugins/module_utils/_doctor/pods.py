@@ -5,8 +5,6 @@
 The reasons are those of the scheduler, the kubelet and the controllers of Kubernetes 1.36; tests/faults/test_doctor.py makes each for real.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

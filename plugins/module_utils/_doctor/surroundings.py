@@ -2,8 +2,6 @@
 
 """Find faults of storage, quotas, nodes, webhooks, APIs, DNS and clocks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -2,8 +2,6 @@
 
 """Functions that the edges of AWS and of Google Cloud share, for the options of a wait and the result that each module returns."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """The edge of module studioml_experiment, where an experiment meets its broker and its bucket."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

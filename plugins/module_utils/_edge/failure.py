@@ -2,8 +2,6 @@
 
 """The one place where an error becomes the result of a failed task, for all modules."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import importlib.metadata

@@ -2,8 +2,6 @@
 
 """Credentials for Google Cloud of modules that are mainly about something else, and do not have google.cloud's options."""
 
-from __future__ import annotations
-
 import os
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
-from __future__ import annotations
-
 import typing as t
 
 from .._systems.elastic import training as elastic

@@ -2,8 +2,6 @@
 
 """The nodes of a cluster: what is free on each, and why the pods of a group cannot be there. No I/O."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence

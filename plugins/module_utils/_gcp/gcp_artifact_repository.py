@@ -2,8 +2,6 @@
 
 """Repositories of Artifact Registry as values."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import typing as t

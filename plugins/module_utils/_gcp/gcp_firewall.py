@@ -2,8 +2,6 @@
 
 """Firewall rules as values."""
 
-from __future__ import annotations
-
 import dataclasses
 import ipaddress
 import typing as t

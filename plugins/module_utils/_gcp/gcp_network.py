@@ -2,8 +2,6 @@
 
 """Networks as values."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from .._cloud.plan import Body

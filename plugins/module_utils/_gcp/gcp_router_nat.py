@@ -2,8 +2,6 @@
 
 """Routers with Cloud NAT as values."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """APIs of a project as values."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

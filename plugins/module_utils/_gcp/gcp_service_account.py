@@ -2,8 +2,6 @@
 
 """Service accounts as values."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

@@ -2,8 +2,6 @@
 
 """GKE clusters as values: the desired state, and the requests that lead to it."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt

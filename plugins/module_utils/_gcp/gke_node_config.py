@@ -2,8 +2,6 @@
 
 """The config of a node pool: options in snake case as Google's NodeConfig."""
 
-from __future__ import annotations
-
 import typing as t
 
 from .._cloud.plan import Body, camelled

@@ -2,8 +2,6 @@
 
 """A client of google-cloud-storage for the objects of a bucket, and its errors in one form."""
 
-from __future__ import annotations
-
 import contextlib
 import typing as t
 from collections.abc import Iterator

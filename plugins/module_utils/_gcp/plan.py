@@ -2,8 +2,6 @@
 
 """Steps of Google, as parts of a plan."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from .._cloud import plan

@@ -34,8 +34,6 @@ kind may
 * start from ``Resource`` alone when nothing of this fits.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import typing as t

@@ -2,8 +2,6 @@
 
 """Build the headers of requests and read those of responses. Pure functions."""
 
-from __future__ import annotations
-
 import datetime as dt
 import email.utils
 import re

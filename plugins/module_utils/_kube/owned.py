@@ -2,8 +2,6 @@
 
 """Find everything that belongs to an owner, whatever its kind."""
 
-from __future__ import annotations
-
 import functools
 import typing as t
 

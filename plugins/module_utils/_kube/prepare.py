@@ -2,8 +2,6 @@
 
 """Rewrite the user's manifests to those that are sent. Pure functions."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -2,8 +2,6 @@
 
 """The fields of Kubernetes objects that have quantities."""
 
-from __future__ import annotations
-
 import typing as t
 
 from .._core.quantity import canonical

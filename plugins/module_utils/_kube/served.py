@@ -2,8 +2,6 @@
 
 """Whether the cluster serves the kinds of given objects, and the error where it does not."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

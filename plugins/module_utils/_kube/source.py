@@ -2,8 +2,6 @@
 
 """Read the objects of an apply from options, files, a folder or a URL."""
 
-from __future__ import annotations
-
 import codecs
 import glob
 import hashlib

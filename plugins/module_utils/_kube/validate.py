@@ -2,8 +2,6 @@
 
 """Validate a list of objects before anything is sent, and report all problems at once."""
 
-from __future__ import annotations
-
 import math
 import re
 import typing as t

@@ -7,8 +7,6 @@ booleans, 017 and 0o17 are 15, 08 is 8, 12:30:45 and dates are text, and ``=`` i
 side.
 """
 
-from __future__ import annotations
-
 import array
 import base64
 import contextlib
@@ -17,7 +15,7 @@ import math
 import re
 import typing as t
 
-Scalar: t.TypeAlias = "str | int | float | bool | None"
+Scalar: t.TypeAlias = str | int | float | bool | None
 
 TAG = "tag:yaml.org,2002:"
 UNKNOWN_TAG = "the tag is not known, or not for such a value; text that begins with ! needs quotes"

@@ -2,8 +2,6 @@
 
 """The configuration for kubeadm. Pure: dataclasses in, Kubernetes API objects out."""
 
-from __future__ import annotations
-
 import typing as t
 
 from .node_files import HostTraits

@@ -2,8 +2,6 @@
 
 """Find out which cluster a kubeconfig is for, so that none of another cluster is replaced or removed, and how long it is valid."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import re

@@ -2,8 +2,6 @@
 
 """List everything of a local cluster on the host, which is nothing after a removal."""
 
-from __future__ import annotations
-
 import typing as t
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 
 """Run kubeadm inside running nodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .._core.errors import CommandFailed, Failed

@@ -2,8 +2,6 @@
 
 """One node on this host: create, check and remove its files, folders, cgroups and processes."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

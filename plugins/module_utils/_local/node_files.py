@@ -2,8 +2,6 @@
 
 """The files that make a set of namespaces into a Kubernetes node, as text. No I/O."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shlex

@@ -2,8 +2,6 @@
 
 """The contents of an image as values, and the key under which the result is cached."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

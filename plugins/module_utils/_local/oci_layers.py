@@ -2,8 +2,6 @@
 
 """Layers of an image: a Debian root file system, and one with everything else."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

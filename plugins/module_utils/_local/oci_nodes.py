@@ -2,8 +2,6 @@
 
 """An image archive in the cache, assembled by umoci; and its import into the containerd of each node."""
 
-from __future__ import annotations
-
 import functools
 import json
 import tarfile

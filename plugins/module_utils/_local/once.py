@@ -2,8 +2,6 @@
 
 """Locks for the files and settings that clusters on this machine share: one process at a time reads and changes them."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import shutil

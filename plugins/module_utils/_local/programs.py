@@ -2,8 +2,6 @@
 
 """The programs that a local cluster needs, and their sources: released files by URL and checksum, or Go modules."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shutil

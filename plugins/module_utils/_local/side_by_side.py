@@ -2,8 +2,6 @@
 
 """Builds of several kinds at the same time, so that where one has work for a single core, another one uses the rest."""
 
-from __future__ import annotations
-
 import functools
 import threading
 import typing as t

@@ -2,8 +2,6 @@
 
 """Node objects whose kubelet kwok simulates. No I/O."""
 
-from __future__ import annotations
-
 import json
 import typing as t
 from collections.abc import Mapping, Sequence

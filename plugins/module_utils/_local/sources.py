@@ -2,8 +2,6 @@
 
 """Choose the source of each program and image of Kubernetes: released files and images, or Go modules."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 from pathlib import Path

@@ -2,8 +2,6 @@
 
 """The HorizontalPodAutoscaler of replicas, on a metric of their pods."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 from collections.abc import Mapping

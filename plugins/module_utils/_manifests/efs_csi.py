@@ -2,8 +2,6 @@
 
 """The manifests of role efs_csi: a claim on EFS with its class or volume, and the two Jobs that verify it."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

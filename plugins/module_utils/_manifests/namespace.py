@@ -2,8 +2,6 @@
 
 """The manifests of role namespace: a namespace with its Pod Security labels."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 

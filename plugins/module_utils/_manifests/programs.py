@@ -2,8 +2,6 @@
 
 """The text of a program of _pod_programs, for a ConfigMap."""
 
-from __future__ import annotations
-
 import types
 import typing as t
 

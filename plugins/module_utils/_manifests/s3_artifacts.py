@@ -2,8 +2,6 @@
 
 """The manifests of role s3_artifacts: the service account whose pods read the bucket."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from .meta import Manifest

@@ -2,8 +2,6 @@
 
 """The preflight of a training, before any of its objects is created: all pods of a new one, the additional pods of a running one."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@
 An ordinary module runs on its host from an archive of what its files import by name, so that folders cannot be looked for at run time.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path
@@ -17,8 +15,6 @@ INDEX_FILE, FRAGMENT_FILE = f"{UTILS}/_edge/systems.py", "plugins/doc_fragments/
 
 INDEX = '''
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
-
-from __future__ import annotations
 
 import typing as t
 
@@ -43,8 +39,6 @@ WHICH: Spec = {{
 
 FRAGMENT = '''
 """The options that name a training; the same as WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
-
-from __future__ import annotations
 
 
 class ModuleDocFragment:

@@ -6,8 +6,6 @@ Python reports each of these operations to audit hooks (PEP 578), whatever funct
 result of the operation.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

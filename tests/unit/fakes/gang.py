@@ -2,8 +2,6 @@
 
 """Nodes, pods and templates in a few words."""
 
-from __future__ import annotations
-
 import typing as t
 
 Manifest = dict[str, t.Any]

@@ -2,8 +2,6 @@
 
 """A cluster as OpenShift's, which shows objects of Kubernetes under other names, too."""
 
-from __future__ import annotations
-
 import types
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """Pods and workloads as an API server tells of them."""
 
-from __future__ import annotations
-
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP, LABEL_JOB, LABEL_ROLE

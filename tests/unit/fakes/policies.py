@@ -2,8 +2,6 @@
 
 """The objects of every system that has a NetworkPolicy, and the labels of their pods. Names as in docs/operating/connections.md."""
 
-from __future__ import annotations
-
 import typing as t
 from collections.abc import Callable, Iterator
 from functools import partial

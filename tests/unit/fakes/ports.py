@@ -2,8 +2,6 @@
 
 """Ports of this machine for tests that run beside others."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections.abc import Iterator

@@ -5,8 +5,6 @@
 It answers as 3.10 and 4.0 do, traps included; tests/rabbitmq runs the modules at the real ones.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import http.server

@@ -2,8 +2,6 @@
 
 """StudioML's messages as the runner reads them: HybridSeal, DecryptBlock and unpackMsg with the functions of RSA, NaCl and Ed25519."""
 
-from __future__ import annotations
-
 import base64
 import json
 import typing as t

@@ -2,8 +2,6 @@
 
 """A task with a module of ours: its options as Ansible hands them over, and what it does on a cluster."""
 
-from __future__ import annotations
-
 import copy
 import types
 import typing as t

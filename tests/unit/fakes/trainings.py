@@ -2,8 +2,6 @@
 
 """Options of a small training."""
 
-from __future__ import annotations
-
 import typing as t
 
 PERSIA: dict[str, t.Any] = {

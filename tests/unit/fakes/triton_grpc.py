@@ -2,8 +2,6 @@
 
 """A Triton server with the models ``add`` and ``echo``, as 2.51.0 answers over gRPC: a real server of gRPC, with Triton's own messages."""
 
-from __future__ import annotations
-
 import pathlib
 import struct
 import typing as t

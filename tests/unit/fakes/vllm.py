@@ -2,8 +2,6 @@
 
 """A vLLM server that replays what 0.32.0 answered (tests/unit/recorded/vllm.json)."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import typing as t

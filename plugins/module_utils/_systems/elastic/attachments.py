@@ -2,8 +2,6 @@
 
 """Objects that this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set."""
 
-from __future__ import annotations
-
 import typing as t
 from collections.abc import Mapping
 

@@ -2,8 +2,6 @@
 
 """The objects that role trainer installs: those of the kustomization of Kubeflow Trainer 2."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 
 """The objects that role jobset installs: the manifest of a release of JobSet."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 
 """TPU slices as options of a JobSet: the pods of each slice, their nodes and their chips. No I/O."""
 
-from __future__ import annotations
-
 import typing as t
 from collections.abc import Mapping
 

@@ -2,8 +2,6 @@
 
 """A training as a JobSet, as the user describes it: valid options."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 from collections.abc import Mapping

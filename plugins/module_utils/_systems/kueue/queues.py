@@ -2,8 +2,6 @@
 
 """The queues of Kueue: ResourceFlavors, ClusterQueues with quotas, ProvisioningRequests, LocalQueues and priorities. No I/O."""
 
-from __future__ import annotations
-
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -2,8 +2,6 @@
 
 """The PersiaJob resource of PERSIA's own operator, and the options that it has no field for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@
 The CustomResourceDefinition PersiaJob is in crds/ of the role's files.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 
 """The files of StudioML's client: its configuration, two keys, and a record of our values in them."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

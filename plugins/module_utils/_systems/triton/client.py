@@ -2,8 +2,6 @@
 
 """A client of Triton's HTTP API."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import typing as t

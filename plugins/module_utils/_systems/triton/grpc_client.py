@@ -5,8 +5,6 @@
 gRPC is loaded when a client is made, because few runs need it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ssl
 import typing as t

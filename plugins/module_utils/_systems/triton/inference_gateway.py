@@ -2,8 +2,6 @@
 
 """The objects of role inference_gateway besides the routes: a Gateway in front of servers, and how it asks for their health."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence

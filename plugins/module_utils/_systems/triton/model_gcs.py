@@ -2,8 +2,6 @@
 
 """A model in a bucket of Google Cloud Storage."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import typing as t

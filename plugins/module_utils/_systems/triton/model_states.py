@@ -2,8 +2,6 @@
 
 """Upload and serve a model, or remove it."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """muster.ml.apply: one suite for the module and for its action plugin, which must give the same result."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import types

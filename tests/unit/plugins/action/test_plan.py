@@ -2,8 +2,6 @@
 
 """A plan that people review, and a run that may do what is in it and nothing else."""
 
-from __future__ import annotations
-
 import copy
 import datetime as dt
 import itertools

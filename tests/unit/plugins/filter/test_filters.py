@@ -2,8 +2,6 @@
 
 """The filters of the roles that set up AWS and nats-operator."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

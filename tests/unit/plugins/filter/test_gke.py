@@ -2,8 +2,6 @@
 
 """The filters of the roles that set up Google Cloud."""
 
-from __future__ import annotations
-
 import base64
 import ipaddress
 import typing as t

@@ -2,8 +2,6 @@
 
 """The lookup files: what is read, under which name, and what is refused."""
 
-from __future__ import annotations
-
 import typing as t
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 
 """The lookup manifests: what it finds, and that its options are the roles' variables."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 from pathlib import Path

@@ -2,8 +2,6 @@
 
 """Golden files of builders whose other tests need none, and that every builder has one."""
 
-from __future__ import annotations
-
 import ast
 import typing as t
 from pathlib import Path

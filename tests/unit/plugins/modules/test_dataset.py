@@ -2,8 +2,6 @@
 
 """dataset: the Job that fetches a data set."""
 
-from __future__ import annotations
-
 import contextlib
 import typing as t
 

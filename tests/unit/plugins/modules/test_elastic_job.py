@@ -2,8 +2,6 @@
 
 """elastic_job against a cluster in memory."""
 
-from __future__ import annotations
-
 import copy
 import json
 import typing as t

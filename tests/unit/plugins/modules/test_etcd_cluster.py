@@ -2,8 +2,6 @@
 
 """etcd_cluster: what is refused, what is made, and certificates that stay as they are."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import typing as t

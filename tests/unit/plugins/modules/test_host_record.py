@@ -2,8 +2,6 @@
 
 """host_file and host_record: what was recorded when it was created goes, and nothing of others, wherever a run was killed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -2,8 +2,6 @@
 
 """inference_check by OpenAI's API: what a language model answered, as vLLM sends it."""
 
-from __future__ import annotations
-
 import base64
 import json
 import typing as t

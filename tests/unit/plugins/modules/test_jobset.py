@@ -2,8 +2,6 @@
 
 """Module jobset against a cluster in memory."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """object_store: what is refused, what is made, the login that stays, buckets through a forwarded port."""
 
-from __future__ import annotations
-
 import base64
 import json
 import typing as t

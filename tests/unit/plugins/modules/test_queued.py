@@ -2,8 +2,6 @@
 
 """What a queue of Kueue is to admit: the labels, why it waits, what is refused, and what Kueue changes in it."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

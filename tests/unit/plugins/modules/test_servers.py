@@ -2,8 +2,6 @@
 
 """The one life of servers, for every kind of them."""
 
-from __future__ import annotations
-
 import contextlib
 import types
 import typing as t

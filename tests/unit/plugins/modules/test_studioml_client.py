@@ -2,8 +2,6 @@
 
 """studioml_client in a folder: what is merged, what is refused, what is removed; tests/studioml has the role and the real client."""
 
-from __future__ import annotations
-
 import json
 import stat
 import typing as t

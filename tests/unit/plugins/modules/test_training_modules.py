@@ -2,8 +2,6 @@
 
 """persia_job, training_statefulset, nats_cluster, job_info and job_logs against a cluster in memory."""
 
-from __future__ import annotations
-
 import collections
 import json
 import types

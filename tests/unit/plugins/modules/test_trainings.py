@@ -2,8 +2,6 @@
 
 """The one life of trainings, for every kind of them."""
 
-from __future__ import annotations
-
 import types
 import typing as t
 

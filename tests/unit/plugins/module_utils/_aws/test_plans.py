@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans for AWS: values in, requests out. Nothing here knows an AWS library."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

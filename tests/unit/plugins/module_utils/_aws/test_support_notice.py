@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is told when a Kubernetes version leaves standard support."""
 
-from __future__ import annotations
-
 import datetime as dt
 import typing as t
 

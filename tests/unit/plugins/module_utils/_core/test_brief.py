@@ -2,8 +2,6 @@
 
 """One short line of progress, and everything in the error."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.brief import LONGEST, Missing, grouped, in_brief, listed

@@ -2,8 +2,6 @@
 
 """Folders that an option names by mistake, and disks that are full."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import tempfile

@@ -2,8 +2,6 @@
 
 """Rate limit and patience on a clock that passes only when somebody waits."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -2,8 +2,6 @@
 
 """Quantities are equal when their numbers are, however they are written."""
 
-from __future__ import annotations
-
 import decimal
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Which gangs a queue of Kueue never admits, and which it may."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Slices of TPUs: every row of Google's tables, every shape that the rules allow, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """Certificates: strict clients take them, an authority is renewed and never replaced, and what is damaged is told."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import ssl

@@ -2,8 +2,6 @@
 
 """What must never be deleted, scenario by scenario; each of them was once."""
 
-from __future__ import annotations
-
 import copy
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """The engine on a fake cluster: what is written, what is not, and what is told."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import copy

@@ -2,8 +2,6 @@
 
 """Ownership of fields, on objects as a real API server (1.36) stored them."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pathlib

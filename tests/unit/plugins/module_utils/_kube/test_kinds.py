@@ -2,8 +2,6 @@
 
 """Which unknown kinds are misspelt, and which are those of a definition that is gone."""
 
-from __future__ import annotations
-
 import pathlib
 
 import pytest

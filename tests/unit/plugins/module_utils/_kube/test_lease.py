@@ -2,8 +2,6 @@
 
 """Two runs of one owner: one waits for the other, takes over from a dead one, and gives way where it came too late."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -2,8 +2,6 @@
 
 """How everything of an owner is found: each object once, and what could not be looked at is told."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

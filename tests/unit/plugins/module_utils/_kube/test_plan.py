@@ -2,8 +2,6 @@
 
 """Whose an object that exists is, and what becomes of it: used, shared, taken over, or refused."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

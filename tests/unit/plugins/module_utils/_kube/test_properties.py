@@ -2,8 +2,6 @@
 
 """What holds for any list of objects: planning, merging, order and pruning."""
 
-from __future__ import annotations
-
 import copy
 import typing as t
 

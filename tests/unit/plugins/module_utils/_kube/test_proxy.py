@@ -2,8 +2,6 @@
 
 """Which proxy leads to an API server, and the way through it. The cases are those that the real kubectl was held to."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import socket

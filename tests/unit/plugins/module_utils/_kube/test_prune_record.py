@@ -2,8 +2,6 @@
 
 """What is remembered of an owner's objects never claims too much, and is never a reason to fail."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Rejected

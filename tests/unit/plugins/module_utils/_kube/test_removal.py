@@ -2,8 +2,6 @@
 
 """How objects are deleted: only what was judged, as it was judged, alone among the runs of the owner."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """What the API server's answers become. The Status objects are those of a real server (1.36)."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Objects from options, files, folders and URLs."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import pathlib

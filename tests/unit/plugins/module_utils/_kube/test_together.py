@@ -2,8 +2,6 @@
 
 """What an owner's runs do beside each other, and what prune remembers and what it needs to be alone for."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Every problem of every object is told at once."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Text is read as kubectl reads it; what kubectl makes of each text is recorded in tests/differential/yaml_answers.json."""
 
-from __future__ import annotations
-
 import json
 import time
 import typing as t

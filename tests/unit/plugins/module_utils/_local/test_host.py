@@ -2,8 +2,6 @@
 
 """What is read of the host, and judged."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import os

@@ -2,8 +2,6 @@
 
 """What kubeadm and the node's programs are told."""
 
-from __future__ import annotations
-
 import configparser
 import dataclasses
 import json

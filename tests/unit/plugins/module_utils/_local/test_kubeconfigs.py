@@ -2,8 +2,6 @@
 
 """The certificate in a kubeconfig is renewed before it ends."""
 
-from __future__ import annotations
-
 import base64
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

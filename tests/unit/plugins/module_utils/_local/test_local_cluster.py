@@ -2,8 +2,6 @@
 
 """What a local cluster is given: DNS, storage, NetworkPolicies, simulated nodes."""
 
-from __future__ import annotations
-
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._local.local_cluster import LocalClusterObjects, manifests

@@ -2,8 +2,6 @@
 
 """Only what is missing is done; test_removal.py has that all of it is found again."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

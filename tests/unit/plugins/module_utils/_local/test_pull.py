@@ -2,8 +2,6 @@
 
 """Images of Kubernetes, pulled from a registry with every fault into archives of the cache."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

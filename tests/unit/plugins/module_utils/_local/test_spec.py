@@ -2,8 +2,6 @@
 
 """Names and addresses of a local cluster."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput

@@ -2,8 +2,6 @@
 
 """The claim on EFS, its class or volume, and the Jobs that verify it."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

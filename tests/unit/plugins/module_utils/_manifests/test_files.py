@@ -2,8 +2,6 @@
 
 """The user's files as a ConfigMap and as a volume: plain names as they are, paths and other characters by items."""
 
-from __future__ import annotations
-
 import base64
 import re
 import typing as t

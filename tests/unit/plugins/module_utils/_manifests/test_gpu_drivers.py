@@ -2,8 +2,6 @@
 
 """The DaemonSets that bring GPU drivers and the device plugin."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Overrides: merged as Kubernetes merges its own types."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Names, quantities, hashes."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput

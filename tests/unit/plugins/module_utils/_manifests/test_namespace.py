@@ -2,8 +2,6 @@
 
 """The namespace with its Pod Security labels."""
 
-from __future__ import annotations
-
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._manifests.namespace import Namespace, manifests

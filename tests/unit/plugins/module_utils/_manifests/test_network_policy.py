@@ -2,8 +2,6 @@
 
 """NetworkPolicies select the pods of their system and no option of a training. tests/policies tries on a cluster who may connect."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

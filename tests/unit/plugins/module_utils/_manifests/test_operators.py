@@ -2,8 +2,6 @@
 
 """What is applied of a released manifest: all of it, and only what the options say differs."""
 
-from __future__ import annotations
-
 import copy
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """Prometheus and its adapter: the objects, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import typing as t
 from pathlib import Path

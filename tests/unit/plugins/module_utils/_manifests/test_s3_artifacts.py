@@ -2,8 +2,6 @@
 
 """The service account whose pods read the bucket."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """One replica group."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

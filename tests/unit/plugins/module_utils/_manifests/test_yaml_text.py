@@ -2,8 +2,6 @@
 
 """Our YAML reads back as the value it was made from, by YAML 1.1 rules too."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """The records of trainings, which stay when the trainings are removed."""
 
-from __future__ import annotations
-
 import hashlib
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """The progress that programs print. Each text was recorded from its program, as the comment beside it says."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._training.progress import newest, read

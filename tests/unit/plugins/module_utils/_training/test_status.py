@@ -2,8 +2,6 @@
 
 """One state and one reason out of what pods and workloads say."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

@@ -2,8 +2,6 @@
 
 """An etcd and a data set as options of an elastic job."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

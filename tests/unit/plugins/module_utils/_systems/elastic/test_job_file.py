@@ -2,8 +2,6 @@
 
 """Job files in the shapes of torchelastic's documentation: what is taken over, what is told, what is refused."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Elastic jobs as PyTorchJobs."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Elastic jobs as TrainJobs."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Kubeflow Trainer's controller is installed as its kustomization has it."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

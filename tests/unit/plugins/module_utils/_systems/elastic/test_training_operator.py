@@ -2,8 +2,6 @@
 
 """training-operator: what is applied, and what its account may do."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """JobSet's controller is installed as released."""
 
-from __future__ import annotations
-
 from support.released import manifest
 
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.jobset import JobSetController, manifests

@@ -2,8 +2,6 @@
 
 """Trainings as JobSets: what is applied, and what slices of TPUs mean."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

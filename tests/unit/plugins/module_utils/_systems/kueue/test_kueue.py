@@ -2,8 +2,6 @@
 
 """Kueue: what differs from its released manifest, which jobs need it in order to be created, and which queues are refused."""
 
-from __future__ import annotations
-
 import json
 import typing as t
 

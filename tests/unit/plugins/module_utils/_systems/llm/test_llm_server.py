@@ -2,8 +2,6 @@
 
 """The objects of a vLLM server, as YAML in golden files, and options that cannot be."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import typing as t

@@ -2,8 +2,6 @@
 
 """nats-operator: what is applied, and what its account may do."""
 
-from __future__ import annotations
-
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.nats_operator import NatsOperator, manifests

@@ -2,8 +2,6 @@
 
 """The objects of a store, as YAML in a golden file, and names of buckets."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """PERSIA's configuration, of which PERSIA itself ignores what it does not know."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Job files in the shapes of PERSIA's documentation: what is taken over, what is told, what is refused."""
 
-from __future__ import annotations
-
 import copy
 import re
 import typing as t

@@ -2,8 +2,6 @@
 
 """Two trainings at the same NATS servers would mix their batches and embeddings."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

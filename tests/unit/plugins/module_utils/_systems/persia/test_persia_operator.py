@@ -2,8 +2,6 @@
 
 """PERSIA's operator: what is applied."""
 
-from __future__ import annotations
-
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.persia_operator import PersiaOperator, manifests

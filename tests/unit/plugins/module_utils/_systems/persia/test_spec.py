@@ -2,8 +2,6 @@
 
 """A PERSIA training on both backends."""
 
-from __future__ import annotations
-
 import copy
 import json
 import typing as t

@@ -2,8 +2,6 @@
 
 """The administrator that rabbitmqctl makes: what is changed, what is only looked at, and no password in an argument or an error."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

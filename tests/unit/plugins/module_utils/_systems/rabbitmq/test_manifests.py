@@ -2,8 +2,6 @@
 
 """The objects of a broker, as YAML in the golden files."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Addresses of brokers: what the runner makes of them, and passwords that it could not send."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput

@@ -5,8 +5,6 @@
 Names of files are of the runner, unless they begin with studio/: those are of the wheel studioml 0.0.49.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

@@ -2,8 +2,6 @@
 
 """Keys of StudioML: the formats that runner and client read, judged by others than the library that wrote them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

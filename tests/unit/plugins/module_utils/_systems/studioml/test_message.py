@@ -2,8 +2,6 @@
 
 """Requests of StudioML: what is built is what the runner reads, byte by byte."""
 
-from __future__ import annotations
-
 import json
 import sys
 import typing as t

@@ -2,8 +2,6 @@
 
 """What is read from runners, against what runners wrote: roles/local_images/files/studioml_runner, made by tests/studioml/record.py."""
 
-from __future__ import annotations
-
 import json
 import re
 import typing as t

@@ -2,8 +2,6 @@
 
 """Buckets as folders of pods."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -2,8 +2,6 @@
 
 """Traefik: what is applied, and what it may not do."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

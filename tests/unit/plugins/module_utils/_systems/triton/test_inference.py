@@ -2,8 +2,6 @@
 
 """What is sent, how outputs are compared, and what percentiles mean."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

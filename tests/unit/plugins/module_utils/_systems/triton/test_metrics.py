@@ -2,8 +2,6 @@
 
 """Alerts of a Triton server. docs/systems/triton.md tells what a real Prometheus made of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput

@@ -2,8 +2,6 @@
 
 """Values as the bytes that gRPC carries, beside what NumPy and ml_dtypes make of them."""
 
-from __future__ import annotations
-
 import math
 import typing as t
 import warnings
