@@ -12,7 +12,6 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: broker_users
 short_description: Join users of a broker with their passwords in Secrets
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the rows of option C(users) of M(muster.ml.rabbitmq_definitions), each with the C(password) of its Secret.

@@ -13,7 +13,6 @@ from jinja2.exceptions import UndefinedError
 DOCUMENTATION = r"""
 name: cluster_problems
 short_description: List clusters that the inventory does not define, or defines twice
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns what is wrong with hosts of an inventory that stand for clusters, before anything is asked of a cluster.

@@ -14,7 +14,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.tpu.bucket impo
 DOCUMENTATION = r"""
 name: gcs_mount
 short_description: Report what pods on GKE need to see a bucket as a folder
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns volume, mount and annotation for GKE's CSI driver of Cloud Storage FUSE. The cluster needs that add-on

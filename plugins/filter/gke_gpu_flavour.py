@@ -11,7 +11,6 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: gke_gpu_flavour
 short_description: Read from node pools how GPU drivers get onto the nodes of a GKE cluster
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the value of C(gpu_drivers_flavour) that fits node pools as C(gke_node_pools_pools) has them.

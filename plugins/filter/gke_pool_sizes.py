@@ -9,7 +9,6 @@ import typing as t
 DOCUMENTATION = r"""
 name: gke_pool_sizes
 short_description: Add up the sizes of the node pools of a GKE cluster
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns how many nodes pools as C(gke_node_pools_pools) has them have together, at least and at most.

@@ -12,7 +12,6 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: gke_ranges
 short_description: Divide an address range among the pods, services and nodes of a GKE cluster
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Computes from the number of nodes how many addresses a VPC-native cluster needs, and takes its three ranges from one.

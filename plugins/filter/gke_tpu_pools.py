@@ -14,7 +14,6 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.tpu_slices import n
 DOCUMENTATION = r"""
 name: gke_tpu_pools
 short_description: Add machines, placement and size to node pools that are slices of TPUs
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns node pools as M(muster.ml.gke_node_pool) takes them. Of a pool with C(tpu), that is replaced by the machine type, the placement

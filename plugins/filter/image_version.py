@@ -10,7 +10,6 @@ import typing as t
 DOCUMENTATION = r"""
 name: image_version
 short_description: Read the version in the tag of an image
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the version C(x.y.z) in the tag of a container image, without a leading C(v) and without what follows it.

@@ -16,7 +16,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.persia import j
 DOCUMENTATION = r"""
 name: job_file
 short_description: Read a job file of PERSIA or torchelastic as options
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the options that a job file of another program's documentation asks for.

@@ -9,7 +9,6 @@ import typing as t
 DOCUMENTATION = r"""
 name: service_account_trust
 short_description: Build the trust policy of an IAM role for pods
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the trust policy of an IAM role that only the pods of the named service accounts of an EKS cluster may assume.

@@ -14,7 +14,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics 
 DOCUMENTATION = r"""
 name: triton_rules
 short_description: List the alerts of a Triton server as rules of Prometheus
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the groups of rules that M(muster.ml.triton_server) creates where the cluster serves C(PrometheusRule) or C(Rules), for a

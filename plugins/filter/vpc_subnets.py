@@ -12,7 +12,6 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: vpc_subnets
 short_description: Divide the address range of a VPC into subnets
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Divides an address range among availability zones, with a large private subnet for pods and a small public subnet in each.

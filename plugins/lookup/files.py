@@ -7,7 +7,6 @@
 DOCUMENTATION = r"""
 name: files
 short_description: Read files and folders for the pods of a training
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns one mapping of paths to contents, as the option O(muster.ml.persia_job#module:files) of the modules for trainings takes it.

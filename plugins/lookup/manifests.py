@@ -7,7 +7,6 @@
 DOCUMENTATION = r"""
 name: manifests
 short_description: List the Kubernetes objects that a role applies
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),

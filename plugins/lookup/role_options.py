@@ -7,7 +7,6 @@
 DOCUMENTATION = r"""
 name: role_options
 short_description: Read the options that a user adds to those of a role
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns a variable such as C(elastic_options), whose keys are options of a module, or of the lookup P(muster.ml.manifests#lookup), for

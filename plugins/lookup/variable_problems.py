@@ -7,7 +7,6 @@
 DOCUMENTATION = r"""
 name: variable_problems
 short_description: List variables and tags that do not exist, and values that no role takes
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns what is wrong with the variables of this collection that an inventory, a playbook or C(-e) sets for the current host.

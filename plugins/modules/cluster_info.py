@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: cluster_info
 short_description: Report what a cluster offers to trainings, and what the user may do there
-version_added: 0.1.0
 description:
   - Returns the version of a cluster, its nodes with their devices, storage classes, operators, the quotas of a namespace, and which rights
     of a Role the user lacks. C(playbooks/init.yml) writes an inventory from it.

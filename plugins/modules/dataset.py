@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: dataset
 short_description: Fetch a data set to a PersistentVolumeClaim
-version_added: 0.1.0
 description:
   - Downloads a file or archive to a PersistentVolumeClaim in a Job, verifies its checksum and unpacks it.
   - A marker file beside the data prevents a second download. An interrupted download resumes where it stopped, in the next pod, too.

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: doctor
 short_description: Report faults in a namespace with their causes and next steps
-version_added: 0.1.0
 description:
   - Reads the pods, workloads, claims, quotas, queues, certificates and servers of a namespace, and nodes, webhooks, APIs, DNS and clocks
     that they stand on, and returns a list of findings, each with its cause, the evidence and the next step. Nothing is written, and nothing

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: ec2_removal
 short_description: Remove parts of an EC2 network that may still be in use
-version_added: 0.1.0
 description:
   - Deletes a VPC, subnet, internet gateway, security group or network interface. An internet gateway is detached first.
   - As long as something uses it, EC2 refuses the deletion with C(DependencyViolation), for minutes after the user was deleted itself. The

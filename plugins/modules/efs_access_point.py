@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: efs_access_point
 short_description: Manage access points of EFS file systems
-version_added: 0.1.0
 description:
   - Creates, updates and deletes access points of Amazon EFS file systems. An access point has its own root directory and POSIX user.
   - An access point is identified by its tag C(Name). Deleting it does not delete files.

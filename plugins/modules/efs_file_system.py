@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: efs_file_system
 short_description: Manage EFS file systems
-version_added: 0.1.0
 description:
   - Creates, updates and deletes Amazon EFS file systems with their mount targets, backup and lifecycle policy.
   - Unlike C(community.aws.efs) it supports check mode, elastic throughput and backup, and uses no deprecated API calls.

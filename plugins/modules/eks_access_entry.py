@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: eks_access_entry
 short_description: Manage access entries of EKS clusters
-version_added: 0.1.0
 description:
   - Creates, updates and deletes access entries, which give an IAM role or user access to an Amazon EKS cluster through EKS access
     policies or groups for Kubernetes RBAC.

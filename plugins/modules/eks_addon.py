@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: eks_addon
 short_description: Manage EKS add-ons
-version_added: 0.1.0
 description:
   - Installs, updates and removes add-ons of an Amazon EKS cluster.
   - A version that is not compatible with the cluster is refused before any request is sent, and the error lists those that are.

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: eks_cluster
 short_description: Manage EKS clusters
-version_added: 0.1.0
 description:
   - Creates, updates and deletes the control plane of an Amazon EKS cluster.
   - Unlike C(community.aws.eks_cluster) it updates existing clusters, namely their version, endpoint access, logging,

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: eks_cluster_info
 short_description: Read an EKS cluster with its node groups and add-ons
-version_added: 0.1.0
 description:
   - Returns an Amazon EKS cluster, its node groups and add-ons, and the caller's account. A cluster that does not exist is no error.
 author: Muster contributors (!UNKNOWN)

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: eks_launch_template
 short_description: Manage launch templates of EKS node groups
-version_added: 0.1.0
 description:
   - Creates, updates and deletes the launch template of a managed node group. It gives the instances their disk, their tags and the rules
     of their metadata service, none of which a node group has itself.

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: eks_nodegroup
 short_description: Manage EKS managed node groups
-version_added: 0.1.0
 description:
   - Creates, updates and deletes managed node groups of an Amazon EKS cluster.
   - Unlike C(community.aws.eks_nodegroup) it supports every AMI type (AL2023 with NVIDIA drivers, too) and updates existing node

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: eks_pod_identity_association
 short_description: Manage EKS Pod Identity associations
-version_added: 0.1.0
 description:
   - Creates, updates and deletes associations, which give the pods of a service account an IAM role. The cluster needs the add-on
     C(eks-pod-identity-agent).

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: eks_remains_info
 short_description: List what an account still has of an EKS cluster
-version_added: 0.1.0
 description:
   - Lists everything in the region that carries the tag C(muster.ml/owner) with the name of the cluster, and what EKS, Kubernetes and
     add-ons made for it, such as network interfaces, load balancers, volumes, security groups, recovery points and log groups.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: elastic_job
 short_description: Run an elastic PyTorch job
-version_added: 0.1.0
 description:
   - Runs torchrun in pods that may be added, removed and lost while the job trains. Creates an Indexed Job, a TrainJob of
     Kubeflow Trainer or a PyTorchJob of training-operator, and its headless Service.

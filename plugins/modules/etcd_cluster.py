@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: etcd_cluster
 short_description: Run an etcd cluster on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a cluster of one, three or five etcd members with their own storage, as a StatefulSet. Clients reach it
     at C(<name>:2379).

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gang_preflight
 short_description: Report whether all pods of a training fit on a cluster at once
-version_added: 0.1.0
 description:
   - Reads nodes, their pods and quotas, and says whether all pods of some groups can run at the same time, before any is created. If not,
     it says why in numbers, and which size would fit.

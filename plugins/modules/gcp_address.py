@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_address
 short_description: Manage static addresses of Google Cloud
-version_added: 0.1.0
 description:
   - Creates and deletes static addresses of a region or global ones, and changes their labels.
   - Google takes labels only in a second request. So that a run that is interrupted in between is continued, the owner's mark is also at the

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_artifact_repository
 short_description: Manage repositories of Artifact Registry
-version_added: 0.1.0
 description:
   - Creates, changes and deletes repositories of images or packages.
 author: Muster contributors (!UNKNOWN)

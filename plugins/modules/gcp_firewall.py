@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_firewall
 short_description: Manage firewall rules of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes firewall rules of a VPC network.
   - Lists are applied as given. A port, range or tag that is no longer in the list is removed from the rule.

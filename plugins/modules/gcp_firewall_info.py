@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_firewall_info
 short_description: Read the firewall rules of a network
-version_added: 0.1.0
 description:
   - Returns the firewall rules of a network. A network that does not exist has none.
 author: Muster contributors (!UNKNOWN)

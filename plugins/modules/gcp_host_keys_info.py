@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_host_keys_info
 short_description: Read the SSH host keys of a machine of Google Cloud
-version_added: 0.1.0
 description:
   - Returns the public SSH host keys of a machine, which its guest agent publishes as guest attributes at its first boot, so that the first
     connection by SSH needs no trust. Waits until there are any.

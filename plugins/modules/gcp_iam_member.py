@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_iam_member
 short_description: Manage members of roles on Google Cloud
-version_added: 0.1.0
 description:
   - Adds one member of one role to the policy of a resource, or removes it. All other members, roles and conditions stay as they are.
   - A policy that another client changes at the same time is read again, and the change is made to what is then there.

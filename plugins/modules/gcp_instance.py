@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_instance
 short_description: Manage virtual machines of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes, starts and deletes a machine with one boot disk. With O(state=present) a stopped machine is started.
   - The boot disk outlives the machine. With O(state=absent) it is kept, and named, unless O(delete_data=true). A machine of the same name

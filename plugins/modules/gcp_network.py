@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_network
 short_description: Manage networks of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes VPC networks.
   - A change that Google does not support is refused before any request is sent.

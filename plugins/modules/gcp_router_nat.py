@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_router_nat
 short_description: Manage Cloud NAT of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes a router with one Cloud NAT, by which machines without an external address reach the internet.
   - NATs of other names in the same router are left alone. With O(state=absent) they keep the router, and only the NAT of this module is

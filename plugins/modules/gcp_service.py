@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_service
 short_description: Manage APIs of Google Cloud projects
-version_added: 0.1.0
 description:
   - Enables APIs. Nothing is ever disabled, as others may use them.
   - Just after an API was enabled Google refuses its requests for a while; the modules of this collection then wait.

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_service_account
 short_description: Manage service accounts of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes service accounts. Keys are never created. Use Workload Identity.
   - Google calls the account of a name that was deleted another one. What had been granted to the deleted one stays in policies as

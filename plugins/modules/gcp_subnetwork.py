@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcp_subnetwork
 short_description: Manage subnetworks of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes subnetworks of a VPC network.
   - A change that Google does not support is refused before any request is sent.

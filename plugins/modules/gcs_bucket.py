@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcs_bucket
 short_description: Manage buckets of Cloud Storage
-version_added: 0.1.0
 description:
   - Creates, changes and deletes buckets. Access is by IAM alone (uniform) and public access is prevented. Neither can be disabled.
   - Settings that have no option here are left as they are.

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gcs_hmac_key
 short_description: Manage HMAC keys of Cloud Storage in Secrets of Kubernetes
-version_added: 0.1.0
 description:
   - Creates an HMAC key of a service account and writes it into a Secret, with the keys C(access_key) and C(secret_key). Google shows the
     secret only once, and it is never in the result, the diff, a log or a file.

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gke_cluster
 short_description: Manage GKE clusters
-version_added: 0.1.0
 description:
   - Creates, updates and deletes the control plane of a GKE cluster. Its nodes are in node pools of M(muster.ml.gke_node_pool).
   - Unlike C(google.cloud.gcp_container_cluster) it updates existing clusters, namely their version, release channel, access, private nodes,

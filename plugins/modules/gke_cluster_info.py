@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gke_cluster_info
 short_description: Read a GKE cluster with its node pools
-version_added: 0.1.0
 description:
   - Returns a GKE cluster and its node pools. A cluster that does not exist is no error.
 author: Muster contributors (!UNKNOWN)

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: gke_node_pool
 short_description: Manage node pools of GKE clusters
-version_added: 0.1.0
 description:
   - Creates, updates and deletes node pools of a GKE cluster, with GPUs, TPUs, spot machines and autoscaling from nothing.
   - Unlike C(google.cloud.gcp_container_node_pool) it updates existing node pools, namely their autoscaling, size, version, machines, disks,

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: host_file
 short_description: Write a file on a host, and delete it by the record of that
-version_added: 0.1.0
 description:
   - Writes a file as a whole, after the digest of its content was written into a record. With O(state=absent) the file is deleted if it has
     one of the recorded digests, and is kept, with a warning that names the reason, if it was changed since or is a symbolic link.

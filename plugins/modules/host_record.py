@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: host_record
 short_description: Manage the record of what is created on a host, and remove it
-version_added: 0.1.0
 description:
   - With O(state=present), before anything is created, records those of the named packages, tables, units, folders and files that do not
     exist. What exists belongs to others and is never removed.

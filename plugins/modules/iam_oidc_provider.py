@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: iam_oidc_provider
 short_description: Manage OpenID Connect providers of IAM
-version_added: 0.1.0
 description:
   - Creates, updates and deletes providers, by which roles can trust an issuer of tokens, such as the service accounts of an EKS cluster
     (IRSA).

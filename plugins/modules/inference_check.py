@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: inference_check
 short_description: Report what a model answers, and how fast
-version_added: 0.1.0
 description:
   - Queries a model for its readiness and metadata, sends it inputs, compares the outputs with those that are expected, and measures the
     time of the requests.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: inference_info
 short_description: List servers of models with their requests, queues and latencies
-version_added: 0.1.0
 description:
   - Reads the metrics of each replica that is ready of the servers of M(muster.ml.triton_server) and M(muster.ml.vllm_server), all side by
     side, by forwarded ports, with the rights of the kubeconfig. A replica has five seconds.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: job_info
 short_description: Report the state of a training, rank by rank
-version_added: 0.1.0
 description:
   - Returns the state of a training with its reason, and the same for each of its groups and ranks.
   - A training is one of any module for trainings, which O(kind) names. Each slice of a M(muster.ml.jobset) is a group.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: job_logs
 short_description: Read the logs of all ranks of a training
-version_added: 0.1.0
 description:
   - Returns the logs of all ranks of a training, each line prefixed with its rank, and the matches of a pattern in them.
   - A training is one of any module for trainings, which O(kind) names.

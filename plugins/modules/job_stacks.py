@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: job_stacks
 short_description: Read the stacks of all ranks of a training
-version_added: 0.1.0
 description:
   - Shows where a training hangs. The Python stacks of all its processes are read at once and equal ones folded, that of the fewest
     threads first, so that the rank for which all others wait is the first.

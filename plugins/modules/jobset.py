@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: jobset
 short_description: Run a training on slices of hosts as a JobSet
-version_added: 0.1.0
 description:
   - Creates a JobSet with one Job for each slice and one pod for each host of it, such as slices of TPUs, whose pods start, succeed, fail
     and restart together.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: kubeadm_node
 short_description: Join a node to a local cluster with kubeadm, or remove it
-version_added: 0.1.0
 description:
   - Runs C(kubeadm init) in the first node, and C(kubeadm join) with a token of a few minutes in every other one, unless that was done.
   - Runs kubeadm again if it was interrupted. Files that it has already created are kept.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: local_build
 short_description: Build programs, container images and released manifests
-version_added: 0.1.0
 description:
   - Builds programs from Go modules that C(go.sum) pins, and keeps them in a cache. The same pins and flags are never built twice.
   - Builds container images at the same time, so that all cores have work until the end. Module M(muster.ml.local_image) finds them in the

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: local_cluster_removal
 short_description: Remove a local cluster from its host
-version_added: 0.1.0
 description:
   - Ends every process of the cluster, and removes its mounts, cgroups, interfaces, network namespaces, nftables table, folders and audit
     log. With the last cluster of a host it also removes the empty folders that were created as mount points.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: local_network
 short_description: Manage the network of a local cluster on its host
-version_added: 0.1.0
 description:
   - Creates and removes a bridge, and for every node a network namespace that is connected to it by a veth pair, with routes between the
     pods of different nodes.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: local_node
 short_description: Manage a node of a local cluster
-version_added: 0.1.0
 description:
   - Creates, starts and removes a node, with its folders, configuration and cgroups. Its process 1 is supervisord in its own network,
     mount, process, host name and IPC namespaces, and runs containerd and the kubelet. Killing that process ends the node and its pods.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: local_node_images
 short_description: Import the images of Kubernetes into a node of a local cluster
-version_added: 0.1.0
 description:
   - Imports the images of the control plane, kube-proxy, CoreDNS and the volume provisioner into the containerd of one node, from archives
     that M(muster.ml.local_fetch) pulled, or built from programs. A node itself pulls none of them.

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: managed_info
 short_description: List the objects that Muster manages
-version_added: 0.1.0
 description:
   - Lists every object with Muster's label, with its owner and whether it is ready.
   - It can also list the objects in namespaces that Muster does not manage.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: nats_cluster
 short_description: Run a NATS cluster on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a cluster of NATS servers, as a StatefulSet or as a NatsCluster of nats-operator. Clients reach it at
     C(nats://<name>:4222).

@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: node_info
 short_description: List the nodes of a cluster and their resources
-version_added: 0.1.0
 description:
   - Returns the nodes of a cluster with their state and allocatable resources.
   - Can wait until each of them offers an extended resource such as C(nvidia.com/gpu), and lists those that do not.

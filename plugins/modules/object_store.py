@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: object_store
 short_description: Run an S3-compatible store on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a store of one pod, versitygw, which keeps objects as files of its own claim. Clients reach it at
     C(http://<name>.<namespace>.svc:7070), with addresses of the form C(ENDPOINT/BUCKET/KEY) and the region C(us-east-1).

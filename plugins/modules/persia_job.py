@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: persia_job
 short_description: Run a PERSIA training
-version_added: 0.1.0
 description:
   - Creates, restarts and deletes a PERSIA training, from its groups, its two configuration files and the user's scripts.
   - All options are validated before any object is created. Keys of the configuration that PERSIA does not know are refused, because PERSIA

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: rabbitmq_certificates
 short_description: Create, renew and delete TLS certificates for RabbitMQ on hosts
-version_added: 0.1.0
 description:
   - Creates a certificate authority and a server certificate for each broker, in a folder that only its owner can read. Existing
     certificates are kept, and renewed when fewer than 60 of their 397 days are left.

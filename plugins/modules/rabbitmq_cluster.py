@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: rabbitmq_cluster
 short_description: Run RabbitMQ on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a broker of one node, or of three that form a cluster, with their own storage, as a StatefulSet. Clients
     reach it at C(<name>.<namespace>.svc), by AMQP and by the management API.

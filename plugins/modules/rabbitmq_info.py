@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: rabbitmq_info
 short_description: Report the health of a RabbitMQ broker
-version_added: 0.1.0
 description:
   - Reads versions, nodes, memory and disk alarms, listeners and queues by the management API, and names what is wrong.
   - With O(wait=true) it waits until nothing is wrong. With O(probe=true) a message must go in and come out.

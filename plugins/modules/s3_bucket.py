@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: s3_bucket
 short_description: Manage private S3 buckets
-version_added: 0.1.0
 description:
   - Creates, updates and deletes buckets that only the account can use. Public access is blocked, objects are encrypted, and requests
     without TLS are refused. None of the three can be disabled.

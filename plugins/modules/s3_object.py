@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: s3_object
 short_description: Manage files in S3
-version_added: 0.1.0
 description:
   - Uploads a file to a bucket, unless the bucket has it already. Files are compared by their SHA-256, which S3 keeps.
   - Unlike M(amazon.aws.s3_object) it leaves the encryption to the bucket, finds an unchanged file in a bucket that encrypts with a key of

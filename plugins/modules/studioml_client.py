@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: studioml_client
 short_description: Manage the configuration of StudioML's client
-version_added: 0.1.0
 description:
   - Writes the configuration of StudioML's client (C(studio run)), and the two keys that it needs, into the folder of the user that the task
     runs as.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: studioml_runner
 short_description: Run StudioML's runner on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a runner of StudioML as a Deployment, with its permissions, its broker's address in a Secret, and its
     metrics. It takes experiments from the queues of a RabbitMQ broker.

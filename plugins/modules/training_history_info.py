@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: training_history_info
 short_description: List the records of trainings that have ended
-version_added: 0.1.0
 description:
   - Returns the records of trainings that have ended or were removed. They are kept in ConfigMap C(muster-history) of the namespace, the
     latest 100.

@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: training_secret
 short_description: Create and replace keys and logins of StudioML in Secrets
-version_added: 0.1.0
 description:
   - Manages the Secrets from which a StudioML runner opens requests, checks their signatures and encrypts its reports, and the one with
     which a client signs, and the one with the login of both at the broker.

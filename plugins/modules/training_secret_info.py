@@ -5,7 +5,6 @@
 DOCUMENTATION = r"""
 module: training_secret_info
 short_description: Read keys and logins of StudioML from Secrets
-version_added: 0.1.0
 description:
   - Returns the values of Secrets that M(muster.ml.training_secret) has made, or of others with such keys, for tasks that use them.
   - On the controller its result is never shown. Set C(no_log=true) at the task all the same, which holds wherever it runs.

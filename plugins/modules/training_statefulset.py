@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: training_statefulset
 short_description: Run one replica group of a training as a StatefulSet
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a StatefulSet whose pods start all at once, a headless Service that gives each of them a DNS name before
     it is ready, and optionally a PodDisruptionBudget.

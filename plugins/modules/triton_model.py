@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: triton_model
 short_description: Manage a model of a Triton server
-version_added: 0.1.0
 description:
   - Uploads the files that the repository lacks, compared by their SHA-256, brings the wanted versions to every replica, one replica after
     the other, and waits until each serves exactly these.

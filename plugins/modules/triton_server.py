@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: triton_server
 short_description: Run Triton Inference Server on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes replicas of Triton Inference Server, as a Deployment with a Service, a PodDisruptionBudget, a
     ServiceAccount without a token, and a NetworkPolicy. Clients reach it at C(<name>:8000) (HTTP), C(<name>:8001) (gRPC) and

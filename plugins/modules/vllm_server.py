@@ -6,7 +6,6 @@
 DOCUMENTATION = r"""
 module: vllm_server
 short_description: Run a language model with vLLM on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes replicas of vLLM, as a Deployment with a Service, a PodDisruptionBudget, a ServiceAccount without a token,
     and a NetworkPolicy. Clients reach OpenAI's API at C(http://<name>:8000/v1), and metrics at C(http://<name>:8000/metrics).

@@ -2,6 +2,8 @@
 
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
+from __future__ import annotations
+
 import typing as t
 
 from .._systems.elastic import training as elastic
