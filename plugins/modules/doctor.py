@@ -47,32 +47,25 @@ findings:
   returned: always
   type: list
   elements: dict
+  sample: [{severity: error, object: Pod ml/digits-0, cause: fits on no node,
+    evidence: "Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
+    next: "Lower the pod's request of nvidia.com/gpu, add nodes with it, or end what takes it."}]
   contains:
     severity:
       description: V(error) if something does not work, V(warning) if it may be on purpose, or will not work later.
       type: str
-      returned: always
-      sample: error
     object:
       description: Object that the finding is about.
       type: str
-      returned: always
-      sample: Pod ml/digits-0
     cause:
       description: Cause, the same text for all findings of its kind.
       type: str
-      returned: always
-      sample: fits on no node
     evidence:
       description: Report of Kubernetes, or of the program itself.
       type: str
-      returned: always
-      sample: "Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
     next:
       description: Next step.
       type: str
-      returned: always
-      sample: Lower the pod's request of nvidia.com/gpu, add nodes with it, or end what takes it.
 unread:
   description: Reasons why something could not be read.
   returned: always

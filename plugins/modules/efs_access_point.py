@@ -103,7 +103,6 @@ access_point:
   contains:
     access_point_id:
       description: Id of the access point, for a volume handle C(fs-id::fsap-id).
-      returned: always
       type: str
       sample: fsap-0123456789abcdef0
 """

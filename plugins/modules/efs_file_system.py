@@ -102,12 +102,10 @@ file_system:
   contains:
     file_system_id:
       description: Id of the file system.
-      returned: always
       type: str
       sample: fs-0123456789abcdef0
     mount_targets:
       description: Mount targets of the file system.
-      returned: always
       type: list
       elements: dict
       sample: [{mount_target_id: fsmt-0123456789abcdef0, subnet_id: subnet-0123456789abcdef0, life_cycle_state: available}]

@@ -117,32 +117,27 @@ cluster:
   description: Cluster as EKS describes it, in snake_case.
   returned: success
   type: dict
+  sample: {endpoint: 'https://0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com', certificate_authority: {data: LS0tLS1CRUdJTg==},
+    identity: {oidc: {issuer: 'https://oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF'}}, status: ACTIVE, version: '1.36'}
   contains:
     endpoint:
       description: Address of the API server.
       returned: when the cluster is active
       type: str
-      sample: https://0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com
     certificate_authority:
       description: Certificate authority of the API server, base64 in C(data).
       returned: when the cluster is active
       type: dict
-      sample: {data: LS0tLS1CRUdJTg==}
     identity:
       description: OpenID Connect issuer as C(oidc.issuer), for M(muster.ml.iam_oidc_provider).
       returned: when the cluster is active
       type: dict
-      sample: {oidc: {issuer: "https://oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF"}}
     status:
       description: Status of the cluster.
-      returned: always
       type: str
-      sample: ACTIVE
     version:
       description: Kubernetes version.
-      returned: always
       type: str
-      sample: "1.36"
 """
 
 import typing as t

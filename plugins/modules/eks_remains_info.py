@@ -48,22 +48,18 @@ remains:
   returned: success
   type: list
   elements: dict
+  sample: [{id: 'arn:aws:ec2:eu-west-1:123456789012:volume/vol-0123456789abcdef0', kind: ec2 network-interface,
+    maker: add-on vpc-cni}]
   contains:
     id:
       description: ARN, or name of the log group.
-      returned: always
       type: str
-      sample: "arn:aws:ec2:eu-west-1:123456789012:volume/vol-0123456789abcdef0"
     kind:
       description: Service and kind of resource.
-      returned: always
       type: str
-      sample: ec2 network-interface
     maker:
       description: Maker of the resource, by its tag.
-      returned: always
       type: str
-      sample: add-on vpc-cni
 """
 
 import typing as t

@@ -96,27 +96,20 @@ members:
   returned: when O(state=present) and O(wait=true), outside check mode
   type: list
   elements: dict
+  sample: [{pod: etcd-0, version: 3.6.8, leads: true, peers: 2}]
   contains:
     pod:
       description: Name of the member's pod.
       type: str
-      returned: always
-      sample: etcd-0
     version:
       description: Version of etcd.
       type: str
-      returned: always
-      sample: 3.6.8
     leads:
       description: True if the member is the leader.
       type: bool
-      returned: always
-      sample: true
     peers:
       description: Number of other members that the member is connected to.
       type: int
-      returned: always
-      sample: 2
 """
 
 import typing as t

@@ -121,39 +121,31 @@ groups:
   returned: always
   type: list
   elements: dict
+  sample: [{name: trainer, replicas: 8, fitting: 3}]
   contains:
     name:
       description: Name of the group.
       type: str
-      returned: always
-      sample: trainer
     replicas:
       description: Number of pods.
       type: int
-      returned: always
-      sample: 8
     fitting:
       description: Number of pods that fit, null where nodes cannot be read.
       type: int
-      returned: always
-      sample: 3
 nearest:
   description:
     - Sizes that fit, if the pods do not. Each is a group with the largest number of pods that fits while the other groups stay as they are.
   returned: always
   type: list
   elements: dict
+  sample: [{name: trainer, replicas: 3}]
   contains:
     name:
       description: Name of the group.
       type: str
-      returned: always
-      sample: trainer
     replicas:
       description: Number of pods.
       type: int
-      returned: always
-      sample: 3
 """
 
 import typing as t

@@ -194,22 +194,18 @@ cluster:
   description: Cluster as GKE describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {endpoint: 203.0.113.10, current_master_version: 1.35.1-gke.1000000, status: RUNNING}
   contains:
     endpoint:
       description: Address of the API server.
       returned: when the cluster is there
       type: str
-      sample: 203.0.113.10
     current_master_version:
       description: Version of the control plane.
-      returned: always
       type: str
-      sample: 1.35.1-gke.1000000
     status:
       description: Status of the cluster.
-      returned: always
       type: str
-      sample: RUNNING
 """
 
 import typing as t

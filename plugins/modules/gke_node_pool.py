@@ -293,17 +293,14 @@ node_pool:
   description: Node pool as GKE describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {status: RUNNING, version: 1.35.1-gke.1000000}
   contains:
     status:
       description: Status of the node pool.
-      returned: always
       type: str
-      sample: RUNNING
     version:
       description: Version of the nodes.
-      returned: always
       type: str
-      sample: 1.35.1-gke.1000000
 """
 
 import typing as t

@@ -58,7 +58,6 @@ provider:
   contains:
     arn:
       description: ARN of the provider, for trust policies.
-      returned: always
       type: str
       sample: "arn:aws:iam::123456789012:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF"
 """

@@ -81,27 +81,20 @@ ranks:
   returned: success
   type: list
   elements: dict
+  sample: [{group: worker, rank: 0, pod: digits-0, text: 'epoch 7: accuracy 0.95'}]
   contains:
     group:
       description: Name of the group.
       type: str
-      returned: always
-      sample: worker
     rank:
       description: Index of the rank.
       type: int
-      returned: always
-      sample: 0
     pod:
       description: Name of the pod.
       type: str
-      returned: always
-      sample: digits-0
     text:
       description: Log of the rank.
       type: str
-      returned: always
-      sample: "epoch 7: accuracy 0.95"
 found:
   description: Named groups of each match of O(search), with C(group) and C(rank) of the log.
   returned: when O(search) is given

@@ -70,60 +70,45 @@ folds:
   returned: success
   type: list
   elements: dict
+  sample: [{stack: ['train.py:88 load_batch', 'train.py:120 main'], ranks: [worker-3], threads: 1, thread: MainThread, idle: true}]
   contains:
     stack:
       description: Frames as file, line and function, the innermost one first.
       type: list
       elements: str
-      returned: always
-      sample: ["train.py:88 load_batch", "train.py:120 main"]
     ranks:
       description: Ranks that have the stack, each as group and index.
       type: list
       elements: str
-      returned: always
-      sample: [worker-3]
     threads:
       description: Number of threads that have the stack.
       type: int
-      returned: always
-      sample: 1
     thread:
       description: Name of the thread in the first of the processes; empty if it has none.
       type: str
-      returned: always
-      sample: MainThread
     idle:
       description: True if none of the threads uses a processor.
       type: bool
-      returned: always
-      sample: true
 unread:
   description: Ranks of which processes were not read.
   returned: success
   type: list
   elements: dict
+  sample: [{rank: worker-0, pod: mnist-worker-0-k2xw7, reason: its image has no py-spy,
+    next: "Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images."}]
   contains:
     rank:
       description: Group and index.
       type: str
-      returned: always
-      sample: worker-0
     pod:
       description: Name of the pod.
       type: str
-      returned: always
-      sample: mnist-worker-0-k2xw7
     reason:
       description: Reason, in the words of the program that refused.
       type: str
-      returned: always
-      sample: its image has no py-spy
     next:
       description: Next step; empty if the reason has it.
       type: str
-      returned: always
-      sample: Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images.
 recordings:
   description:
     - Files that the flight recorder of PyTorch has written in the ranks' containers, for C(torchfrtrace). They are not read, because to
@@ -131,17 +116,14 @@ recordings:
   returned: success
   type: list
   elements: dict
+  sample: [{rank: worker-0, path: /tmp/nccl_trace_rank_0}]
   contains:
     rank:
       description: Group and index.
       type: str
-      returned: always
-      sample: worker-0
     path:
       description: Path in the container.
       type: str
-      returned: always
-      sample: /tmp/nccl_trace_rank_0
 table:
   description: Stacks and ranks as lines of text.
   returned: success

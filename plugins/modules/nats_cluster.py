@@ -145,27 +145,20 @@ servers:
   returned: when O(state=present), O(wait=true) and O(wait_for=connected), outside check mode
   type: list
   elements: dict
+  sample: [{pod: nats-0, version: 2.12.2, peers: 2, max_payload: 1048576}]
   contains:
     pod:
       description: Name of the server's pod.
       type: str
-      returned: always
-      sample: nats-0
     version:
       description: Version of the server.
       type: str
-      returned: always
-      sample: 2.12.2
     peers:
       description: Number of other servers that the server has a route to.
       type: int
-      returned: always
-      sample: 2
     max_payload:
       description: Largest message in bytes.
       type: int
-      returned: always
-      sample: 1048576
 """
 
 import typing as t

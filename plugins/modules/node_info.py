@@ -78,47 +78,33 @@ nodes:
   returned: always
   type: list
   elements: dict
+  sample: [{name: muster-1, ready: true, reason: '', schedulable: true, simulated: false, version: v1.36.3,
+    labels: {kubernetes.io/hostname: muster-1}, allocatable: {cpu: '2', memory: 7854332Ki, pods: '110'}}]
   contains:
     name:
       description: Name of the node.
       type: str
-      returned: always
-      sample: muster-1
     ready:
       description: True if the node is ready.
       type: bool
-      returned: always
-      sample: true
     reason:
       description: Reason why the node is not ready.
       type: str
-      returned: always
-      sample: ""
     schedulable:
       description: True if new pods may be scheduled on the node.
       type: bool
-      returned: always
-      sample: true
     simulated:
       description: True if it is a simulated node of the local cluster, on which no container runs.
       type: bool
-      returned: always
-      sample: false
     version:
       description: Version of the kubelet.
       type: str
-      returned: always
-      sample: v1.36.3
     labels:
       description: Labels of the node.
       type: dict
-      returned: always
-      sample: {kubernetes.io/hostname: muster-1}
     allocatable:
       description: Resources that pods can request on the node.
       type: dict
-      returned: always
-      sample: {cpu: "2", memory: 7854332Ki, pods: "110"}
 lacking:
   description: Names of the nodes that do not offer O(resource_name).
   returned: always

@@ -373,7 +373,6 @@ summary:
     ok:
       description: True if nothing has failed.
       type: bool
-      returned: always
 table:
   description: Results as lines of text, one for each epoch. While it trains, one line for each group with its running pods.
   returned: when O(state=present)

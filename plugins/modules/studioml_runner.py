@@ -226,23 +226,18 @@ runners:
   returned: when O(state=present) and O(wait=true), outside check mode
   type: list
   elements: dict
+  sample: [{pod: studioml-runner-0, state: working, experiments: [digits]}]
   contains:
     pod:
       description: Name of the pod.
       type: str
-      returned: always
-      sample: studioml-runner-0
     state:
       description: V(working) if the runner has found queues, V(idle) if there are none for it.
       type: str
-      returned: always
-      sample: working
     experiments:
       description: Keys of the experiments that run.
       type: list
       elements: str
-      returned: always
-      sample: [digits]
 """
 
 import dataclasses

@@ -218,15 +218,12 @@ endpoints:
     http:
       description: Address of the HTTP API.
       type: str
-      returned: always
     grpc:
       description: Address of the gRPC API.
       type: str
-      returned: always
     metrics:
       description: Address of the metrics, which are at C(/metrics).
       type: str
-      returned: always
   sample: {http: "triton.ml.svc:8000", grpc: "triton.ml.svc:8001", metrics: "triton.ml.svc:8002"}
 """
 
