@@ -6,8 +6,6 @@ A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that cal
 action plugin of the same name runs the same ``execute`` on the controller (plugins/action).
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -18,16 +16,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.sensitive import printable
+from .._kube.cluster import Cluster
+from .._kube.report import Report
 from .._kube.served import Promised
 from . import promises
 from .failure import Result, finish
 from .host import HostContext
-from .options import full_spec
-
-if t.TYPE_CHECKING:
-    from .._kube.cluster import Cluster
-    from .._kube.report import Report
-    from .options import Spec
+from .options import Spec, full_spec
 
 
 @dataclasses.dataclass

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import typing as t
 
+from .._core.clock import Clock
 from .kinds import Kinds
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind
 
 if t.TYPE_CHECKING:
-    from .._core.clock import Clock
     from .tunnel import Tunnel
 
 

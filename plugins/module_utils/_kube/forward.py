@@ -18,12 +18,10 @@ from collections.abc import Iterator, Sequence
 
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import MusterError, Unreachable
+from .cluster import Cluster
 from .objects import Manifest, Ref
 from .pod_status import why_not_running
 from .tunnel import Tunnel
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 Reach = t.Callable[[], Tunnel]
 

@@ -20,12 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .._core.errors import MusterError, Overtaken
 from .._core.sensitive import Sensitive
+from .cluster import Cluster
 from .objects import Manifest, Ref
 from .plan import overtaken
 from .report import Change, Report
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 T = t.TypeVar("T")
 MadeOf = Mapping[Ref, "str | None"]

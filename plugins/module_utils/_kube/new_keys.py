@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
+from .made_once import Fresh
+
 if t.TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-
-    from .made_once import Fresh
 
 
 def ec_key(_fresh: Fresh) -> ec.EllipticCurvePrivateKey:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Nodes: which ones a query selects, and whether they offer the resource."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import re
@@ -11,12 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .._core.conditions import condition, is_true
 from .._core.errors import Causes, InvalidInput, MusterError, WaitTimeout, cause_of
+from .cluster import Cluster
 from .objects import Manifest, labels_of
 from .pod_status import container_statuses, why_not_running
 from .watching import Changes, watch_until
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 _LOOK_AGAIN = 10.0
 """Seconds between two reads while no node changes."""

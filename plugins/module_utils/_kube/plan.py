@@ -38,10 +38,8 @@ from .objects import (
 )
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
+from .report import Report
 from .served import Promised, namespaced_kinds, namespaces_among, objects_among
-
-if t.TYPE_CHECKING:
-    from .report import Report
 
 Verdict = t.Literal["create", "update", "unchanged"]
 

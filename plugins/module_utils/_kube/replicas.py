@@ -6,17 +6,11 @@ Who stops to apply ``spec.replicas`` as its only owner removes it, and the API s
 first applies the same number. (https://kubernetes.io/docs/reference/using-api/server-side-apply/, "Transferring ownership".)
 """
 
-from __future__ import annotations
-
-import typing as t
-
 from .._core.errors import Conflict
 from .._manifests.autoscaling import AUTOSCALER
+from .cluster import Cluster
 from .fields import owned_keys
 from .objects import LABEL_OWNER, Manifest, Ref, group_kind, labels_of, manager_of
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 FIELD = "spec.replicas"
 BETWEEN = manager_of("replicas")

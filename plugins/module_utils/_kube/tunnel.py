@@ -8,8 +8,6 @@ through it. The messages are those of the subprotocol v4.channel.k8s.io, with on
 node's error text, each beginning with a message that has the port's number. Of a command: 1 and 2 for its output, 3 for how it ended.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import email.message
@@ -23,8 +21,7 @@ import struct
 import threading
 import typing as t
 
-if t.TYPE_CHECKING:
-    from .._core.clock import Deadline
+from .._core.clock import Deadline
 
 PROTOCOL = "v4.channel.k8s.io"
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

@@ -16,8 +16,6 @@ INDEX_FILE, FRAGMENT_FILE = f"{UTILS}/_edge/systems.py", "plugins/doc_fragments/
 INDEX = '''
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
-from __future__ import annotations
-
 import typing as t
 
 {imports}

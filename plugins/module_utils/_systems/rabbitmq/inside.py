@@ -11,17 +11,17 @@ import functools
 import typing as t
 from collections.abc import Mapping
 
+from ..._core.clock import Clock
 from ..._core.errors import NotFound
 from ..._core.sensitive import Sensitive
 from ..._kube import forward
+from ..._kube.cluster import Cluster, Reads
 from ..._kube.objects import Ref
 from ..._kube.secret_text import needed_text
 from .api import Address, Login, ManagementApi
 from .manifests import MANAGEMENT_PORTS, PASSWORD, USERNAME, RabbitmqCluster, read_live
 
 if t.TYPE_CHECKING:
-    from ..._core.clock import Clock
-    from ..._kube.cluster import Cluster, Reads
     from ..._kube.tunnel import Tunnel
 
 NEEDED = f"{USERNAME} and {PASSWORD}"

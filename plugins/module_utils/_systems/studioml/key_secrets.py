@@ -17,7 +17,9 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from ..._core.errors import Failed, InvalidInput, NotFound
+from ..._core.pool import OnProgress
 from ..._core.sensitive import Sensitive
+from ..._kube.cluster import Cluster, Reads
 from ..._kube.engine import apply_objects
 from ..._kube.made_once import MadeOf, MadeOnce, apply_made_once
 from ..._kube.objects import ANNOTATION_GENERATED, LABEL_OWNER, Manifest, Ref, annotations_of, labels_of
@@ -27,10 +29,6 @@ from ..._kube.served import Promised
 from . import keys
 from .amqp_url import check_credential
 from .keys import Pair
-
-if t.TYPE_CHECKING:
-    from ..._core.pool import OnProgress
-    from ..._kube.cluster import Cluster, Reads
 
 PRIVATE_KEY, PUBLIC_KEY, PASSPHRASE = "ssh-privatekey", "ssh-publickey", "ssh-passphrase"
 """Keys of the Secrets, as the runner's mounts name them."""

@@ -6,8 +6,6 @@ Seen with 2.51.0: a load is all or nothing. If one version fails, the served ver
 versions are unloaded only when the new ones are ready. The same holds where the server polls, for each new configuration.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 from collections.abc import Collection, Mapping
@@ -16,13 +14,11 @@ from ..._core.clock import Clock, Deadline
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
+from ..._kube.cluster import Cluster
 from ..._kube.objects import Manifest, Ref
 from ..._manifests.meta import DEPLOYMENT
 from .client import READY, Client, Version
 from .replicas import pods_ready_now, reached
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 _PAUSE = 1.0
 _LOADS_S = 3600.0

@@ -16,12 +16,10 @@ from ..._core.clock import Clock, Deadline
 from ..._core.errors import Failed, InvalidInput, MusterError, Unreachable, WaitTimeout
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
+from ..._kube.cluster import Cluster
 from ..._manifests.meta import DEPLOYMENT
 from .replicas import reached, ready_pods
 from .route import Weights, between, shares
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 _PAUSE = 2.0
 _ANSWERS_S = 30.0
