@@ -110,23 +110,15 @@ access_point:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import group, text, wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import group, text
 
 ID: dict[str, t.Any] = {"type": "int", "required": True}
 CREATION_INFO = group(owner_uid=ID, owner_gid=ID, permissions=text(required=True))
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    **wait_options(300),
-    "file_system_id": text(required=True),
-    "name": text(required=True),
-    "posix_user": group(uid=ID, gid=ID, secondary_gids={"type": "list", "elements": "int"}),
-    "root_directory": group(path=text(default="/"), creation_info=CREATION_INFO),
-}
-
-
+ARGUMENT_SPEC = spec_of(
+    EfsAccessPoint, wait=300, posix_user=group(uid=ID, gid=ID, secondary_gids={"type": "list", "elements": "int"}),
+    root_directory=group(path=text(default="/"), creation_info=CREATION_INFO),
+)  # fmt: skip
 execute = converger(EfsAccessPoint, "access_point", nested=["posix_user", "root_directory"], capitals=True)
 
 

@@ -145,23 +145,13 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster, support_notice
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, YES, text, wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, text
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    **wait_options(3600),
-    "name": text(required=True),
-    **{name: text() for name in ("version", "role_arn")},
-    **dict.fromkeys(("subnet_ids", "security_group_ids", "public_access_cidrs"), STRINGS),
-    **dict.fromkeys(("endpoint_public_access", "endpoint_private_access", "bootstrap_self_managed_addons", "deletion_protection"), YES),
-    "authentication_mode": text(*MODES),
-    "logging": {**STRINGS, "choices": list(LOG_TYPES)},
-    "encryption_key_arn": text(no_log=False),
-    "support_type": text("STANDARD", "EXTENDED"),
-}
+ARGUMENT_SPEC = spec_of(
+    EksCluster, wait=3600, authentication_mode=text(*MODES), logging={**STRINGS, "choices": list(LOG_TYPES)},
+    encryption_key_arn=text(no_log=False), support_type=text("STANDARD", "EXTENDED"),
+)  # fmt: skip
 
 
 def notice(api: Api, params: dict[str, t.Any]) -> str:

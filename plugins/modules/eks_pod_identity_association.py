@@ -61,22 +61,10 @@ association:
   sample: {association_id: a-0123456789abcdef0, namespace: ml, service_account: elastic}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    "cluster_name": {"type": "str", "required": True},
-    "namespace": {"type": "str", "required": True},
-    "service_account": {"type": "str", "required": True},
-    "role_arn": {"type": "str"},
-}
-
-
+ARGUMENT_SPEC = spec_of(EksPodIdentityAssociation)
 execute = converger(EksPodIdentityAssociation, "association")
 
 

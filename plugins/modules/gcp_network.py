@@ -68,25 +68,11 @@ network:
   sample: {name: training, auto_create_subnetworks: false}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_network import GcpNetwork
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(300),
-    "name": {"type": "str", "required": True},
-    "description": {"type": "str"},
-    "auto_create_subnetworks": {"type": "bool", "default": False},
-    "routing_mode": {"type": "str", "choices": ["REGIONAL", "GLOBAL"]},
-    "mtu": {"type": "int"},
-}
-
-
+ARGUMENT_SPEC = spec_of(GcpNetwork, routing_mode=text("REGIONAL", "GLOBAL"))
 execute = converger(GcpNetwork, "network")
 
 

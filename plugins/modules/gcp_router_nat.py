@@ -82,9 +82,7 @@ router:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_router_nat import GcpRouterNat
 
 NAT: dict[str, dict[str, t.Any]] = {
@@ -92,18 +90,7 @@ NAT: dict[str, dict[str, t.Any]] = {
     "enable_dynamic_port_allocation": {"type": "bool"},
     "enable_endpoint_independent_mapping": {"type": "bool"},
 }
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(300),
-    "name": {"type": "str", "required": True},
-    "region": {"type": "str", "required": True},
-    "network": {"type": "str", "required": True},
-    "description": {"type": "str"},
-    "nat": {"type": "dict", "options": NAT},
-}
-
-
+ARGUMENT_SPEC = spec_of(GcpRouterNat, nat={"type": "dict", "options": NAT})
 execute = converger(GcpRouterNat, "router")
 
 

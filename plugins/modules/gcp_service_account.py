@@ -58,21 +58,10 @@ service_account:
   sample: {email: nodes@my-project.iam.gserviceaccount.com}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service_account import GcpServiceAccount
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    "account_id": {"type": "str", "required": True},
-    "display_name": {"type": "str"},
-    "description": {"type": "str"},
-}
-
-
+ARGUMENT_SPEC = spec_of(GcpServiceAccount, "name", wait=None)
 execute = converger(GcpServiceAccount, "service_account")
 
 

@@ -87,27 +87,13 @@ bucket:
   sample: {name: my-models, location: EUROPE-WEST4, storage_class: STANDARD}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcs_bucket import GcsBucket
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    "name": {"type": "str", "required": True},
-    "location": {"type": "str", "required": True},
-    "storage_class": {"type": "str", "choices": ["STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"]},
-    "versioning": {"type": "bool"},
-    "lifecycle_rules": {"type": "list", "elements": "dict"},
-    "soft_delete_retention_seconds": {"type": "int"},
-    "labels": {"type": "dict"},
-    "delete_data": {"type": "bool", "default": False},
-    "wait_timeout": {"type": "int", "default": 3600},
-}
-
-
+ARGUMENT_SPEC = spec_of(
+    GcsBucket, wait=None, storage_class=text("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"), wait_timeout={"type": "int", "default": 3600}
+)
 execute = converger(GcsBucket, "bucket")
 
 

@@ -208,11 +208,8 @@ cluster:
       type: str
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, WORDS, YES, group, rows, text, wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import YES, group, rows, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_cluster import ADDONS, DISABLED_ADDONS, GkeCluster
 
 WINDOW = {
@@ -220,27 +217,11 @@ WINDOW = {
     "mutually_exclusive": [("daily_start_time", "recurrence")],
     "required_together": [("start_time", "end_time", "recurrence")],
 }
-TEXTS = (
-    "network", "subnetwork", "cluster_secondary_range_name", "services_secondary_range_name", "version", "master_ipv4_cidr",
-    "service_account",
+ARGUMENT_SPEC = spec_of(
+    GkeCluster, wait=3600, release_channel=text("UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"),
+    master_authorized_networks=rows(cidr_block=text(required=True), display_name=text()),
+    addons=group(**dict.fromkeys((*ADDONS, *DISABLED_ADDONS), YES)), maintenance_window=WINDOW,
 )  # fmt: skip
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(3600),
-    **{name: text(required=True) for name in ("name", "location")},
-    **{name: text() for name in TEXTS},
-    **dict.fromkeys(("private_nodes", "private_endpoint", "managed_prometheus", "gateway_api", "deletion_protection"), YES),
-    **dict.fromkeys(("node_locations", "logging_components", "monitoring_components"), STRINGS),
-    "release_channel": text("UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"),
-    "master_authorized_networks": rows(cidr_block=text(required=True), display_name=text()),
-    "workload_identity": {"type": "bool", "default": True},
-    "addons": group(**dict.fromkeys((*ADDONS, *DISABLED_ADDONS), YES)),
-    "maintenance_window": WINDOW,
-    "labels": WORDS,
-}
-
-
 execute = converger(GkeCluster, "cluster")
 
 

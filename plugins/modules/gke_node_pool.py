@@ -308,19 +308,8 @@ import typing as t
 from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import (
-    NUMBER,
-    STRINGS,
-    TAINTS,
-    WORDS,
-    YES,
-    group,
-    rows,
-    text,
-    wait_options,
-)
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, from_options, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import NUMBER, STRINGS, TAINTS, WORDS, YES, group, rows, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, from_options, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_config import node_config
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_pool import GkeNodePool
 
@@ -346,25 +335,10 @@ UPGRADES = group(
     strategy=text("SURGE", "BLUE_GREEN", "SHORT_LIVED"), max_surge=NUMBER, max_unavailable=NUMBER, blue_green_settings=WORDS,
 )  # fmt: skip
 PLACEMENT = group(type=text("COMPACT"), policy_name=text(), tpu_topology=text())
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(3600),
-    "name": text(required=True),
-    "cluster_name": text(required=True),
-    "location": text(required=True),
-    "config": CONFIG,
-    "autoscaling": AUTOSCALING,
-    "initial_node_count": NUMBER,
-    "node_count": NUMBER,
-    "node_locations": STRINGS,
-    "version": text(),
-    "management": group(auto_repair=YES, auto_upgrade=YES),
-    "upgrade_settings": UPGRADES,
-    "placement_policy": PLACEMENT,
-    "max_pods_per_node": NUMBER,
-    "queued_provisioning": YES,
-}
+ARGUMENT_SPEC = spec_of(
+    GkeNodePool, wait=3600, config=CONFIG, autoscaling=AUTOSCALING, management=group(auto_repair=YES, auto_upgrade=YES),
+    upgrade_settings=UPGRADES, placement_policy=PLACEMENT,
+)  # fmt: skip
 NESTED = ("autoscaling", "management", "upgrade_settings", "placement_policy")
 
 
