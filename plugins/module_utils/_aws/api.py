@@ -5,6 +5,8 @@
 Gets its boto3 clients from the caller and imports no AWS library, so that the code above can be tested without one.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

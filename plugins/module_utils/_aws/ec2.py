@@ -2,6 +2,8 @@
 
 """Parts of a network that EC2 deletes only when nothing uses them any more."""
 
+from __future__ import annotations
+
 import dataclasses
 
 from .._cloud.plan import Body, Plan

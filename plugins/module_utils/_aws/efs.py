@@ -2,6 +2,8 @@
 
 """EFS file systems, with their mount targets, and access points as values."""
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import typing as t

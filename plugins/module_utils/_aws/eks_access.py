@@ -2,6 +2,8 @@
 
 """Access entries and pod identity associations of EKS as values."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

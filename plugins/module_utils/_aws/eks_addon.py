@@ -2,6 +2,8 @@
 
 """EKS add-ons as values."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import typing as t

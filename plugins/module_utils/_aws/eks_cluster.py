@@ -2,6 +2,8 @@
 
 """EKS clusters as values: the desired state, and the requests that lead to it."""
 
+from __future__ import annotations
+
 import dataclasses
 import datetime as dt
 import re

@@ -2,6 +2,8 @@
 
 """An EKS cluster, and everything that belongs to it."""
 
+from __future__ import annotations
+
 import typing as t
 
 from .._cloud.plan import Body

@@ -2,6 +2,8 @@
 
 """EKS managed node groups as values: the desired state, and the requests that lead to it."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

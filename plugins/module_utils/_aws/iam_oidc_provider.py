@@ -2,6 +2,8 @@
 
 """OpenID Connect providers of IAM as values: how IAM knows the service accounts of a cluster (IRSA)."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

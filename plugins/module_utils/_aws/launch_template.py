@@ -2,6 +2,8 @@
 
 """Launch templates of EKS node groups as values: disk, tags and metadata service of the instances."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -2,6 +2,8 @@
 
 """Steps and tags of AWS, as parts of a plan."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 import unicodedata

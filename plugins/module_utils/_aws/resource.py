@@ -2,6 +2,8 @@
 
 """The base of all AWS resources: marked by tags, in the account that their ARN names, with updates that EKS records."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

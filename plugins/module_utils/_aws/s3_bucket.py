@@ -2,6 +2,8 @@
 
 """Private buckets of S3 as values: the desired state, and the requests that lead to it."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import typing as t

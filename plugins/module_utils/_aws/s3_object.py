@@ -2,6 +2,8 @@
 
 """Files in a bucket of S3 as values: the desired content, and the request that puts it there."""
 
+from __future__ import annotations
+
 import base64
 import dataclasses
 import hashlib

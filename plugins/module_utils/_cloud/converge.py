@@ -2,6 +2,8 @@
 
 """Reconcile one resource: read, plan, send, wait. The same for every cloud and every kind of resource."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 

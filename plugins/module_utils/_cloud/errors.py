@@ -2,6 +2,8 @@
 
 """The error for requests that a cloud refused, and messages without the secrets that they may contain."""
 
+from __future__ import annotations
+
 import re
 
 from .._core.errors import Rejected

@@ -2,6 +2,8 @@
 
 """Plans: the requests to a cloud, and the changes that a user sees. Pure values, from a comparison of desired and live."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

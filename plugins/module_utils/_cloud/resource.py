@@ -2,6 +2,8 @@
 
 """The interface that every kind of resource implements, in any cloud, for the one loop of ``converge``."""
 
+from __future__ import annotations
+
 import abc
 import typing as t
 

@@ -7,6 +7,8 @@ class or ``cause`` (ask again, leave alone, give up) and never by the text of a 
 into a failed task. Any other exception is a bug, and is shown with its traceback.
 """
 
+from __future__ import annotations
+
 import re
 import types
 import typing as t

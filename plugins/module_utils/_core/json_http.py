@@ -2,6 +2,8 @@
 
 """A client of an HTTP API with JSON, which keeps its connection, so that latencies do not include the opening of connections."""
 
+from __future__ import annotations
+
 import contextlib
 import http.client
 import json

@@ -5,6 +5,8 @@
 The format: prometheus.io/docs/instrumenting/exposition_formats. A line that is not of it is passed over, and so is one without its end.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import math

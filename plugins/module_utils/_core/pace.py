@@ -2,6 +2,8 @@
 
 """Request rate limits, time limits, and retry back-off. Pure except for the given clock."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import threading

@@ -2,6 +2,8 @@
 
 """Many requests at once, with their results and failures."""
 
+from __future__ import annotations
+
 import concurrent.futures
 import threading
 import typing as t

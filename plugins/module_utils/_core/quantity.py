@@ -6,6 +6,8 @@ The grammar is that of apimachinery's resource.Quantity: a decimal number with a
 (n u m k M ... E) or an exponent.
 """
 
+from __future__ import annotations
+
 import decimal
 import functools
 import re

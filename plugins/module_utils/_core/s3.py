@@ -2,6 +2,8 @@
 
 """A client of boto3's for S3-compatible stores, and its errors in one form."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import typing as t

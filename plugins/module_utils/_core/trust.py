@@ -2,6 +2,8 @@
 
 """The trust in certificates of servers, and the cause of a refusal. The same for Kubernetes and RabbitMQ."""
 
+from __future__ import annotations
+
 import ssl
 import typing as t
 from pathlib import Path

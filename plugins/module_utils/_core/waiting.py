@@ -13,6 +13,8 @@ and ``pause``. The rest is the same:
 * It shows progress when something changed, but not more often than people can read.
 """
 
+from __future__ import annotations
+
 import typing as t
 
 from .clock import Clock, Deadline
@@ -20,7 +22,7 @@ from .errors import Forbidden, Gone, MusterError, ServerError, Unreachable, Wait
 from .pool import Progress
 
 T = t.TypeVar("T")
-Observe: t.TypeAlias = t.Callable[[], tuple[T, str | None]]
+Observe: t.TypeAlias = "t.Callable[[], tuple[T, str | None]]"
 """The answer, and what is still missing in words: None when the wait is over."""
 Pause = t.Callable[[float], None]
 """Called between two observations with the seconds that are left; returns when it is time for the next one."""

@@ -2,6 +2,8 @@
 
 """Find certificates that have expired or will soon: of Secrets, of webhooks and APIs, and of the connection itself. No key is decoded."""
 
+from __future__ import annotations
+
 import base64
 import binascii
 import datetime as dt

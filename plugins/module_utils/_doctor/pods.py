@@ -5,6 +5,8 @@
 The reasons are those of the scheduler, the kubelet and the controllers of Kubernetes 1.36; tests/faults/test_doctor.py makes each for real.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import re

@@ -2,6 +2,8 @@
 
 """Snapshot of a cluster, read once. Nothing is written; what may not be read is noted, and is not judged."""
 
+from __future__ import annotations
+
 import dataclasses
 import datetime as dt
 import functools

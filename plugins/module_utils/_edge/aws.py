@@ -6,6 +6,8 @@ A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that 
 the same ``execute`` on the controller. Authentication, region and endpoint are those of amazon.aws.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools

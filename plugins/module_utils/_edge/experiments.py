@@ -2,6 +2,8 @@
 
 """The edge of module studioml_experiment, where an experiment meets its broker and its bucket."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import hashlib

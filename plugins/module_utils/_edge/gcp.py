@@ -6,6 +6,8 @@ A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that 
 the same ``execute`` on the controller. Project, credentials and scopes are those of google.cloud.
 """
 
+from __future__ import annotations
+
 import functools
 import typing as t
 

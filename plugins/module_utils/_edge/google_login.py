@@ -2,6 +2,8 @@
 
 """Credentials for Google Cloud of modules that are mainly about something else, and do not have google.cloud's options."""
 
+from __future__ import annotations
+
 import os
 import typing as t
 

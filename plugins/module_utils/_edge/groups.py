@@ -2,6 +2,8 @@
 
 """Options and steps that modules share whose objects have pods."""
 
+from __future__ import annotations
+
 import typing as t
 
 from .._core.clock import Deadline

@@ -6,6 +6,8 @@ A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that cal
 plugin of the same name runs the same ``execute`` on the controller, where it can show progress.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -2,6 +2,8 @@
 
 """The life of replicas that serve models: as that of servers, and their number may be left to an autoscaler."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -2,6 +2,8 @@
 
 """The life of servers, the same for every kind: refuse bad options, check, generate, apply, delete what is unwanted, wait, remove."""
 
+from __future__ import annotations
+
 import abc
 import functools
 import typing as t

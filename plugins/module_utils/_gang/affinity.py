@@ -2,6 +2,8 @@
 
 """Label selectors, node affinity and tolerations, as the scheduler matches them. No I/O."""
 
+from __future__ import annotations
+
 import typing as t
 from collections.abc import Mapping
 

@@ -2,6 +2,8 @@
 
 """Features that are not judged: those of pods that decide on their nodes, and those that may free capacity for a gang. No I/O."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 
 from .._core.conditions import is_true

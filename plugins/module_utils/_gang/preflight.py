@@ -5,6 +5,8 @@
 What may not be read is not judged, and is no error: a preflight is advice.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence

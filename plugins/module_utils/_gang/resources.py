@@ -6,6 +6,8 @@ The rules are those of Kubernetes ("Resource Management for Pods and Containers"
 Overhead"): containers and sidecars add up, an init container runs beside the sidecars that began before it, and the larger of both counts.
 """
 
+from __future__ import annotations
+
 import decimal
 import functools
 import math

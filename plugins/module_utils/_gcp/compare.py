@@ -7,6 +7,8 @@ difference: of an object with fields of Google's, only the desired fields are co
 additional key is a difference, because it was removed from the option.
 """
 
+from __future__ import annotations
+
 import re
 import typing as t
 

@@ -2,6 +2,8 @@
 
 """Static addresses as values, of a region or global."""
 
+from __future__ import annotations
+
 import dataclasses
 
 from .._cloud.plan import Body, Plan

@@ -2,6 +2,8 @@
 
 """Repositories of Artifact Registry as values."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

@@ -2,6 +2,8 @@
 
 """Firewall rules as values."""
 
+from __future__ import annotations
+
 import dataclasses
 import ipaddress
 import typing as t

@@ -5,6 +5,8 @@
 The boot disk is made with the machine and outlives it: it holds the data. A machine that is made again gets the disk that is there.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

@@ -2,6 +2,8 @@
 
 """Networks as values."""
 
+from __future__ import annotations
+
 import dataclasses
 
 from .._cloud.plan import Body

@@ -2,6 +2,8 @@
 
 """Routers with Cloud NAT as values."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -2,6 +2,8 @@
 
 """APIs of a project as values."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -2,6 +2,8 @@
 
 """Service accounts as values."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 

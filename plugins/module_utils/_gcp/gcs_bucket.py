@@ -2,6 +2,8 @@
 
 """Buckets of Cloud Storage as values."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import typing as t

@@ -2,6 +2,8 @@
 
 """Functions and the class that clusters and node pools of GKE share."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

@@ -2,6 +2,8 @@
 
 """Access to the control plane of a GKE cluster: whether it has a public address, and which networks may reach it."""
 
+from __future__ import annotations
+
 import typing as t
 
 from .._cloud.plan import Body, without_none

@@ -2,6 +2,8 @@
 
 """GKE clusters as values: the desired state, and the requests that lead to it."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import datetime as dt

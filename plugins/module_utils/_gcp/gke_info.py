@@ -2,6 +2,8 @@
 
 """A GKE cluster with its node pools, as it is, and what its workloads made in the project."""
 
+from __future__ import annotations
+
 import re
 import typing as t
 

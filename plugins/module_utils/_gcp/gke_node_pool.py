@@ -2,6 +2,8 @@
 
 """Node pools of GKE as values: the desired state, and the requests that lead to it."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

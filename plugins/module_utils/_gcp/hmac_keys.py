@@ -8,6 +8,8 @@ ever deleted. Before a key is made, the keys that there are then are noted in th
 the one that it made in vain, or one of another cluster with the same service account: it is kept, and named.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -5,6 +5,8 @@
 It has an etag. Google refuses the request if the policy has changed in between; then it is read and planned again.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

@@ -2,6 +2,8 @@
 
 """Names of options and of resources as requests want them, and addresses as Google spells them."""
 
+from __future__ import annotations
+
 import ipaddress
 import typing as t
 

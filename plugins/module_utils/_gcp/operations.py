@@ -5,6 +5,8 @@
 Compute, container and the newer APIs (google.longrunning) each have their own.
 """
 
+from __future__ import annotations
+
 import re
 import typing as t
 

@@ -34,6 +34,8 @@ kind may
 * start from ``Resource`` alone when nothing of this fits.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

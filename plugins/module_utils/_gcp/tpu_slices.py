@@ -6,6 +6,8 @@ Every figure is of Google's documentation; the page stands beside it. Pages of C
 pages of GKE ("Plan TPUs in GKE", "About TPUs in GKE") the labels of nodes and what a pod requests.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import math

@@ -92,7 +92,7 @@ class _Headers(list[tuple[str, bytes]]):
         return self[:]
 
 
-Pair: t.TypeAlias = tuple[str | None, Sensitive | None]
+Pair: t.TypeAlias = "tuple[str | None, Sensitive | None]"
 
 
 class _Wire(http.client.HTTPConnection):

@@ -2,6 +2,8 @@
 
 """Ways to authenticate. Each can be refreshed after the API server answered 401."""
 
+from __future__ import annotations
+
 import base64
 import dataclasses
 import datetime as dt

@@ -2,6 +2,8 @@
 
 """The facts about objects that are to be deleted. ``_core.deletion`` decides whether they may be."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import typing as t

@@ -8,6 +8,8 @@ value. So "we still own everything we asked for" means "nothing of it was change
 order of a list whose elements have keys, which is compared, nor what admission made of our own write, which write.py records.
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import re

@@ -2,6 +2,8 @@
 
 """Build the headers of requests and read those of responses. Pure functions."""
 
+from __future__ import annotations
+
 import datetime as dt
 import email.utils
 import re

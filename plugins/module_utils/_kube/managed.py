@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The objects in a cluster that Muster manages, and those beside them."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Nodes: which ones a query selects, and whether they offer the resource."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import re

@@ -2,6 +2,8 @@
 
 """Manifests, references to objects, labels and kinds: the values that all parts of the engine share."""
 
+from __future__ import annotations
+
 import dataclasses
 import datetime as dt
 import fnmatch

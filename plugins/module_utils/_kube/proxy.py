@@ -6,6 +6,8 @@ The rules are those of kubectl, which are Go's (https://pkg.go.dev/golang.org/x/
 loopback addresses through a proxy, and knows no networks in NO_PROXY.
 """
 
+from __future__ import annotations
+
 import base64
 import dataclasses
 import ipaddress
@@ -17,7 +19,7 @@ import urllib.parse
 from .._core.errors import InvalidInput
 from .._core.sensitive import Sensitive
 
-Address: t.TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Address: t.TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
 
 _PORTS = {"http": 80, "socks5": 1080, "socks5h": 1080}
 _SERVER_PORTS = {"http": 80, "https": 443}

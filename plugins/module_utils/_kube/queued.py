@@ -2,6 +2,8 @@
 
 """The reasons why Kueue holds objects back, and what it would not hold. A Workload is one object of a queue, or a group of pods."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 from .._core.conditions import condition, is_true, reason_of

@@ -2,6 +2,8 @@
 
 """Whether an object is ready, and if not, why: one pure predicate per kind. Each accepts None for a missing object."""
 
+from __future__ import annotations
+
 import dataclasses
 import datetime as dt
 import functools

@@ -5,6 +5,8 @@
 These functions only add to a known reason, so objects that cannot be read (no right, no response) are left out.
 """
 
+from __future__ import annotations
+
 import contextlib
 import re
 from collections.abc import Sequence

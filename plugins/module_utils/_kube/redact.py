@@ -9,6 +9,8 @@ called for objects that may be shown (prepare.py, write.py).
 Objects that only look like a Secret are sealed as well: a misspelt kind is refused, but must not be shown before.
 """
 
+from __future__ import annotations
+
 import base64
 import difflib
 import functools

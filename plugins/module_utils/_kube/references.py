@@ -5,6 +5,8 @@
 The API server stores a workload whatever its pods name, and the pods then wait for ever. So it is refused before anything is written.
 """
 
+from __future__ import annotations
+
 import collections
 import re
 import typing as t

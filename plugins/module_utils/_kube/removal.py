@@ -2,6 +2,8 @@
 
 """Delete objects: named ones, all of an owner, or those that an owner no longer desires. Every deletion goes through here."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools

@@ -6,6 +6,8 @@ Who stops to apply ``spec.replicas`` as its only owner removes it, and the API s
 first applies the same number. (https://kubernetes.io/docs/reference/using-api/server-side-apply/, "Transferring ownership".)
 """
 
+from __future__ import annotations
+
 from .._core.errors import Conflict
 from .._manifests.autoscaling import AUTOSCALER
 from .cluster import Cluster

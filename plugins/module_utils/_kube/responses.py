@@ -6,6 +6,8 @@
 admission plugins answer a plain Forbidden, and a webhook that cannot be called is a plain InternalError.
 """
 
+from __future__ import annotations
+
 import re
 import typing as t
 

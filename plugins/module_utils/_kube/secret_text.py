@@ -2,6 +2,8 @@
 
 """Values of Secrets, as text."""
 
+from __future__ import annotations
+
 import base64
 from collections.abc import Mapping
 

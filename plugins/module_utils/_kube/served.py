@@ -2,6 +2,8 @@
 
 """Whether the cluster serves the kinds of given objects, and the error where it does not."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -2,6 +2,8 @@
 
 """Servers in a cluster: their pods, their claims, and the wait for both."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -2,6 +2,8 @@
 
 """Find claims that can never be bound before anything waits for them; and why one is not bound yet."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 
 from .._core.errors import Forbidden, InvalidInput, MusterError

@@ -2,6 +2,8 @@
 
 """A survey of a cluster for trainings: its capabilities, and the user's permissions. Only reads; what may not be read is noted."""
 
+from __future__ import annotations
+
 import collections
 import typing as t
 from collections.abc import Mapping, Sequence

@@ -8,6 +8,8 @@ through it. The messages are those of the subprotocol v4.channel.k8s.io, with on
 node's error text, each beginning with a message that has the port's number. Of a command: 1 and 2 for its output, 3 for how it ended.
 """
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import email.message

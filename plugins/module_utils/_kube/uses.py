@@ -2,6 +2,8 @@
 
 """Find the objects that an object names: references in its spec, addresses in its variables and arguments, resources, queues. No I/O."""
 
+from __future__ import annotations
+
 import re
 import typing as t
 

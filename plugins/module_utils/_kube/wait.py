@@ -2,6 +2,8 @@
 
 """Wait for many objects at once, by watching them."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import threading

@@ -2,6 +2,8 @@
 
 """Carry out one step of a plan: apply (or ask what an apply would do), recreate if allowed, and report what changed."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import secrets

@@ -15,7 +15,7 @@ import math
 import re
 import typing as t
 
-Scalar: t.TypeAlias = str | int | float | bool | None
+Scalar: t.TypeAlias = "str | int | float | bool | None"
 
 TAG = "tag:yaml.org,2002:"
 UNKNOWN_TAG = "the tag is not known, or not for such a value; text that begins with ! needs quotes"

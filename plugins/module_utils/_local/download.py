@@ -2,6 +2,8 @@
 
 """Download files over HTTP: verified by their digest, and with errors that name the URL, the cause and the next step."""
 
+from __future__ import annotations
+
 import hashlib
 import http.client
 import queue

@@ -2,6 +2,8 @@
 
 """Build programs from pinned Go modules, cached by content: the same pins and flags are built once per machine."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import hashlib

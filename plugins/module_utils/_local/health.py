@@ -2,6 +2,8 @@
 
 """Whether the API server counts a cluster as ready. Pure."""
 
+from __future__ import annotations
+
 import typing as t
 
 from .._core.conditions import condition, is_true

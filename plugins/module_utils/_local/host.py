@@ -2,6 +2,8 @@
 
 """The host: programs, processes, cgroups, capabilities. The only file here that starts programs."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re

@@ -2,6 +2,8 @@
 
 """The objects that role local_cluster applies to its cluster: DNS, a default StorageClass, NetworkPolicies, simulated nodes. No I/O."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import typing as t

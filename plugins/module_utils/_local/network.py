@@ -2,6 +2,8 @@
 
 """The cluster's bridge on the host, the nodes' veth pairs and, if pods may reach outside, one nftables table."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import shutil

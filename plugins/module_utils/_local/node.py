@@ -2,6 +2,8 @@
 
 """One node on this host: create, check and remove its files, folders, cgroups and processes."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import json

@@ -2,6 +2,8 @@
 
 """A registry that gets an image. ORAS asks it and pushes to it; like umoci, it is built from a pinned Go module."""
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import dataclasses

@@ -2,6 +2,8 @@
 
 """Find what a host lacks for a local cluster: first gather all facts, then judge them with pure functions, so that one message has all."""
 
+from __future__ import annotations
+
 import ctypes
 import dataclasses
 import ipaddress

@@ -2,6 +2,8 @@
 
 """Kubernetes' own images: pulled, or built from its programs, and imported into a node before kubeadm runs."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import shutil

@@ -2,6 +2,8 @@
 
 """Service accounts and what they may do."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 from .meta import Manifest, compact, metadata

@@ -2,6 +2,8 @@
 
 """The HorizontalPodAutoscaler of replicas, on a metric of their pods."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Mapping

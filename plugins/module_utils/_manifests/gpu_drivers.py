@@ -5,6 +5,8 @@
 Built from documented facts about the installers and the plugin; nothing is copied from their own manifests.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence

@@ -2,6 +2,8 @@
 
 """Strategic merge of a user's overrides into a manifest, by the rules Kubernetes itself uses for its own types."""
 
+from __future__ import annotations
+
 import copy
 import typing as t
 from collections.abc import Mapping

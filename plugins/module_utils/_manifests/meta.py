@@ -5,6 +5,8 @@
 Pure: only the standard library, no Ansible, no Kubernetes client.
 """
 
+from __future__ import annotations
+
 import difflib
 import hashlib
 import json

@@ -6,6 +6,8 @@ Outgoing connections are not restricted, because only the user knows where data 
 allow more with their own. A cluster whose network does not enforce policies only stores them.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping, Sequence
 

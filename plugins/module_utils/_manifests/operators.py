@@ -5,6 +5,8 @@
 ReleasedOperator is one whose project releases a manifest: all of it is installed, and only what the options say differs.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence

@@ -2,6 +2,8 @@
 
 """A training whose pods are equal and run a program of the user: the options that all of these have, and the objects around the pods."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import json

@@ -2,6 +2,8 @@
 
 """Replicas of one server that serves models, as a Deployment: a pod ends after another one got ready, and after its own requests."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import typing as t

@@ -2,6 +2,8 @@
 
 """The names and labels of servers, and the objects around their pods: Services, NetworkPolicy, claims, a disruption budget."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence

@@ -2,6 +2,8 @@
 
 """Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage."""
 
+from __future__ import annotations
+
 import base64
 import binascii
 import hashlib

@@ -2,6 +2,8 @@
 
 """One replica group of a training: StatefulSet, headless Service and, on request, a PodDisruptionBudget."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Mapping

@@ -5,6 +5,8 @@
 The hash of the programs is in the pod template, which is immutable in a Job, and whose change would restart the pods of a StatefulSet.
 """
 
+from __future__ import annotations
+
 import copy
 import typing as t
 from collections.abc import Iterator, Sequence

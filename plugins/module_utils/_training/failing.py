@@ -16,6 +16,8 @@ the kubelet's first attempts (after 10 and 20 seconds) are waited for. A registr
 is waited for as long as option image_timeout says.
 """
 
+from __future__ import annotations
+
 import datetime as dt
 from collections.abc import Sequence
 

@@ -6,6 +6,8 @@ A training is recorded before its pods are deleted or recreated, so that a run t
 The uid of its workload tells one training from another of the same name. Options are recorded by fingerprint, files by hash.
 """
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import datetime as dt

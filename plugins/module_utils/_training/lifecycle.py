@@ -2,6 +2,8 @@
 
 """The life of a training, the same for every kind: create, recreate with other options, scale, wait, remove."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence

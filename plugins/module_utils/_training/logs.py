@@ -2,6 +2,8 @@
 
 """The logs of a training's ranks, and the error of one that has failed, with their last lines."""
 
+from __future__ import annotations
+
 import typing as t
 from collections.abc import Sequence
 

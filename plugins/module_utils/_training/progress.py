@@ -6,6 +6,8 @@ Each format was recorded from its program, see tests/unit/plugins/module_utils/_
 that the program does not print is computed from the times of its lines, the time left from the rate and the totals.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import dataclasses

@@ -2,6 +2,8 @@
 
 """The results of a training: as values, and as lines of text."""
 
+from __future__ import annotations
+
 import re
 import typing as t
 from collections.abc import Sequence
@@ -10,7 +12,7 @@ from .._kube.cluster import Cluster
 from .kind import Kind, Observed
 from .logs import read_logs
 
-Found: t.TypeAlias = dict[str, str | None]
+Found: t.TypeAlias = "dict[str, str | None]"
 _WIDTH = 10
 
 

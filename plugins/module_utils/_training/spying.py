@@ -2,6 +2,8 @@
 
 """Read the stacks of a training's ranks: with the py-spy of their image, or else with that of an ephemeral container."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 

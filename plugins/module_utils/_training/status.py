@@ -2,6 +2,8 @@
 
 """The status of a training, computed from its pods and workloads: one state, one reason, and all ranks."""
 
+from __future__ import annotations
+
 import copy
 import dataclasses
 import re

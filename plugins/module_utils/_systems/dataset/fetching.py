@@ -2,6 +2,8 @@
 
 """Follow the Job that fetches a data set, by its log."""
 
+from __future__ import annotations
+
 import contextlib
 import typing as t
 

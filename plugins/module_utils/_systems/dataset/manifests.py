@@ -2,6 +2,8 @@
 
 """A data set on a shared claim: the Job that fetches it once."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

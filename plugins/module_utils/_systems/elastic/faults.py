@@ -2,6 +2,8 @@
 
 """Find elastic trainings whose pods wait for each other: the rendezvous does not answer, or fewer pods join it than the training needs."""
 
+from __future__ import annotations
+
 import collections
 import functools
 import itertools

@@ -6,6 +6,8 @@ The fields are those of kubernetes/api/v1alpha1 and kubernetes/config/samples of
 at f8d2b6b (January 2020), and of pkg/apis/kubeflow.org/v1 of kubeflow/training-operator 1.9.
 """
 
+from __future__ import annotations
+
 import posixpath
 import re
 import shlex

@@ -2,6 +2,8 @@
 
 """An elastic PyTorch job as the user describes it: valid options, whichever backend runs it."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import posixpath

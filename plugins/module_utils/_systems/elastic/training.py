@@ -2,6 +2,8 @@
 
 """The specifics of an elastic PyTorch job: its size may change while it runs, and its logs show its progress."""
 
+from __future__ import annotations
+
 import typing as t
 import uuid
 from collections.abc import Mapping, Sequence

@@ -5,6 +5,8 @@
 The project releases no manifest, only sources for kustomize. Of these the CustomResourceDefinition PyTorchJob is installed as it is.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 

@@ -2,6 +2,8 @@
 
 """The progress of an elastic job: agents log the rendezvous, the script logs its steps or reports to Kubeflow Trainer."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import datetime as dt

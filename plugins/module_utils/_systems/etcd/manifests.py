@@ -2,6 +2,8 @@
 
 """An etcd cluster as a StatefulSet, for the rendezvous of torchrun and other clients that need a small consistent store."""
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import re

@@ -2,6 +2,8 @@
 
 """Query the etcd members through the API server's pod proxy."""
 
+from __future__ import annotations
+
 import re
 import typing as t
 

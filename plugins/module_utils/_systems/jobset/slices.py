@@ -2,6 +2,8 @@
 
 """TPU slices as options of a JobSet: the pods of each slice, their nodes and their chips. No I/O."""
 
+from __future__ import annotations
+
 import typing as t
 from collections.abc import Mapping
 

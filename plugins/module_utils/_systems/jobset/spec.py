@@ -2,6 +2,8 @@
 
 """A training as a JobSet, as the user describes it: valid options."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Mapping

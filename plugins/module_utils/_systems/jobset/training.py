@@ -2,6 +2,8 @@
 
 """The specifics of a training as a JobSet: its groups are its slices, and its conditions have the outcome."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence

@@ -7,6 +7,8 @@ last one ``[DONE]``, also where the server ended in the middle: only ``finish_re
 ``error`` with a ``message``; without its key the server answers 401 below ``/v1``.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import re

@@ -10,6 +10,8 @@ Seen with 0.32.0 (docs/systems/llm.md):
 - A Service called ``vllm`` would set ``VLLM_PORT`` to an address, which the server refuses. So pods get no variables of Services.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import posixpath
 import re

@@ -5,6 +5,8 @@
 Both have a client Service <name> on port 4222 and a headless Service <name>-mgmt, so clients see no difference.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import typing as t

@@ -2,6 +2,8 @@
 
 """Query the NATS servers through the API server's pod proxy; what the doctor says of their routes."""
 
+from __future__ import annotations
+
 import json
 import typing as t
 
@@ -20,7 +22,7 @@ from ..._training.status import rank_of
 from .manifests import CLUSTER_PORT, MONITOR_PORT, NatsCluster, ServerView, advice, is_stale, missing, problems
 
 T = t.TypeVar("T")
-Observe: t.TypeAlias = t.Callable[[Cluster], tuple[T, str | None]]
+Observe: t.TypeAlias = "t.Callable[[Cluster], tuple[T, str | None]]"
 _TIMEOUT, _SETTLED = 5.0, 30.0
 """Seconds for an answer; and that a server has been ready for, in which the others connect to it."""
 OPERATOR_HINT = (

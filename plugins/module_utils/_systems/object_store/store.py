@@ -6,6 +6,8 @@ Connections use a forwarded port: a store has no port outside of the cluster, an
 their signatures would be invalid.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import typing as t

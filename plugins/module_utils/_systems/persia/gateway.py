@@ -2,6 +2,8 @@
 
 """The push gateway of a PERSIA training: whether one that exists already can be reached, and the metrics that the training pushed."""
 
+from __future__ import annotations
+
 import json
 import re
 import typing as t

@@ -2,6 +2,8 @@
 
 """GPUs of the trainers: requested only where a process can use them, because idle GPUs are the most expensive part of a cluster."""
 
+from __future__ import annotations
+
 import re
 import typing as t
 from collections.abc import Mapping

@@ -6,6 +6,8 @@ The fields are those of the custom resource at commits e1be7c2 (11 November 2021
 (1 December 2021, today's) of PersiaML/PERSIA; the StatefulSets and their variables those of its document about Google Cloud at 05d59c2.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from ..._manifests.job_file import Field

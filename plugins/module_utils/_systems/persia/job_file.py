@@ -5,6 +5,8 @@
 The names of 2021 (globalConfigPath) and today's (persiaEnv) are both read.
 """
 
+from __future__ import annotations
+
 import re
 import typing as t
 from collections.abc import Mapping, Sequence

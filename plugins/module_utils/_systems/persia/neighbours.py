@@ -6,6 +6,8 @@ The subjects of PERSIA's messages name a service and the index of a pod, and not
 the same servers get each other's batches, and load and clear each other's embeddings). So only one at a time can use them.
 """
 
+from __future__ import annotations
+
 from ..._core.clock import Deadline
 from ..._core.errors import Forbidden, InvalidInput
 from ..._core.waiting import fixed_interval, wait_for

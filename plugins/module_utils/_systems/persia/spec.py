@@ -2,6 +2,8 @@
 
 """A PERSIA training as the user describes it: the values, their checks, and the objects that both backends share."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import json

@@ -2,6 +2,8 @@
 
 """The specifics of a PERSIA training: servers that are useless after it, and an operator with a finalizer."""
 
+from __future__ import annotations
+
 import copy
 import functools
 import re

@@ -6,6 +6,8 @@ The login is tried first, because each rabbitmqctl starts an Erlang system of it
 arguments, which every user of the host could read.
 """
 
+from __future__ import annotations
+
 import json
 import subprocess
 import typing as t

@@ -7,6 +7,8 @@ administrator; the import skips a queue that exists with other arguments, remove
 writes what precedes an object that it refuses; it deletes nothing; and the export of 3.10 has no descriptions of vhosts.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

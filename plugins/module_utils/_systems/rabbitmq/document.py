@@ -5,6 +5,8 @@
 Seen in the answers of ``GET /api/definitions`` of 3.10.8 and 4.0.5. Everything here is pure.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import re

@@ -2,6 +2,8 @@
 
 """The health of a broker: nodes, alarms, listeners, queues, and one message that is published and consumed; what the doctor says of it."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import secrets

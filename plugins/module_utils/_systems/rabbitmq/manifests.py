@@ -2,6 +2,8 @@
 
 """RabbitMQ in the cluster: one node, or three that form a cluster, as a StatefulSet."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 from collections.abc import Mapping

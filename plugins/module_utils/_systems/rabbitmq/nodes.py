@@ -2,6 +2,8 @@
 
 """Nodes of RabbitMQ in the cluster: their Secrets, their health, their claims."""
 
+from __future__ import annotations
+
 import base64
 import re
 import typing as t

@@ -7,6 +7,8 @@ a login: a login tells right from wrong only for users with a management tag, co
 reasons (guest from another host, a limit, a backend such as LDAP), and sends the password once more.
 """
 
+from __future__ import annotations
+
 import base64
 import dataclasses
 import hashlib

@@ -6,6 +6,8 @@ The management API publishes as mandatory and waits for the broker's confirmatio
 ``routed`` means that a queue has the message.
 """
 
+from __future__ import annotations
+
 import base64
 import dataclasses
 import typing as t

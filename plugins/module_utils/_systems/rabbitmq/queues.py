@@ -2,6 +2,8 @@
 
 """The messages of several queues: count them, and wait until the queues are empty."""
 
+from __future__ import annotations
+
 import re
 import typing as t
 

@@ -2,13 +2,15 @@
 
 """The upgrade paths between releases of RabbitMQ, and the feature flags that an upgrade needs."""
 
+from __future__ import annotations
+
 import re
 import typing as t
 
 from ..._core.errors import InvalidInput
 from .api import ManagementApi
 
-Release: t.TypeAlias = tuple[int, int, int | None]
+Release: t.TypeAlias = "tuple[int, int, int | None]"
 """Major, minor and patch; None where a tag names a series."""
 
 _RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")

@@ -14,6 +14,8 @@ Read in the wheel studioml 0.0.49:
 A value is ours if its digest is in the record beside the file. All other values belong to the user, and are kept.
 """
 
+from __future__ import annotations
+
 import copy
 import dataclasses
 import hashlib

@@ -19,6 +19,8 @@ Read in the code of leaf-ai/studio-go-runner (files without another name) and in
 - The region is AWS_DEFAULT_REGION of ``config.env``, if the credentials have none (internal/s3/s3.go).
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import shlex

@@ -22,6 +22,8 @@ Read in the code of leaf-ai/studio-go-runner and studioml/studio (a file named h
 It is not established whether a runner limits the size of a message.
 """
 
+from __future__ import annotations
+
 import base64
 import json
 import secrets

@@ -13,6 +13,8 @@ Read in the code of leaf-ai/studio-go-runner (internal/runner/pythonenv.go, cmd/
 The script lists its environment, so the output may have secrets.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import json

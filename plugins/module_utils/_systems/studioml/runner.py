@@ -20,6 +20,8 @@ The requirements come from the manifests and the code of leaf-ai/studio-go-runne
 - Private key and passphrase are read once (``initWrapperOnce`` in cmd/runner/project.go), the keys of queues again and again.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import re

@@ -2,6 +2,8 @@
 
 """Runners in the cluster: wait until they are healthy, until they are drained, or until old ones are gone."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -13,6 +13,8 @@ published (``submitting``) and again after the broker has confirmed it (``submit
 Two controllers that submit the same experiment within the same second may both do so.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import datetime as dt
 import io

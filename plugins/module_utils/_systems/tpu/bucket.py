@@ -5,6 +5,8 @@
 "Access Cloud Storage buckets with the Cloud Storage FUSE CSI driver" (GKE): the annotation has a webhook add the container that mounts.
 """
 
+from __future__ import annotations
+
 import re
 import typing as t
 from collections.abc import Mapping, Sequence

@@ -5,6 +5,8 @@
 The CustomResourceDefinitions are those of a release of the Gateway API.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Sequence

@@ -2,6 +2,8 @@
 
 """An S3-compatible bucket with models, as option model_repository names it."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 

@@ -2,6 +2,8 @@
 
 """Check servers, however they are reached: is the model ready, and does it infer what is expected."""
 
+from __future__ import annotations
+
 import contextlib
 import typing as t
 from collections.abc import Mapping

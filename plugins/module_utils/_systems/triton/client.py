@@ -2,6 +2,8 @@
 
 """A client of Triton's HTTP API."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import typing as t

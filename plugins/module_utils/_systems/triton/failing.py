@@ -6,6 +6,8 @@ If its store does not respond, 2.51.0 retries for about a minute without logging
 neither store nor bucket.
 """
 
+from __future__ import annotations
+
 import contextlib
 import re
 

@@ -5,6 +5,8 @@
 gRPC is loaded when a client is made, because few runs need it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ssl
 import typing as t

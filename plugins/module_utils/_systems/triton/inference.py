@@ -2,6 +2,8 @@
 
 """One inference as a value: the request, the expected outputs, and the differences of a response from them."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import re

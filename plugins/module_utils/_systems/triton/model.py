@@ -5,6 +5,8 @@
 Until then a replica that starts serves what was served before; from then on, the new versions.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import typing as t

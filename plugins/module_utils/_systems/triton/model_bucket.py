@@ -2,6 +2,8 @@
 
 """A model in an S3-compatible bucket."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

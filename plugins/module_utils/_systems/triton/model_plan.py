@@ -2,6 +2,8 @@
 
 """The plan for a model's folder in the store: the files to upload and to delete, by content, without changes to served versions."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence

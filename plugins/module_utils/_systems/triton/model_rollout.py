@@ -6,6 +6,8 @@ Seen with 2.51.0: a load is all or nothing. If one version fails, the served ver
 versions are unloaded only when the new ones are ready. The same holds where the server polls, for each new configuration.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Collection, Mapping

@@ -2,6 +2,8 @@
 
 """A model as a folder of this machine: its configuration, its versions, and their files by content."""
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import os

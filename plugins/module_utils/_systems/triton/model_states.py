@@ -2,6 +2,8 @@
 
 """Upload and serve a model, or remove it."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

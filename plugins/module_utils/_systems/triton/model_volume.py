@@ -5,6 +5,8 @@
 The written files are recorded in a ConfigMap, so that a run without changes needs no pod.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import hashlib

@@ -2,6 +2,8 @@
 
 """The replicas of a Triton server in a cluster, each reached by a forwarded port: a Service would select any one of them."""
 
+from __future__ import annotations
+
 import contextlib
 import typing as t
 from collections.abc import Iterator

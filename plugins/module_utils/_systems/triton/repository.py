@@ -2,6 +2,8 @@
 
 """The model repository of a Triton server and its model control mode: checked options, and flags of tritonserver."""
 
+from __future__ import annotations
+
 import dataclasses
 import posixpath
 import re

@@ -7,6 +7,8 @@ paths that clients of a model need are routed. The prefix of the models includes
 (docs/systems/inference-gateway.md).
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import typing as t

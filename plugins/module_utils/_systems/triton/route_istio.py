@@ -7,6 +7,8 @@ destination the weight does not count. A prefix matches text, so that paths end 
 path elements.
 """
 
+from __future__ import annotations
+
 from ..._kube.objects import Manifest, Ref
 from .route import METHODS, SERVICE, InferenceRoute, Weights, check_protocols, metadata_of, port_of
 

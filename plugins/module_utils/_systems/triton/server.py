@@ -12,6 +12,8 @@ Seen with 2.51.0 (docs/systems/triton.md):
   (preStop waits), and the grace period is longer than both together.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import posixpath
 

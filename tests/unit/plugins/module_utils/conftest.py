@@ -5,6 +5,8 @@
 MUSTER_UPDATE_GOLDENS=1 pytest ... writes them anew; the change is then read in the diff.
 """
 
+from __future__ import annotations
+
 import math
 import os
 import typing as t

@@ -2,6 +2,8 @@
 
 """muster.ml.apply: two owners with one name in two namespaces, what a task reaches, and what earlier runs made."""
 
+from __future__ import annotations
+
 import copy
 import typing as t
 

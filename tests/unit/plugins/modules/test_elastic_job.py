@@ -2,6 +2,8 @@
 
 """elastic_job against a cluster in memory."""
 
+from __future__ import annotations
+
 import copy
 import json
 import typing as t

@@ -7,6 +7,8 @@ against a cluster and clouds in memory, on a machine where it can change nothing
 anywhere. MUSTER_HOSTILE sets how many tasks are tried in all, and MUSTER_HOSTILE_SEED repeats a run.
 """
 
+from __future__ import annotations
+
 import collections
 import copy
 import functools

@@ -2,6 +2,8 @@
 
 """inference_check: every replica that is ready is asked, by a forwarded port or at an address, and what is wrong is told."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

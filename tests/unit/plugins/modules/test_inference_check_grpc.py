@@ -2,6 +2,8 @@
 
 """inference_check by gRPC: the same answers and the same errors as by HTTP, from a real server of gRPC; and TLS by both."""
 
+from __future__ import annotations
+
 import pathlib
 import socket
 import sys

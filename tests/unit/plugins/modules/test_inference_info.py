@@ -2,6 +2,8 @@
 
 """inference_info: what real servers have told of themselves, and servers that tell nothing, by forwarded ports."""
 
+from __future__ import annotations
+
 import contextlib
 import http.server
 import itertools

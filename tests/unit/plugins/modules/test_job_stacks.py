@@ -2,6 +2,8 @@
 
 """job_stacks against a cluster in memory, with what the real py-spy has printed (tests/unit/recorded/py_spy.json)."""
 
+from __future__ import annotations
+
 import json
 import typing as t
 

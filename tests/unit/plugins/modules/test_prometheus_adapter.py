@@ -2,6 +2,8 @@
 
 """prometheus_adapter: one owner of the API, and a certificate that the API server verifies."""
 
+from __future__ import annotations
+
 import base64
 import typing as t
 

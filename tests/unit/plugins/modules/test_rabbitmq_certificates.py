@@ -2,6 +2,8 @@
 
 """rabbitmq_certificates: one authority for brokers that come one after another, and the names that each is valid for."""
 
+from __future__ import annotations
+
 import base64
 import concurrent.futures
 import errno

@@ -2,6 +2,8 @@
 
 """The modules rabbitmq_definitions and rabbitmq_info at a fake of the management API; tests/rabbitmq runs them at real brokers."""
 
+from __future__ import annotations
+
 import json
 import typing as t
 from pathlib import Path

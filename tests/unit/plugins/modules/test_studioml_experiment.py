@@ -2,6 +2,8 @@
 
 """studioml_experiment at a fake of the management API and a bucket in memory; tests/studioml runs it at real ones."""
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import datetime as dt

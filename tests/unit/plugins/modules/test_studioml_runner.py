@@ -2,6 +2,8 @@
 
 """studioml_runner: what is refused, when runners are drained and restarted, when they are healthy, and that no secret is shown."""
 
+from __future__ import annotations
+
 import base64
 import copy
 import json

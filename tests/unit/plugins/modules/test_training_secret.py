@@ -2,6 +2,8 @@
 
 """training_secret: keys are made once, replaced when that is said, refused with the reason, and never shown."""
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import itertools

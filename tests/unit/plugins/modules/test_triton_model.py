@@ -2,6 +2,8 @@
 
 """triton_model: what is refused, uploaded, loaded, rolled back and deleted, on a volume, in a bucket and in one of Google's."""
 
+from __future__ import annotations
+
 import typing as t
 from pathlib import Path
 

@@ -2,6 +2,8 @@
 
 """triton_server: what is refused, what is made, what goes and what stays."""
 
+from __future__ import annotations
+
 import copy
 import typing as t
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every kind, its run killed at every request that changes something: the next run ends where an undisturbed one does."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans for AWS: values in, requests out. Nothing here knows an AWS library."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

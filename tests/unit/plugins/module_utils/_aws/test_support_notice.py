@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is told when a Kubernetes version leaves standard support."""
 
+from __future__ import annotations
+
 import datetime as dt
 import typing as t
 

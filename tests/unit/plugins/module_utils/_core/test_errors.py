@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One hierarchy of errors, each with its why, and one way in which all of them fail a task."""
 
+from __future__ import annotations
+
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The one loop that waits: it ends in time, survives what passes, and says what was seen last."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest
@@ -11,7 +13,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progre
 from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, growing_interval, last_answer, wait_for
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
-Answer: t.TypeAlias = str | Exception | None
+Answer: t.TypeAlias = "str | Exception | None"
 BEGAN = 1000
 
 

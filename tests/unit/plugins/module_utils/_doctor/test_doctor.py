@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Findings about states that the cluster of tests/faults/test_doctor.py does not get into, by the fields that Kubernetes documents."""
 
+from __future__ import annotations
+
 import datetime as dt
 import json
 import sys

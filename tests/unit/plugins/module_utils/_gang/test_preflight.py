@@ -2,6 +2,8 @@
 
 """Gangs that fit, that do not, and that are not judged, each for one reason of its own, and what is read of the cluster for it."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Callable

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Requests, operations and the life of a kind with an ordinary REST API, shown by networks and by a kind with labels."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clusters and node pools: which requests lead from a live one to the desired one, and what is refused before any."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Members of policies, as values: where a policy is, what is no difference, and which refusals pass."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

@@ -2,6 +2,8 @@
 
 """The HTTP client against a small server on the loopback interface: retries, credentials, watches, paths."""
 
+from __future__ import annotations
+
 import concurrent.futures
 import errno
 import http.server

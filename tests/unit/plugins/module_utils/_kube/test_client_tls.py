@@ -2,6 +2,8 @@
 
 """A TLS connection that the server ended: after 90 idle seconds, or because it goes down."""
 
+from __future__ import annotations
+
 import ssl
 import typing as t
 

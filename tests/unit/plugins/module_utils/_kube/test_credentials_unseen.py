@@ -2,6 +2,8 @@
 
 """No credential gets out: not by printing what holds it, not by any exception, its causes and its traceback."""
 
+from __future__ import annotations
+
 import base64
 import copy
 import json

@@ -2,6 +2,8 @@
 
 """What must never be deleted, scenario by scenario; each of them was once."""
 
+from __future__ import annotations
+
 import copy
 import typing as t
 

@@ -2,6 +2,8 @@
 
 """The engine on a fake cluster: what is written, what is not, and what is told."""
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import copy

@@ -2,6 +2,8 @@
 
 """A local port that leads to a pod: bytes, many connections, causes, and that nothing is left of it."""
 
+from __future__ import annotations
+
 import contextlib
 import socket
 import threading

@@ -2,6 +2,8 @@
 
 """Values that go into headers, and what is read from those of an answer. Nothing that a server says may end in a traceback."""
 
+from __future__ import annotations
+
 import datetime as dt
 
 import pytest

@@ -2,6 +2,8 @@
 
 """Kubeconfig files and credentials: merged, chosen, read, and told apart when something is missing."""
 
+from __future__ import annotations
+
 import base64
 import datetime as dt
 import json

@@ -2,6 +2,8 @@
 
 """Two runs of one owner: one waits for the other, takes over from a dead one, and gives way where it came too late."""
 
+from __future__ import annotations
+
 import threading
 import time
 

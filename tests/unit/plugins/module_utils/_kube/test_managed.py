@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is ours, in what state, and what lives beside it."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

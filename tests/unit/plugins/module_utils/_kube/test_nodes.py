@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which nodes are meant, what they lack, and waiting for it."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

@@ -2,6 +2,8 @@
 
 """What is sent for what was written, in which order, and what of it may be seen."""
 
+from __future__ import annotations
+
 import base64
 import json
 import random

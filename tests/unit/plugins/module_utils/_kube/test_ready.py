@@ -2,6 +2,8 @@
 
 """Readiness by kind; every predicate accepts an object that is not there."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

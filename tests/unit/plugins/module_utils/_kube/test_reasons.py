@@ -2,6 +2,8 @@
 
 """What events, API services, dependents and webhooks add to a reason; and that what may not be read is left out."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

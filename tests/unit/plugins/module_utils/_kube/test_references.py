@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What pods name is there before anything is written."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

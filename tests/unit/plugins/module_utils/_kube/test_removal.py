@@ -2,6 +2,8 @@
 
 """How objects are deleted: only what was judged, as it was judged, alone among the runs of the owner."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

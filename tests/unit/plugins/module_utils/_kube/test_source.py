@@ -2,6 +2,8 @@
 
 """Objects from options, files, folders and URLs."""
 
+from __future__ import annotations
+
 import datetime as dt
 import hashlib
 import pathlib

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a cluster offers, and what the user may do there."""
 
+from __future__ import annotations
+
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.survey import survey

@@ -2,6 +2,8 @@
 
 """Which certificates are trusted, and what is told of those that are not. The chains are made by hand."""
 
+from __future__ import annotations
+
 import pathlib
 import ssl
 import typing as t

@@ -2,6 +2,8 @@
 
 """A forwarded port and a command, against a WebSocket server that speaks as a node does."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import json

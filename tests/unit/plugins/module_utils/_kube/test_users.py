@@ -2,6 +2,8 @@
 
 """Who uses what is to be deleted: what others use is kept and named, whoever made them and however they name it."""
 
+from __future__ import annotations
+
 import copy
 import types
 import typing as t

@@ -2,6 +2,8 @@
 
 """Waiting by watches, with a clock that passes only when somebody waits."""
 
+from __future__ import annotations
+
 import threading
 import typing as t
 

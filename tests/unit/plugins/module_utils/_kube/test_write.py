@@ -2,6 +2,8 @@
 
 """How one step is carried out: on the very object that was looked at, and recreated only where that loses nothing."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

@@ -2,6 +2,8 @@
 
 """What is read of the host, and judged."""
 
+from __future__ import annotations
+
 import dataclasses
 import io
 import os

@@ -2,6 +2,8 @@
 
 """Where programs come from: released files by checksum from a mirror with every fault, or Go modules by their pins."""
 
+from __future__ import annotations
+
 import hashlib
 import io
 import itertools

@@ -2,6 +2,8 @@
 
 """A released manifest made from a Go module: of pinned sources, with the digest of the release, whole or not at all."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import typing as t

@@ -2,6 +2,8 @@
 
 """Removal takes all of a cluster and nothing of anybody else, wherever it, or the making of the cluster, was interrupted."""
 
+from __future__ import annotations
+
 import errno
 import json
 import os

@@ -2,6 +2,8 @@
 
 """One replica group."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

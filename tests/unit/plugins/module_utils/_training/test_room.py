@@ -2,6 +2,8 @@
 
 """The preflight of job modules: what does not fit is refused before anything is created, and nothing that runs is."""
 
+from __future__ import annotations
+
 import types
 import typing as t
 

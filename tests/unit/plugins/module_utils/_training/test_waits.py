@@ -2,6 +2,8 @@
 
 """The waits of trainings, NATS, etcd and data sets: they end at their deadline whoever stays silent, and say what refuses pods."""
 
+from __future__ import annotations
+
 import contextlib
 import http.server
 import json

@@ -2,6 +2,8 @@
 
 """Elastic jobs as manifests, and what their logs say."""
 
+from __future__ import annotations
+
 import json
 import re
 import typing as t

@@ -2,6 +2,8 @@
 
 """NATS servers, both ways, and how they are judged."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

@@ -2,6 +2,8 @@
 
 """A push gateway that exists already, and what a training pushed."""
 
+from __future__ import annotations
+
 import typing as t
 
 import pytest

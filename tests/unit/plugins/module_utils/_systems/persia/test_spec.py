@@ -2,6 +2,8 @@
 
 """A PERSIA training on both backends."""
 
+from __future__ import annotations
+
 import copy
 import json
 import typing as t

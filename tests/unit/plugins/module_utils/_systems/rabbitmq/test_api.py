@@ -2,6 +2,8 @@
 
 """The client of the management API: logins, errors by meaning, a broker that starts or breaks off, and no secret in a message."""
 
+from __future__ import annotations
+
 import base64
 import socket
 import typing as t

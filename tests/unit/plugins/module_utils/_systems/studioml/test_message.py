@@ -2,6 +2,8 @@
 
 """Requests of StudioML: what is built is what the runner reads, byte by byte."""
 
+from __future__ import annotations
+
 import json
 import sys
 import typing as t

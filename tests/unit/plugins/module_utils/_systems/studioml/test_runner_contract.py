@@ -5,6 +5,8 @@
 15a450f3^ is the last commit with its examples, as they were at 0.14.3.
 """
 
+from __future__ import annotations
+
 import base64
 import re
 import typing as t
