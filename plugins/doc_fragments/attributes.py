@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The support of each module for check mode, diff and platforms."""
 
 

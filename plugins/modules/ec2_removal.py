@@ -73,7 +73,6 @@ execute = converger(NetworkPart, "resource", only_removes=True)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

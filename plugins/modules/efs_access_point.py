@@ -123,7 +123,6 @@ execute = converger(EfsAccessPoint, "access_point", nested=["posix_user", "root_
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

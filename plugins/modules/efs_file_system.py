@@ -125,7 +125,6 @@ execute = converger(EfsFileSystem, "file_system")
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

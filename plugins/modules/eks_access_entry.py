@@ -100,7 +100,6 @@ execute = converger(EksAccessEntry, "access_entry", nested=["policies"])
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -135,7 +135,6 @@ execute = converger(EksAddon, "addon", nested=["pod_identity_associations"], che
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -165,7 +165,6 @@ execute = converger(EksCluster, "cluster", check=notice)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -113,7 +113,6 @@ execute = surveyor(lambda api, params: read_cluster(api, params["name"], params[
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -91,7 +91,6 @@ execute = converger(LaunchTemplate, "launch_template")
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -209,7 +209,6 @@ execute = converger(EksNodegroup, "nodegroup", nested=NESTED, check=check)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -69,7 +69,6 @@ execute = converger(EksPodIdentityAssociation, "association")
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -74,7 +74,6 @@ execute = surveyor(lambda api, params: read_remains(api, params["name"], owned_o
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

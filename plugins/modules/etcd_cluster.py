@@ -160,7 +160,6 @@ execute = servers.executor(Life)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

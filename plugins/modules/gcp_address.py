@@ -90,7 +90,6 @@ execute = converger(GcpAddress, "address")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

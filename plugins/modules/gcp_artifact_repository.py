@@ -91,7 +91,6 @@ execute = converger(GcpArtifactRepository, "repository")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

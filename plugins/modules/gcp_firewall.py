@@ -106,7 +106,6 @@ execute = converger(GcpFirewall, "firewall")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -67,7 +67,6 @@ execute = surveyor(survey)
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -136,7 +136,6 @@ def execute(ctx: HostContext) -> Result:
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

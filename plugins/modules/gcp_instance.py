@@ -132,7 +132,6 @@ execute = converger(GcpInstance, "instance", check=look_up, remains=boot_disk)
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

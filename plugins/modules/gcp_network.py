@@ -77,7 +77,6 @@ execute = converger(GcpNetwork, "network")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -95,7 +95,6 @@ execute = converger(GcpRouterNat, "router")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

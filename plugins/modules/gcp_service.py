@@ -59,7 +59,6 @@ execute = converger(GcpServices, "services")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

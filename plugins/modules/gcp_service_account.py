@@ -66,7 +66,6 @@ execute = converger(GcpServiceAccount, "service_account")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

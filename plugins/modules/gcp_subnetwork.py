@@ -102,7 +102,6 @@ execute = converger(GcpSubnetwork, "subnetwork")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

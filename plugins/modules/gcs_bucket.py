@@ -98,7 +98,6 @@ execute = converger(GcsBucket, "bucket")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -97,7 +97,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = full_spec(
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

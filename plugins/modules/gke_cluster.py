@@ -226,7 +226,6 @@ execute = converger(GkeCluster, "cluster")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -357,7 +357,6 @@ execute = converger(resource, "node_pool")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -241,7 +241,6 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

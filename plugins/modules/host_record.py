@@ -217,7 +217,6 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     host_main(ARGUMENT_SPEC, execute)
 
 

@@ -70,7 +70,6 @@ execute = converger(IamOidcProvider, "provider")
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -304,7 +304,6 @@ def _api_of(ref: Ref) -> t.Any:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -271,7 +271,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

@@ -181,7 +181,6 @@ def _read(ctx: Context, pattern: re.Pattern[str] | None) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

@@ -456,7 +456,6 @@ execute = trainings.executor(KIND, desired)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -70,7 +70,6 @@ execute = converger(S3Bucket, "bucket", with_caller=True)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

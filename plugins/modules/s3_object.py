@@ -81,7 +81,6 @@ execute = converger(resource, "object", with_caller=True)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -294,7 +294,6 @@ def _refuse_others(params: dict[str, t.Any], *known: str) -> None:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -297,7 +297,6 @@ def _result(ctx: Context, found: Outcome) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

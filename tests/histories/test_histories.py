@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Random histories of a cluster that several owners and strangers use, with runs that are killed between any two requests.
 
 The cluster itself remembers who made what (World.makers), where the engine cannot look, and refuses every deletion and every change

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A playbook with this collection, that shows no secret."""
 
 import json

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A released manifest of an operator that does not exist: all that the overlay of Muster looks at, and no schema of another project."""
 
 import hashlib

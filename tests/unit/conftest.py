@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Fixtures that all unit tests may use."""
 
 import os

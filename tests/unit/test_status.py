@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What status.yml makes of the answers of its modules: text, JSON and a page, from the log of a real training."""
 
 import copy

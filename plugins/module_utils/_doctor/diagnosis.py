@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Diagnose one namespace and the cluster around it. Nothing is written and nothing is repaired."""
 
 import typing as t

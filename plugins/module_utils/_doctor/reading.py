@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Snapshot of a cluster, read once. Nothing is written; what may not be read is noted, and is not judged."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The edge of the modules that work on AWS: Ansible's and amazon.aws's side of them.
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that calls ``aws_main``; the action plugin of the same name runs

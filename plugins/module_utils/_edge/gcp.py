@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The edge of the modules that work on Google Cloud: Ansible's and google.cloud's side of them.
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that calls ``gcp_main``; the action plugin of the same name runs

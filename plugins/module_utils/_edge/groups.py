@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options and steps that modules share whose objects have pods."""
 
 from __future__ import annotations

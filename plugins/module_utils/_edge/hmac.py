@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """HMAC keys of Google that are kept in Secrets of Kubernetes: the one place that knows both sides.
 
 The secret of a key goes from Google's answer into the Secret in this process, and nowhere else.

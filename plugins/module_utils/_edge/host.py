@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The edge of the modules that work on the host itself (local cluster, local images) instead of a Kubernetes API.
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that calls ``host_main`` and, if it has any, CONSTRAINTS. The action

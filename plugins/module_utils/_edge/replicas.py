@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The life of replicas that serve models: as that of servers, and their number may be left to an autoscaler."""
 
 from __future__ import annotations

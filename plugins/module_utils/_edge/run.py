@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The edge: the only file that turns a module's ``execute`` into an Ansible module.
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that calls ``module_main`` and, if it has any, CONSTRAINTS. The

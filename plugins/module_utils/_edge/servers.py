@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The life of servers, the same for every kind: refuse bad options, check, generate, apply, delete what is unwanted, wait, remove."""
 
 from __future__ import annotations

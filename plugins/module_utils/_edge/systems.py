@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
 from .._systems.elastic import training as elastic

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Modules of trainings: the options that they share, and what they execute."""
 
 import dataclasses

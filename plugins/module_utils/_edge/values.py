@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The values of options, checked for all modules at once, after Ansible's own validation and before anything else reads them."""
 
 import math

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Read of the cluster what decides whether a gang fits, and judge it. Nothing is written.
 
 What may not be read is not judged, and is no error: a preflight is advice.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Kinds of Google Cloud's resources: what they have in common, and how one is written.
 
 A kind is a frozen dataclass with keywords only. Its fields are the options of its module, so that the module needs no code for them

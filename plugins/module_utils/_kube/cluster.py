@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The interface between the engine and a cluster.
 
 ``client.HttpCluster`` is the real one; tests use ``FakeCluster`` of tests/unit/conftest.py. Every method may be called from several

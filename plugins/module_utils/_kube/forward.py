@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A local port whose connections lead to a port of a pod, for clients that open connections themselves: ``kubectl port-forward``.
 
 Each connection is one tunnel through the API server, opened when a client connects. A client at the local port only sees that its

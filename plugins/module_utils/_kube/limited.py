@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Reviewed plans: the name of a cluster in them, and a cluster on which only their objects are written.
 
 Each request that writes is asked about before it is sent.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Logins, keys and certificates that are made once: the one way in which they are made, stored and replaced.
 
 Two runs may start at the same moment and both find nothing. So an object of generated values is created (POST), and replaced only in the

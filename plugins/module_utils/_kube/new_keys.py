@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """New keys, beside made_once.py because they need the library cryptography. Each takes what only that file gives out."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Compare the desired objects with the live ones, and decide what to do about each. Only reads."""
 
 from __future__ import annotations

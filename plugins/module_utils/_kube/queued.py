@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The reasons why Kueue holds objects back, and what it would not hold. A Workload is one object of a queue, or a group of pods."""
 
 from __future__ import annotations

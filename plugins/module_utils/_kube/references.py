@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The needs of pods before they can start: the objects that they name, storage for their claims, and images with valid names.
 
 The API server stores a workload whatever its pods name, and the pods then wait for ever. So it is refused before anything is written.

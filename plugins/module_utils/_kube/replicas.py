@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The number of replicas of a Deployment, handed over to a HorizontalPodAutoscaler and taken back, without a pod that starts or ends.
 
 Who stops to apply ``spec.replicas`` as its only owner removes it, and the API server then writes the default, 1. So another field manager

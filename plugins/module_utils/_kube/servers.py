@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Servers in a cluster: their pods, their claims, and the wait for both."""
 
 from __future__ import annotations

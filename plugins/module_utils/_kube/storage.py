@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find claims that can never be bound before anything waits for them; and why one is not bound yet."""
 
 from __future__ import annotations

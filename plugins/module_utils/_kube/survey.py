@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A survey of a cluster for trainings: its capabilities, and the user's permissions. Only reads; what may not be read is noted."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """TLS contexts: trusted authorities and client certificates; and what it means when a certificate is refused."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A connection to a port of a pod, or to a command in it, inside of a WebSocket to the API server: what ``kubectl port-forward`` and
 ``kubectl exec`` do.
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find the users of objects that are to be deleted: workloads that run, wait or are suspended and name one of them.
 
 ``uses`` finds the names in an object. This module decides which objects count: not those that are deleted as well, nor a training that has

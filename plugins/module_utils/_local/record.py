@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The record of a cluster's options: written before anything else is created, and removed after everything else.
 
 So what exists on the host under a cluster's name was created by us if, and only if, there is a record.

@@ -13,16 +13,12 @@ from support.places import ROOT
 UTILS = "plugins/module_utils"
 INDEX_FILE, FRAGMENT_FILE = f"{UTILS}/_edge/systems.py", "plugins/doc_fragments/training.py"
 
-INDEX = '''
+INDEX = '''\
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
-import typing as t
-
 {imports}
-
-if t.TYPE_CHECKING:
-    from .._training.kind import Kind
-    from .options import Spec
+from .._training.kind import Kind
+from .options import Spec
 
 KINDS: dict[str, Kind] = {{
 {kinds}
@@ -37,7 +33,7 @@ WHICH: Spec = {{
 """The options that name a training."""
 '''
 
-FRAGMENT = '''
+FRAGMENT = '''\
 """The options that name a training; the same as WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
 
 

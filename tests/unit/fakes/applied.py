@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Objects that tests of the engine apply, one after the other, so that what a fake does at one request is the same each time."""
 
 import copy

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Nodes, pods and templates in a few words."""
 
 import typing as t

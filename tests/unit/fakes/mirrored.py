@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A cluster as OpenShift's, which shows objects of Kubernetes under other names, too."""
 
 import types

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Pods and workloads as an API server tells of them."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of every system that has a NetworkPolicy, and the labels of their pods. Names as in docs/operating/connections.md."""
 
 import typing as t

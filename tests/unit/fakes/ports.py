@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Ports of this machine for tests that run beside others."""
 
 import contextlib

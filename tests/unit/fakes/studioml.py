@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """StudioML's messages as the runner reads them: HybridSeal, DecryptBlock and unpackMsg with the functions of RSA, NaCl and Ed25519."""
 
 import base64

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A task with a module of ours: its options as Ansible hands them over, and what it does on a cluster."""
 
 import copy

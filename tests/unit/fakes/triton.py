@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A Triton server with one model, ``add``, as 2.51.0 answers over HTTP; and what it answers for one that is decoupled."""
 
 import http.server

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A Triton server with the models ``add`` and ``echo``, as 2.51.0 answers over gRPC: a real server of gRPC, with Triton's own messages."""
 
 import pathlib

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A vLLM server that replays what 0.32.0 answered (tests/unit/recorded/vllm.json)."""
 
 import http.server

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Follow the Job that fetches a data set, by its log."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Query the etcd members through the API server's pod proxy."""
 
 from __future__ import annotations

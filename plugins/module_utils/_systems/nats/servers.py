@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Query the NATS servers through the API server's pod proxy; what the doctor says of their routes."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The login of a store in the cluster, the connection to it, its claim and its buckets.
 
 Connections use a forwarded port: a store has no port outside of the cluster, and the API server's HTTP proxy would change requests, so that

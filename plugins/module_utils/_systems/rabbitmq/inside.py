@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The connection to the management API of a broker in a cluster, with the login from its Secret.
 
 It uses a forwarded port: the API server's HTTP proxy removes the header Authorization, and a broker has no port outside of the cluster.

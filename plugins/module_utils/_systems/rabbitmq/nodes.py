@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Nodes of RabbitMQ in the cluster: their Secrets, their health, their claims."""
 
 from __future__ import annotations

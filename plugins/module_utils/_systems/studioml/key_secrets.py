@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Secrets with keys and logins of StudioML: stored values are checked, missing ones are generated, and usable ones are never replaced.
 
 The functions read from the cluster and return the objects to apply, in order, by ``_kube/made_once.py``: two runs at once end with

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Keys of StudioML: made, read, checked, and written in the formats that runner and client accept. No I/O.
 
 What the runner (leaf-ai/studio-go-runner, 0.14) accepts, read in its code:

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Runners in the cluster: wait until they are healthy, until they are drained, or until old ones are gone."""
 
 from __future__ import annotations

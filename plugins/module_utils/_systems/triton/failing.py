@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The reason why a Triton server does not start, from its log: the pod's state only has its exit.
 
 If its store does not respond, 2.51.0 retries for about a minute without logging, and then ends with the error of its S3 client, which names

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A model in an S3-compatible bucket."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Load a model on all replicas of a server, one after the other, and roll back if one refuses it.
 
 Seen with 2.51.0: a load is all or nothing. If one version fails, the served versions stay as they were; otherwise the old

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A model's folder on a volume, written by a temporary pod.
 
 The written files are recorded in a ConfigMap, so that a run without changes needs no pod.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The replicas of a Triton server in a cluster, each reached by a forwarded port: a Service would select any one of them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Change the weights of a route in steps, and roll back if the servers that get more requests exceed the limits.
 
 The servers are judged by their own statistics, which count each request of each replica. Requests that failed before they reached a model

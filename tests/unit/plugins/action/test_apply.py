@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """muster.ml.apply: one suite for the module and for its action plugin, which must give the same result."""
 
 import json

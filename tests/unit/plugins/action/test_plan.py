@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A plan that people review, and a run that may do what is in it and nothing else."""
 
 import copy

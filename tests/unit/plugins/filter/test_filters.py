@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The filters of the roles that set up AWS and nats-operator."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The lookup files: what is read, under which name, and what is refused."""
 
 import typing as t

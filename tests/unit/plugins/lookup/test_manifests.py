@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The lookup manifests: what it finds, and that its options are the roles' variables."""
 
 import dataclasses

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Golden files of builders whose other tests need none, and that every builder has one."""
 
 import ast

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """dataset: the Job that fetches a data set."""
 
 import contextlib

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """etcd_cluster: what is refused, what is made, and certificates that stay as they are."""
 
 import base64

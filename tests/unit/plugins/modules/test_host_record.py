@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """host_file and host_record: what was recorded when it was created goes, and nothing of others, wherever a run was killed."""
 
 import contextlib

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """inference_check by OpenAI's API: what a language model answered, as vLLM sends it."""
 
 import base64

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Module jobset against a cluster in memory."""
 
 import typing as t

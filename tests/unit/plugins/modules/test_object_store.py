@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """object_store: what is refused, what is made, the login that stays, buckets through a forwarded port."""
 
 import base64

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """rabbitmq_cluster: what is refused, what is made, secrets that stay as they are, and the way to the management API."""
 
 import base64

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The one life of servers, for every kind of them."""
 
 import contextlib

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """studioml_client in a folder: what is merged, what is refused, what is removed; tests/studioml has the role and the real client."""
 
 import json

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The one life of trainings, for every kind of them."""
 
 import types

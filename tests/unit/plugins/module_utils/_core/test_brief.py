@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One short line of progress, and everything in the error."""
 
 import pytest

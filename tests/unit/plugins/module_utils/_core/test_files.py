@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Folders that an option names by mistake, and disks that are full."""
 
 import os

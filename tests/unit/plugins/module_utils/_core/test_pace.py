@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Rate limit and patience on a clock that passes only when somebody waits."""
 
 import pytest

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Quantities are equal when their numbers are, however they are written."""
 
 import decimal

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Which gangs a queue of Kueue never admits, and which it may."""
 
 import typing as t

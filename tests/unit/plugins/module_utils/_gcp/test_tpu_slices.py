@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Slices of TPUs: every row of Google's tables, every shape that the rules allow, and what is refused."""
 
 import itertools

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Certificates: strict clients take them, an authority is renewed and never replaced, and what is damaged is told."""
 
 import base64

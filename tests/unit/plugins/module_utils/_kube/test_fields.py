@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Ownership of fields, on objects as a real API server (1.36) stored them."""
 
 import copy

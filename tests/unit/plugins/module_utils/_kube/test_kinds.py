@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Which unknown kinds are misspelt, and which are those of a definition that is gone."""
 
 import pathlib

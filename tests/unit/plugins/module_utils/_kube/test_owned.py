@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """How everything of an owner is found: each object once, and what could not be looked at is told."""
 
 import typing as t

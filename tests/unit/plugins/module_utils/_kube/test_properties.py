@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What holds for any list of objects: planning, merging, order and pruning."""
 
 import copy

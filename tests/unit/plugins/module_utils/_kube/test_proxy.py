@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Which proxy leads to an API server, and the way through it. The cases are those that the real kubectl was held to."""
 
 import base64

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is remembered of an owner's objects never claims too much, and is never a reason to fail."""
 
 import pytest

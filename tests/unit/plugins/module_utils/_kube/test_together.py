@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What an owner's runs do beside each other, and what prune remembers and what it needs to be alone for."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Every problem of every object is told at once."""
 
 import typing as t

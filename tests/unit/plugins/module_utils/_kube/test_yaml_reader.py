@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Text is read as kubectl reads it; what kubectl makes of each text is recorded in tests/differential/yaml_answers.json."""
 
 import json

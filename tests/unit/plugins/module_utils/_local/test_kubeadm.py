@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What kubeadm and the node's programs are told."""
 
 import configparser

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The certificate in a kubeconfig is renewed before it ends."""
 
 import base64

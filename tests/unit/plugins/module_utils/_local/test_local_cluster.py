@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What a local cluster is given: DNS, storage, NetworkPolicies, simulated nodes."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Only what is missing is done; test_removal.py has that all of it is found again."""
 
 import json

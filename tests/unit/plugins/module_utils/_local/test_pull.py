@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Images of Kubernetes, pulled from a registry with every fault into archives of the cache."""
 
 import dataclasses

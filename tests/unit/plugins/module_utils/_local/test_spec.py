@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Names and addresses of a local cluster."""
 
 import pytest

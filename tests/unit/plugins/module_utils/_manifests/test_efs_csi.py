@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The claim on EFS, its class or volume, and the Jobs that verify it."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The DaemonSets that bring GPU drivers and the device plugin."""
 
 import typing as t

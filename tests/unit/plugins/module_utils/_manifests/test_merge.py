@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Overrides: merged as Kubernetes merges its own types."""
 
 import typing as t

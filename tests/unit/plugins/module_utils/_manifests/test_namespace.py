@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The namespace with its Pod Security labels."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """NetworkPolicies select the pods of their system and no option of a training. tests/policies tries on a cluster who may connect."""
 
 import typing as t

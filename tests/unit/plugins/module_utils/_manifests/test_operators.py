@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is applied of a released manifest: all of it, and only what the options say differs."""
 
 import copy

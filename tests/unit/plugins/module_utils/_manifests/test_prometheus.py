@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Prometheus and its adapter: the objects, and what is refused."""
 
 import json

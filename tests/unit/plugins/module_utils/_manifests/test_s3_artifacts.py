@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The service account whose pods read the bucket."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Our YAML reads back as the value it was made from, by YAML 1.1 rules too."""
 
 import typing as t

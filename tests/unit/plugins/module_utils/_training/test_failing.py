@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A rank that ends again and again with the same error ends the wait; what heals by itself does not."""
 
 import datetime as dt

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The records of trainings, which stay when the trainings are removed."""
 
 import hashlib

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One state and one reason out of what pods and workloads say."""
 
 import dataclasses

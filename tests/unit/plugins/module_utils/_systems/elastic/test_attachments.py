@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An etcd and a data set as options of an elastic job."""
 
 import typing as t

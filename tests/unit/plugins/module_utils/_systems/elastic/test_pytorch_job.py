@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Elastic jobs as PyTorchJobs."""
 
 import typing as t

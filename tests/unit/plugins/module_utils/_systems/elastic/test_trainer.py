@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Kubeflow Trainer's controller is installed as its kustomization has it."""
 
 import dataclasses

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """JobSet's controller is installed as released."""
 
 from support.released import manifest

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Trainings as JobSets: what is applied, and what slices of TPUs mean."""
 
 import typing as t

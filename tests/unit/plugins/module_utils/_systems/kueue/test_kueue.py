@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Kueue: what differs from its released manifest, which jobs need it in order to be created, and which queues are refused."""
 
 import json

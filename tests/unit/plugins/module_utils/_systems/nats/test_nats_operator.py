@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """nats-operator: what is applied, and what its account may do."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of a store, as YAML in a golden file, and names of buckets."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """PERSIA's configuration, of which PERSIA itself ignores what it does not know."""
 
 import typing as t

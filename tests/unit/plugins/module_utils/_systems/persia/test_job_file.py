@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Job files in the shapes of PERSIA's documentation: what is taken over, what is told, what is refused."""
 
 import copy

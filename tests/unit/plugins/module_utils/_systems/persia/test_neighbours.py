@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Two trainings at the same NATS servers would mix their batches and embeddings."""
 
 import typing as t

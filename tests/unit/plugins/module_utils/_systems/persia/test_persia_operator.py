@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """PERSIA's operator: what is applied."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The administrator that rabbitmqctl makes: what is changed, what is only looked at, and no password in an argument or an error."""
 
 import json

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of a broker, as YAML in the golden files."""
 
 import typing as t

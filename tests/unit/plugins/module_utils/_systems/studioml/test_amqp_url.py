@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Addresses of brokers: what the runner makes of them, and passwords that it could not send."""
 
 import pytest

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Keys of StudioML: the formats that runner and client read, judged by others than the library that wrote them."""
 
 import base64

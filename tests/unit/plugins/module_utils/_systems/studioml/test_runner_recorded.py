@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is read from runners, against what runners wrote: roles/local_images/files/studioml_runner, made by tests/studioml/record.py."""
 
 import json

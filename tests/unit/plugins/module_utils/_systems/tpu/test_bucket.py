@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Buckets as folders of pods."""
 
 import typing as t

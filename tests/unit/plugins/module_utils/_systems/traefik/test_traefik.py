@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Traefik: what is applied, and what it may not do."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is sent, how outputs are compared, and what percentiles mean."""
 
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Alerts of a Triton server. docs/systems/triton.md tells what a real Prometheus made of them."""
 
 import pytest

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of a Triton server, as YAML in golden files, and options that cannot be."""
 
 import dataclasses

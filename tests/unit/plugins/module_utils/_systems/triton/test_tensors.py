@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Values as the bytes that gRPC carries, beside what NumPy and ml_dtypes make of them."""
 
 import math
