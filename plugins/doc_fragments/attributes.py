@@ -65,6 +65,19 @@ attributes:
     support: full
 """
 
+    # Before SUPPORT of aws or gcp, some of whose attributes it replaces.
+    INFO = r"""
+options: {}
+attributes:
+  check_mode:
+    details:
+      - This module only reads.
+  diff_mode:
+    support: N/A
+    details:
+      - This module only reads.
+"""
+
     # Modules that work on a host and need no cluster.
     HOST = r"""
 options: {}

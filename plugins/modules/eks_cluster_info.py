@@ -12,15 +12,8 @@ extends_documentation_fragment:
   - amazon.aws.common.modules
   - amazon.aws.region.modules
   - muster.ml.attributes
+  - muster.ml.attributes.info
   - muster.ml.aws.support
-attributes:
-  check_mode:
-    details:
-      - This module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - This module only reads.
 options:
   name:
     description: Name of the cluster.

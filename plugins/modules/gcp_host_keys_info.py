@@ -13,15 +13,8 @@ author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - google.cloud.gcp
   - muster.ml.attributes
+  - muster.ml.attributes.info
   - muster.ml.gcp.support
-attributes:
-  check_mode:
-    details:
-      - This module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - This module only reads.
 options:
   name:
     description: Name of the machine.

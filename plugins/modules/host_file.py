@@ -16,20 +16,11 @@ description:
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
-  - muster.ml.attributes
+  - muster.ml.attributes.host
 attributes:
-  check_mode:
-    support: full
-    details:
-      - Only reads, and reports what would change.
   diff_mode:
-    support: full
     details:
       - Shows O(content), never O(secret_content), and permissions.
-  idempotent:
-    support: full
-    details:
-      - A second run changes nothing.
   action:
     support: none
 options:

@@ -15,22 +15,13 @@ description:
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
-  - muster.ml.attributes
+  - muster.ml.attributes.host
   - muster.ml.requires.cryptography
   - muster.ml.requires.yaml
 attributes:
-  check_mode:
-    support: full
-    details:
-      - Only reads, and reports what would change.
   diff_mode:
-    support: full
     details:
       - Shows the settings that change. Secret ones appear only as keyed fingerprints, which differ from run to run.
-  idempotent:
-    support: full
-    details:
-      - A second run changes nothing.
   action:
     support: none
 options:
