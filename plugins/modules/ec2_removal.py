@@ -57,18 +57,14 @@ resource:
   sample: {vpc_id: vpc-0123456789abcdef0, state: available}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.ec2 import NetworkPart
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import Spec, aws_main, converger
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "id": {"type": "str", "required": True},
     "only_tagged": {"type": "dict"},
     "wait_timeout": {"type": "int", "default": 600},
 }
-
-
 execute = converger(NetworkPart, "resource", only_removes=True)
 
 

@@ -107,13 +107,11 @@ access_point:
       sample: fsap-0123456789abcdef0
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import group, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import Option, group, text
 
-ID: dict[str, t.Any] = {"type": "int", "required": True}
+ID: Option = {"type": "int", "required": True}
 CREATION_INFO = group(owner_uid=ID, owner_gid=ID, permissions=text(required=True))
 ARGUMENT_SPEC = spec_of(
     EfsAccessPoint, wait=300, posix_user=group(uid=ID, gid=ID, secondary_gids={"type": "list", "elements": "int"}),

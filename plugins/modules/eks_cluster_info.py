@@ -91,17 +91,13 @@ roles:
   sample: [{name: training-node, arn: "arn:aws:iam::123456789012:role/training-node", tags: {muster.ml/owner: training}, owned: true}]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_info import read_cluster
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, surveyor
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import Spec, aws_main, surveyor
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "required": True},
     "roles": {"type": "list", "elements": "str", "default": []},
 }
-
-
 execute = surveyor(lambda api, params: read_cluster(api, params["name"], params["roles"]))
 
 

@@ -55,14 +55,10 @@ remains:
       type: str
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_remains import read_remains
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, surveyor
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import Spec, aws_main, surveyor
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "owned_only": {"type": "bool", "default": False}}
-
-
+ARGUMENT_SPEC: Spec = {"name": {"type": "str", "required": True}, "owned_only": {"type": "bool", "default": False}}
 execute = surveyor(lambda api, params: read_remains(api, params["name"], owned_only=params["owned_only"]))
 
 

@@ -80,17 +80,12 @@ router:
   sample: {name: training, nats: [{name: training, nat_ip_allocate_option: AUTO_ONLY}]}
 """
 
-import typing as t
-
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import YES, group, text
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_router_nat import GcpRouterNat
 
-NAT: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str"},
-    "enable_dynamic_port_allocation": {"type": "bool"},
-    "enable_endpoint_independent_mapping": {"type": "bool"},
-}
-ARGUMENT_SPEC = spec_of(GcpRouterNat, nat={"type": "dict", "options": NAT})
+NAT = group(name=text(), enable_dynamic_port_allocation=YES, enable_endpoint_independent_mapping=YES)
+ARGUMENT_SPEC = spec_of(GcpRouterNat, nat=NAT)
 execute = converger(GcpRouterNat, "router")
 
 

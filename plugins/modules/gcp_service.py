@@ -46,15 +46,11 @@ services:
   sample: {container.googleapis.com: ENABLED}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import Spec, converger, gcp_main
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service import GcpServices
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**wait_options(600), "services": {"type": "list", "elements": "str", "required": True}}
-
-
+ARGUMENT_SPEC: Spec = {**wait_options(600), "services": {"type": "list", "elements": "str", "required": True}}
 execute = converger(GcpServices, "services")
 
 
