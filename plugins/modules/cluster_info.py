@@ -96,24 +96,20 @@ unread:
   sample: []
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import SURVEY
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.survey import survey
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**SURVEY}
-
-CONSTRAINTS: dict[str, t.Any] = {}
+ARGUMENT_SPEC: Spec = {**SURVEY}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Ask; nothing is written."""
     return {"changed": False, **survey(ctx.cluster, ctx.namespace, ctx.params["rules"])}
 
 
 def main() -> None:
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

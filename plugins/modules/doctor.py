@@ -74,30 +74,26 @@ unread:
   sample: []
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import SURVEY
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import faults as elastic
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health as rabbitmq
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**SURVEY}
-
-CONSTRAINTS: dict[str, t.Any] = {}
+ARGUMENT_SPEC: Spec = {**SURVEY}
 
 SYSTEMS = (elastic.faults, nats.faults, rabbitmq.faults)
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Look; nothing is written."""
     findings, unread = diagnose(ctx.cluster, ctx.namespace, ctx.params["rules"], SYSTEMS)
     return {"changed": False, "ok": not findings, "findings": [one.result() for one in findings], "unread": unread}
 
 
 def main() -> None:
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -112,17 +112,15 @@ members:
       type: int
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import EtcdCluster, check_live, manifests
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "etcd"},
     **with_defaults(EtcdCluster, replicas="int", enable_v2="bool", client_tls="bool", storage_size="str"),
     **servers.OPTIONS,
@@ -148,11 +146,11 @@ class Life(servers.LifeWithClaims[EtcdCluster]):
     def generated(self, once: MadeOnce) -> list[Manifest]:
         return members.certificates(once, self.server, in_use=self.live is not None)
 
-    def wait(self) -> dict[str, t.Any]:
+    def wait(self) -> Result:
         views = members.wait(self.ctx.cluster, self.server, **self.waiting)
         return {"members": [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]}
 
-    def result(self) -> dict[str, t.Any]:
+    def result(self) -> Result:
         return {"url": self.server.url}
 
 

@@ -148,16 +148,14 @@ nearest:
       type: int
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS
 from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import gang, preflight
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_objects
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "namespace": {"type": "str"},
     "groups": {
         "type": "list",
@@ -174,7 +172,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Run the preflight; read-only."""
     params = ctx.params
     objects = flatten(source.from_definition(params["definition"] or []))

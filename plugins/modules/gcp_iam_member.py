@@ -92,21 +92,19 @@ policy:
   sample: {role: roles/viewer, members: ["group:ops@example.com"], condition: {}}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import Result
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import api_of, gcp_main, result_of
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.iam_member import IamMember, converge_member, place
 
 RESOURCES = ("project", "service_account", "bucket", "repository")
-CONDITION: dict[str, dict[str, t.Any]] = {
+CONDITION: Spec = {
     **{name: {"type": "str", "required": True} for name in ("title", "expression")},
     "description": {"type": "str"},
 }
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     **STATE,
     "resource": {
         "type": "dict",

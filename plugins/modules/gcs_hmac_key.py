@@ -78,15 +78,13 @@ key:
   sample: {access_id: GOOG1EXAMPLE, state: ACTIVE, service_account: a@my-project.iam.gserviceaccount.com}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.hmac import execute
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Spec, module_main
 
-SECRET: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "namespace": {"type": "str"}}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = full_spec(
+SECRET: Spec = {"name": {"type": "str", "required": True}, "namespace": {"type": "str"}}
+ARGUMENT_SPEC: Spec = full_spec(
     {
         **STATE,
         "email": {"type": "str", "required": True},

@@ -133,14 +133,13 @@ packages:
 """
 
 import copy
-import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core import created
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import host_things
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "path": {"type": "path", "required": True},
     "packages": {"type": "list", "elements": "str", "default": []},
     "nft_tables": {"type": "list", "elements": "str", "default": []},
@@ -164,7 +163,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 
 
-def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
+def present(ctx: HostContext, path: Path) -> Result:
     """Record the files and programs that do not exist yet."""
     params = ctx.params
     with created.opened(path, check=ctx.check) as record:
@@ -182,7 +181,7 @@ def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
         return {**ctx.changes([path] if record != before else []), "packages": record.things.get("packages", [])}
 
 
-def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
+def absent(ctx: HostContext, path: Path) -> Result:
     """Remove the recorded entries: programs first, then files that they and Muster wrote, then empty folders."""
     params = ctx.params
     with created.opened(path, check=ctx.check, removing=True) as record:
@@ -201,7 +200,7 @@ def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
     return {**ctx.changes(removal.removed), "removed": removal.removed, "kept": removal.kept, "packages": packages}
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     """Record the entries, or remove those recorded."""
     path = Path(ctx.params["path"]).absolute()
     return (present if ctx.params["state"] == "present" else absent)(ctx, path)

@@ -256,16 +256,14 @@ groups:
           type: str
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge import trainings
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**WHICH, "plots": {"type": "bool", "default": False}}
+ARGUMENT_SPEC: Spec = {**WHICH, "plots": {"type": "bool", "default": False}}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Read the state."""
     return trainings.info(ctx, KINDS[ctx.params["kind"]])
 

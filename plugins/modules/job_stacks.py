@@ -132,16 +132,14 @@ table:
   sample: ["worker-3: MainThread waits in", "    train.py:88 load_batch"]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import Deadline
 from ansible_collections.muster.ml.plugins.module_utils._edge import trainings
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 from ansible_collections.muster.ml.plugins.module_utils._training.spying import Spying
 from ansible_collections.muster.ml.plugins.module_utils._training.stacks import folded, table
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     **WHICH,
     "group_names": {"type": "list", "elements": "str", "default": []},
     "image": {"type": "str"},
@@ -150,7 +148,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Read the stacks of the ranks that run."""
     params = ctx.params
     deadline = Deadline(params["wait_timeout"], ctx.clock)

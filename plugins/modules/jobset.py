@@ -197,21 +197,19 @@ groups:
   sample: [{name: slice-0, role: worker, kind: Job, desired: 4, running: 4, state: Running}]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.spec import JobSet
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.training import KIND, desired
 
-_TPU: dict[str, dict[str, t.Any]] = {
+_TPU: Spec = {
     "type": {"type": "str", "required": True},
     "topology": {"type": "str"},
     "machine_type": {"type": "str"},
 }
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "tpu": {"type": "dict", "options": _TPU},
     "hosts": {"type": "int"},
     "exclusive_topology": {"type": "str"},
@@ -229,7 +227,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **trainings.OPTIONS,
 }
 
-CONSTRAINTS: dict[str, t.Any] = {
+CONSTRAINTS = {
     "required_if": [("state", "present", ("image",)), ("state", "present", ("tpu", "hosts"), True)],
     "mutually_exclusive": [("suspend", "queue_name")],
 }

@@ -44,10 +44,8 @@ node:
   sample: muster-1
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._local import membership
@@ -55,7 +53,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CL
 from ansible_collections.muster.ml.plugins.module_utils._local.kubeconfigs import ends_soon
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -69,7 +67,7 @@ def leave(cluster: LocalCluster, node: NodeSpec, ctx: HostContext) -> bool:
     return api.get(ref) is not None and bool(ctx.check or api.delete(ref, dry_run=False))
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     cluster = LocalCluster.of(ctx.params["cluster"])
     node = cluster.spec.node(ctx.params["index"])
     if ctx.params["state"] == "absent":

@@ -176,11 +176,10 @@ elapsed:
 """
 
 import functools
-import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import FOLDER, MAP, NEEDED, OFF, TEXT, WORDS, checked_recipe, rows
 from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, oci_nodes, released
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
@@ -196,7 +195,7 @@ MANIFEST = {
     "kustomization": MAP,
     "sources": rows(text=TEXT, files=TEXT, before=TEXT, replace=MAP),
 }
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "programs": {"type": "list", "elements": "dict", "default": [], "options": PROGRAM},
     "recipes": {"type": "dict", "default": {}},
     "builder": {"type": "path"},
@@ -243,7 +242,7 @@ def kustomize_program(ctx: HostContext) -> Path:
     return gobuild.ensure(desired, "building kustomize", ctx.progress)
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     started = ctx.clock.monotonic()
     if ctx.params["recipes"] and not ctx.params["builder"]:
         raise InvalidInput("recipes are given without a builder.", hint="Give the folder with umoci's go.sum.")

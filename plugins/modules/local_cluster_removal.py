@@ -70,18 +70,16 @@ checked:
   sample: [network namespaces, interfaces, nftables tables, processes, cgroups, mounts, folders]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.leftovers import KINDS
 
-ARGUMENT_SPEC: dict[str, t.Any] = {"cluster": CLUSTER_OPTION, "delete_data": {"type": "bool", "default": False}}
+ARGUMENT_SPEC: Spec = {"cluster": CLUSTER_OPTION, "delete_data": {"type": "bool", "default": False}}
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     asked = LocalCluster.of(ctx.params["cluster"])
     planned = removal.plan(asked, delete_data=ctx.params["delete_data"])
     found, left, kept = planned.found, planned.found, planned.kept

@@ -40,15 +40,13 @@ steps:
   sample: [bridge mu-muster]
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import network, record, removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.host import run
 from ansible_collections.muster.ml.plugins.module_utils._local.once import machine
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "cluster": CLUSTER_OPTION,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
@@ -60,7 +58,7 @@ def steps(cluster: LocalCluster, desired: bool) -> list[network.Command]:
     return network.removal_steps(cluster.spec)
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     cluster = LocalCluster.of(ctx.params["cluster"])
     desired = ctx.params["state"] == "present"
     reasons = [step.why for step in steps(cluster, desired)]

@@ -50,17 +50,16 @@ pid:
   sample: 4711
 """
 
-import typing as t
 from pathlib import Path
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.kubeadm import AUDIT_POLICY
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import VOLUMES, NodeSpec
 from ansible_collections.muster.ml.plugins.module_utils._local.survey import TOOLS
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
     "program_paths": {"type": "dict", "default": {}},
@@ -114,7 +113,7 @@ def absent(cluster: LocalCluster, one: NodeSpec, ctx: HostContext) -> str:
     return "removed"
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     cluster = LocalCluster.of(ctx.params["cluster"])
     one = cluster.spec.node(ctx.params["index"])
     desired = ctx.params["state"] == "present"

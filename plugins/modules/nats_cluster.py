@@ -161,17 +161,15 @@ servers:
       type: int
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster, ServerView, advice, manifests
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "persia-nats-service"},
     "backend": {"type": "str", "choices": ["native", "operator"], "default": NatsCluster.backend},
     **with_defaults(NatsCluster, replicas="int"),
@@ -215,7 +213,7 @@ class Life(servers.Life[NatsCluster]):
         budget = Ref("policy/v1", "PodDisruptionBudget", server.name, server.namespace)
         return [*super().unwanted(), *([budget] if wants_none else [])]
 
-    def wait(self) -> dict[str, t.Any]:
+    def wait(self) -> Result:
         """Wait for the state in option wait_for."""
         wait = nats.replace_outdated if self.server.backend == "operator" else nats.wait
         if self.params["wait_for"] == "running":
@@ -224,11 +222,11 @@ class Life(servers.Life[NatsCluster]):
         views = wait(self.ctx.cluster, self.server, **self.waiting)
         return {"servers": [_row(view) for view in views]}
 
-    def result(self) -> dict[str, t.Any]:
+    def result(self) -> Result:
         return {"url": self.server.url, "servers": []}
 
 
-def _row(view: ServerView) -> dict[str, t.Any]:
+def _row(view: ServerView) -> Result:
     varz = view.varz or {}
     return {"pod": view.pod, "version": varz.get("version"), "peers": view.peers, "max_payload": varz.get("max_payload")}
 

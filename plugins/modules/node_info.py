@@ -118,13 +118,11 @@ pending_reason:
   sample: "1 of 2 nodes report no allocatable nvidia.com/gpu: gpu-1."
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
 
-PLUGIN: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str", "required": True}, "label_selector": {"type": "str", "required": True}}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+PLUGIN: Spec = {"namespace": {"type": "str", "required": True}, "label_selector": {"type": "str", "required": True}}
+ARGUMENT_SPEC: Spec = {
     "label_selectors": {"type": "list", "elements": "str", "default": []},
     "resource_name": {"type": "str"},
     "min_nodes": {"type": "int", "default": 0},
@@ -133,10 +131,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_timeout": {"type": "int", "default": 120},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
 
-
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """List the nodes, and wait for their resources if requested."""
     params = ctx.params
     query = nodes.NodeQuery(
@@ -159,7 +155,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

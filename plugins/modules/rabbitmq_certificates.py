@@ -74,15 +74,14 @@ kept:
   sample: []
 """
 
-import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core import created
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.certificates import Leaf, files, read_from_hosts
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "directory": {"type": "path", "required": True},
     "brokers": {"type": "dict", "required": True},
     "trusted": {"type": "dict", "default": {}},
@@ -99,7 +98,7 @@ def leaves(brokers: dict[str, list[str]]) -> list[Leaf]:
     ]
 
 
-def present(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
+def present(ctx: HostContext, folder: Path) -> Result:
     """Create missing certificates and renew those that expire soon."""
     known = read_from_hosts(ctx.params["trusted"])
     path = folder / RECORD
@@ -121,7 +120,7 @@ def present(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
     return {**ctx.changes(fresh), "fresh": fresh}
 
 
-def absent(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
+def absent(ctx: HostContext, folder: Path) -> Result:
     """Delete the certificates of the brokers and, with the last one, the authority."""
     path = folder / RECORD
     with created.opened(path, check=ctx.check, removing=True) as record:
@@ -155,7 +154,7 @@ def _others_in(folder: Path, going: set[str]) -> list[str]:
     return sorted(one.name for one in folder.iterdir() if not goes(one))
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     """Create, renew or delete the certificates."""
     folder = Path(ctx.params["directory"]).absolute()
     for broker in ctx.params["brokers"]:

@@ -116,14 +116,13 @@ probe:
 """
 
 import re
-import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_pattern
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, health, queues
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     **api.CONNECTION,
     "vhost": {"type": "str"},
     "match": {"type": "str"},
@@ -131,10 +130,10 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "wait_timeout": {"type": "int", "default": 120},
     "probe": {"type": "bool", "default": False},
 }
-CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS, "mutually_exclusive": [("match", "probe")]}
+CONSTRAINTS = {**api.CONSTRAINTS, "mutually_exclusive": [("match", "probe")]}
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     """Read the state, wait until there are no problems if requested, and probe with a message."""
     params = ctx.params
     if params["match"] is not None:

@@ -104,15 +104,13 @@ records:
       type: dict
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._training import history
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str"}}
+ARGUMENT_SPEC: Spec = {"namespace": {"type": "str"}}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Read the records."""
     return {"changed": False, "records": history.records(ctx.cluster, ctx.params["namespace"])}
 

@@ -54,18 +54,16 @@ generations:
   sample: {studioml-runner-key-secret: 1}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import key_secrets
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "names": {"type": "list", "elements": "str", "required": True, "no_log": False},
     "namespace": {"type": "str"},
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Read the values."""
     found = key_secrets.contents(ctx.cluster, ctx.namespace, ctx.params["names"])
     values = {name: {key: text.reveal() for key, text in one.values.items()} for name, one in found.items()}

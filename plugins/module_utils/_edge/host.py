@@ -14,7 +14,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._core.brief import as_diff
 from .._core.clock import SYSTEM_CLOCK, Clock
-from .failure import Result, finish, without_logins
+from .failure import Result as Result
+from .failure import finish, without_logins
+from .options import Spec as Spec
 
 
 def _silent(_message: str) -> None:

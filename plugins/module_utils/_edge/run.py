@@ -19,9 +19,11 @@ from .._kube.cluster import Cluster
 from .._kube.report import Report
 from .._kube.served import Promised
 from . import promises
-from .failure import Result, finish
+from .failure import Result as Result
+from .failure import finish
 from .host import HostContext
-from .options import Spec, full_spec
+from .options import Spec as Spec
+from .options import full_spec
 
 
 @dataclasses.dataclass
