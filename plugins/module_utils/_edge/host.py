@@ -14,9 +14,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._core.brief import as_diff
 from .._core.clock import SYSTEM_CLOCK, Clock
-from .failure import Result as Result
-from .failure import finish, without_logins
-from .options import Spec as Spec
+from .failure import Result, finish, without_logins
+from .options import Spec
+
+__all__ = ["Execute", "HostContext", "Result", "Spec", "host_main"]
 
 
 def _silent(_message: str) -> None:
@@ -50,7 +51,7 @@ class HostContext:
 Execute = t.Callable[[HostContext], Result]
 
 
-def host_main(argument_spec: dict[str, t.Any], execute: Execute, **constraints: t.Any) -> None:
+def host_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     module = AnsibleModule(argument_spec, supports_check_mode=True, **constraints)
     given = {"check": module.check_mode, "diff": module._diff, "warn": module.warn}

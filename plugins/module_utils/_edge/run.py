@@ -19,11 +19,11 @@ from .._kube.cluster import Cluster
 from .._kube.report import Report
 from .._kube.served import Promised
 from . import promises
-from .failure import Result as Result
-from .failure import finish
+from .failure import Result, finish
 from .host import HostContext
-from .options import Spec as Spec
-from .options import full_spec
+from .options import Spec, full_spec
+
+__all__ = ["Context", "Execute", "Result", "Spec", "connector", "module_main"]
 
 
 @dataclasses.dataclass
