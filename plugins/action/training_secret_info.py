@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run the module training_secret_info on the controller."""
 
+from __future__ import annotations
+
 import typing as t
 
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction

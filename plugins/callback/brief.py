@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Report the changes, messages and failures of a run; count the rest."""
 
+from __future__ import annotations
+
 DOCUMENTATION = r"""
 name: brief
 type: stdout

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The support of each module for check mode, diff and platforms."""
 
+from __future__ import annotations
+
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+from __future__ import annotations
+
 
 class ModuleDocFragment:
     """The option that identifies a local cluster; the same as CLUSTER_OPTION in module_utils/_local/cluster.py."""

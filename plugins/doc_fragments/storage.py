@@ -4,6 +4,8 @@
 The options of a claim are here twice: ansible-test reads fragments as they are written, and suboptions cannot use fragments.
 """
 
+from __future__ import annotations
+
 
 class ModuleDocFragment:
     CLAIM = r"""

@@ -5,6 +5,8 @@ Ansible loads an action plugin in the process from which it forks one for each t
 and not again in each fork. If a library is not installed, the module itself says so.
 """
 
+from __future__ import annotations
+
 import contextlib
 import gc
 import importlib

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables with the places where they were set."""
 
+from __future__ import annotations
+
 import os
 import typing as t
 from collections.abc import Mapping

@@ -4,6 +4,8 @@
 The rows come from the result that a module returns in check mode with a diff, so that plan and run are judged by one text.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import typing as t

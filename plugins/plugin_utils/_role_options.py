@@ -4,6 +4,8 @@
 The description of such a variable in the role's argument spec names the module or the lookup.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import importlib

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Readers for callback plugins of the result of a task, whose keys belong to the module that returned it."""
 
+from __future__ import annotations
+
 import typing as t
 from collections.abc import Mapping
 

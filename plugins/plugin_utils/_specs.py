@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The argument specs of the roles and of the playbooks, and names that are nearly those of something."""
 
+from __future__ import annotations
+
 import functools
 import pathlib
 import re

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Judges the tags of the command by those of the collection: with one that no task has, a run ends well and has done nothing."""
 
+from __future__ import annotations
+
 import fnmatch
 import functools
 import pathlib

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Values of variables that their argument specs take, and that the roles or a cloud would refuse or misread later."""
 
+from __future__ import annotations
+
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import refuse_tags

@@ -4,6 +4,8 @@
 They are listed by APIs that no other module here uses, so that mistakes of a removal are found.
 """
 
+from __future__ import annotations
+
 import typing as t
 
 from .._cloud.plan import Body

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Time: the one clock of the collection, so that tests need not wait."""
 
+from __future__ import annotations
+
 import datetime as dt
 import time
 import typing as t

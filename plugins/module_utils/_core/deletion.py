@@ -4,6 +4,8 @@
 Code that deletes passes a Candidate, and gets the reason why it must stay. A candidate that cannot be judged stays.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 

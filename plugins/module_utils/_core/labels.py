@@ -4,6 +4,8 @@
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/, "Syntax and character set".
 """
 
+from __future__ import annotations
+
 import re
 
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"

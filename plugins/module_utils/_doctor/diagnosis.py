@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Diagnose one namespace and the cluster around it. Nothing is written and nothing is repaired."""
 
+from __future__ import annotations
+
 import typing as t
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find faults of storage, quotas, nodes, webhooks, APIs, DNS and clocks."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 

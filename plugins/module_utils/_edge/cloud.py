@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Functions that the edges of AWS and of Google Cloud share, for the options of a wait and the result that each module returns."""
 
+from __future__ import annotations
+
 import dataclasses
 import types
 import typing as t

@@ -4,6 +4,8 @@
 The secret of a key goes from Google's answer into the Secret in this process, and nowhere else.
 """
 
+from __future__ import annotations
+
 import base64
 import typing as t
 

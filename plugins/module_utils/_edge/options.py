@@ -4,6 +4,8 @@
 Connection and wait options are named as in kubernetes.core, so that users can keep their ``module_defaults`` and habits.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

@@ -6,6 +6,8 @@ Each task has a process of its own. The action plugin keeps the promises of a ru
 runs elsewhere gets them by an environment variable, and returns its own in its result, from which the action plugin takes them.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import typing as t

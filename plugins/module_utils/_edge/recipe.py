@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The recipe of an image as options of a module; module ``local_image`` documents them."""
 
+from __future__ import annotations
+
 import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator

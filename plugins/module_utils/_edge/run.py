@@ -5,6 +5,8 @@ A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that cal
 action plugin of the same name runs the same ``execute`` on the controller (plugins/action).
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
+from __future__ import annotations
+
 from .._systems.elastic import training as elastic
 from .._systems.jobset import training as jobset
 from .._systems.persia import training as persia

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Modules of trainings: the options that they share, and what they execute."""
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

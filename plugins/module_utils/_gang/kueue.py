@@ -4,6 +4,8 @@
 What others use of it does not count, because waiting is what a queue is for. A ClusterQueue in a cohort may borrow, and is not judged.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 
 from .._core.brief import plural

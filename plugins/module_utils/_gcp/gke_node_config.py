@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The config of a node pool: options in snake case as Google's NodeConfig."""
 
+from __future__ import annotations
+
 import typing as t
 
 from .._cloud.plan import Body, camelled

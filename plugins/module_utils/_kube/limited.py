@@ -4,6 +4,8 @@
 Each request that writes is asked about before it is sent.
 """
 
+from __future__ import annotations
+
 import typing as t
 
 from .._core.errors import Forbidden

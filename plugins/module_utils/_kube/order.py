@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The order in which objects are sent: in waves, whose objects may all be sent at once."""
 
+from __future__ import annotations
+
 import typing as t
 
 from .objects import API_SERVICE, CLAIM, CONFIG_MAP, DEFINITION, NAMESPACE, SECRET, SERVICE, GroupKind, Manifest, Ref, group_kind

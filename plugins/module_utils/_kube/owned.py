@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find everything that belongs to an owner, whatever its kind."""
 
+from __future__ import annotations
+
 import functools
 import typing as t
 

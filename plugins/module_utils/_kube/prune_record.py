@@ -6,6 +6,8 @@ before the owner gets an object that is not in the set, and written only after p
 run that only adds objects holds no Lease (lease.py), so it deletes the record once more at its end: a prune may have searched meanwhile.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import typing as t

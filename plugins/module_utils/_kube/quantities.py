@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The fields of Kubernetes objects that have quantities."""
 
+from __future__ import annotations
+
 import typing as t
 
 from .._core.quantity import canonical

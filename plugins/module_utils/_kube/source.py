@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Read the objects of an apply from options, files, a folder or a URL."""
 
+from __future__ import annotations
+
 import codecs
 import glob
 import hashlib

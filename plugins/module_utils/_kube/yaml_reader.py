@@ -7,6 +7,8 @@ Stricter where kubectl silently drops something: a duplicate key, text after a d
 And nothing is read without bounds.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import typing as t

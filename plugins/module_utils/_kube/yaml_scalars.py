@@ -6,6 +6,8 @@ booleans, 017 and 0o17 are 15, 08 is 8, 12:30:45 and dates are text, and ``=`` i
 side.
 """
 
+from __future__ import annotations
+
 import array
 import base64
 import contextlib

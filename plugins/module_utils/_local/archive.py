@@ -5,6 +5,8 @@ For Kubernetes' own images, which contain little more than one program each and 
 input gives the same bytes: no times, no owners, sorted.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import io

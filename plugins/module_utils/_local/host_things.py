@@ -4,6 +4,8 @@
 They are recorded and removed as files are.
 """
 
+from __future__ import annotations
+
 import re
 import typing as t
 from collections.abc import Callable, Sequence

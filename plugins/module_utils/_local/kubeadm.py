@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The configuration for kubeadm. Pure: dataclasses in, Kubernetes API objects out."""
 
+from __future__ import annotations
+
 import typing as t
 
 from .node_files import HostTraits

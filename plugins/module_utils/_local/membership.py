@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run kubeadm inside running nodes."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from .._core.errors import CommandFailed, Failed

@@ -5,6 +5,8 @@ The requests are those of the OCI distribution specification v1.1 (section Pull)
 (Token Authentication Specification), the archives those of the OCI image layout v1.1.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import json

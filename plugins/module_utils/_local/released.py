@@ -4,6 +4,8 @@
 The module is pinned by go.sum, and the result by the digest of the released file.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import json

@@ -5,6 +5,8 @@ First everything is judged (_core/deletion.py), then removed. The record of the 
 removed last, so that an interrupted removal can be repeated.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import errno
 import re

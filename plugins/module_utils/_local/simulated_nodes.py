@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Node objects whose kubelet kwok simulates. No I/O."""
 
+from __future__ import annotations
+
 import json
 import typing as t
 from collections.abc import Mapping, Sequence

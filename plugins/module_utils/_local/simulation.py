@@ -5,6 +5,8 @@ kwok works in stages; each selects objects and gives them a status. The capacity
 server drops the status of a new Node. So are its taints: the node controller writes that list, too, so we cannot own the field.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import typing as t

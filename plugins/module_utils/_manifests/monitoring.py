@@ -4,6 +4,8 @@
 Pure: only the standard library, no Ansible, no Kubernetes client.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 from .meta import Manifest

@@ -4,6 +4,8 @@
 Pure: only the standard library, no Ansible, no Kubernetes client.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import re

@@ -5,6 +5,8 @@ Block style for dicts and lists, JSON for scalars (JSON scalars are YAML scalars
 so the text is the same on every run and reads well in `kubectl describe configmap`.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import typing as t

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plots of a training over time, as paths of SVG and as sparklines: loss, rate, processes that train, and faults. No I/O."""
 
+from __future__ import annotations
+
 import datetime as dt
 import math
 import typing as t

@@ -4,6 +4,8 @@
 Only names of functions and files and numbers of lines are read: values of variables may be secrets.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import json

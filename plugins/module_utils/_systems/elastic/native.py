@@ -4,6 +4,8 @@
 Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes are removed first when the job shrinks.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence

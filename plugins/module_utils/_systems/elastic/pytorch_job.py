@@ -5,6 +5,8 @@ The operator creates pods <name>-worker-<i>, each with a Service of its name, an
 the elasticPolicy. The highest indexes are removed first when the job shrinks.
 """
 
+from __future__ import annotations
+
 from ..._gang.groups import PodSet
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import Manifest, compact

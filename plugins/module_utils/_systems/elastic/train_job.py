@@ -5,6 +5,8 @@ The Trainer creates a JobSet of the TrainJob's name with one Job, <name>-node-0.
 pods are replaced and counted in the same way. The number of nodes of a TrainJob is immutable (Trainer 2.3.0, TrainJobSpec).
 """
 
+from __future__ import annotations
+
 from ..._gang.groups import PodSet, at_once
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import Manifest, compact

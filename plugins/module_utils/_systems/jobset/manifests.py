@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The objects of a training as a JobSet: one Job for each slice, and in it one pod for each host. Its controller makes the Service."""
 
+from __future__ import annotations
+
 import dataclasses
 
 from ..._manifests.merge import apply_overrides

@@ -5,6 +5,8 @@ Each request is counted when it ends, by its reason; of these only ``error`` is 
 FINISH_REASON_STRINGS). A request that is refused is in none of them. With ``--disable-log-stats`` there are none at all.
 """
 
+from __future__ import annotations
+
 from ..._core.metrics import Figures, Sample, named
 
 _ENDED = "vllm:request_success_total"

@@ -5,6 +5,8 @@ Built from the operator's documented behaviour and its observed requests to the 
 manifests. Its CustomResourceDefinitions are in crds/ of the role's files.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import typing as t
 

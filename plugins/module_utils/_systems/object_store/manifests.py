@@ -12,6 +12,8 @@ Read in the code of versitygw 1.8.0 and in its Dockerfile:
 - A folder below that of the buckets is a bucket. So it is not the root of the volume, where ``lost+found`` is.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import ipaddress
 import re

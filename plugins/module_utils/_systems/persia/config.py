@@ -5,6 +5,8 @@ PERSIA ignores unknown keys, so that a misspelt one silently leaves the default 
 a pod. Here they are refused before anything is created.
 """
 
+from __future__ import annotations
+
 import functools
 import typing as t
 from collections.abc import Mapping

@@ -5,6 +5,8 @@ Embedding servers and workers are StatefulSets; data loaders and trainers are In
 a headless Service, and a stable rank from the index of its pods.
 """
 
+from __future__ import annotations
+
 import copy
 import dataclasses
 import json

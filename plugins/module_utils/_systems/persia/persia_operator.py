@@ -4,6 +4,8 @@
 The CustomResourceDefinition PersiaJob is in crds/ of the role's files.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A replica group of module training_statefulset, as job_info and job_logs see it."""
 
+from __future__ import annotations
+
 from ..._manifests.meta import LABEL_GROUP
 from ..._training.kind import Backend, Kind
 from ..._training.status import STATEFUL_SET

@@ -9,6 +9,8 @@ Read in the code of leaf-ai/studio-go-runner (0.14, cmd/runner/rabbit.go and int
 - queues are found by the management API, at the port plus 10000 (or AMQP_MGT_URL). Without a port, the runner would connect to 10000.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import urllib.parse

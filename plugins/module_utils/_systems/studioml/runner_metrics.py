@@ -11,6 +11,8 @@ matter:
 The lines with an error quote the address of the management API with user and password. They are never shown, only their causes.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 

@@ -5,6 +5,8 @@ Unlike the client's, the file is the same for the same content: names are sorted
 the bucket.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import fnmatch

@@ -7,6 +7,8 @@ An error that a model of the Python backend answers is one of these. Quantiles a
 ``--metrics-config summary_latencies=true``.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 from ..._core.errors import InvalidInput

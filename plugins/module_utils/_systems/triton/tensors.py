@@ -4,6 +4,8 @@
 Source: Triton's protocol extension "Binary Tensor Data", and the comment of raw_input_contents in its grpc_service.proto.
 """
 
+from __future__ import annotations
+
 import struct
 import typing as t
 from collections.abc import Sequence
