@@ -5,8 +5,6 @@
 # dependencies = ["nox>=2025.02.09", "antsibull-nox>=1.10"]
 # ///
 
-from __future__ import annotations
-
 import antsibull_nox
 import nox
 

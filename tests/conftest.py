@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is compiled is kept, also where the environment forbids it: each worker of each run would compile every file anew."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

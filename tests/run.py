@@ -5,8 +5,6 @@ What needs no cluster and what needs it run side by side. Each has a log under b
 counts close. What passed before and whose inputs have not changed since is not run again, unless it is named, or FULL=1 is set.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -9,7 +9,6 @@ DOCUMENTATION = r"""
 name: brief
 type: stdout
 short_description: Report the changes, messages and failures of a run
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Prints tasks that change something or fail, warnings, and the messages of M(ansible.builtin.debug) as plain lines.

@@ -9,7 +9,6 @@ DOCUMENTATION = r"""
 name: summary
 type: aggregate
 short_description: Write the results of a run to a JSON file
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - At the end of a run that installed systems, or of one of the O(playbooks), writes a JSON file with the results of each

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options of all modules that apply objects; the same as STATE and APPLY in module_utils/_edge/options.py."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The support of each module for check mode, diff and platforms."""
 
 from __future__ import annotations
@@ -66,6 +65,19 @@ attributes:
       - muster.ml.all
   action:
     support: full
+"""
+
+    # Before SUPPORT of aws or gcp, some of whose attributes it replaces.
+    INFO = r"""
+options: {}
+attributes:
+  check_mode:
+    details:
+      - This module only reads.
+  diff_mode:
+    support: N/A
+    details:
+      - This module only reads.
 """
 
     # Modules that work on a host and need no cluster.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Connection options; the same as AUTH in module_utils/_edge/options.py."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options that the modules for Google Cloud share; the same as module_utils/_edge/gcp.py."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options of all trainings; the same as a part of OPTIONS in module_utils/_edge/trainings.py."""
 
 from __future__ import annotations

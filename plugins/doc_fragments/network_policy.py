@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options for NetworkPolicies; the same as NETWORK in module_utils/_edge/groups.py."""
 
 from __future__ import annotations

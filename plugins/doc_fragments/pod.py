@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options of all modules that create pods; the same as POD in module_utils/_edge/groups.py."""
 
 from __future__ import annotations

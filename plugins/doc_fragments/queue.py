@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options for a queue of Kueue; the same as QUEUE in module_utils/_edge/groups.py."""
 
 from __future__ import annotations

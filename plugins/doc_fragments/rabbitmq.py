@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Connection options for RabbitMQ's management API; the same as CONNECTION in module_utils/_systems/rabbitmq/api.py."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options of modules whose replicas serve models; the same as COMMON in module_utils/_edge/replicas.py."""
 
 from __future__ import annotations

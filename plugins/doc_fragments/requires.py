@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Libraries that several modules need, with the versions of ``_edge/failure.py``."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options for claims, and for the volume that all pods of a training share; the same as CLAIM and STORAGE in module_utils/_edge/groups.py.
 
 The options of a claim are here twice: ansible-test reads fragments as they are written, and suboptions cannot use fragments.

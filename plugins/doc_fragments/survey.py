@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options of modules that look at one namespace and its cluster; the same as SURVEY in module_utils/_edge/options.py."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options for waiting; the same as WAIT in module_utils/_edge/options.py."""
 
 from __future__ import annotations

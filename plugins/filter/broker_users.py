@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter broker_users."""
-
 from __future__ import annotations
 
 import base64
@@ -14,7 +12,6 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: broker_users
 short_description: Join users of a broker with their passwords in Secrets
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the rows of option C(users) of M(muster.ml.rabbitmq_definitions), each with the C(password) of its Secret.

@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter cluster_problems."""
-
 from __future__ import annotations
 
 import itertools
@@ -15,7 +13,6 @@ from jinja2.exceptions import UndefinedError
 DOCUMENTATION = r"""
 name: cluster_problems
 short_description: List clusters that the inventory does not define, or defines twice
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns what is wrong with hosts of an inventory that stand for clusters, before anything is asked of a cluster.

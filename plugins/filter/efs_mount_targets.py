@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter efs_mount_targets."""
-
 from __future__ import annotations
 
 import typing as t
@@ -11,7 +9,6 @@ import typing as t
 DOCUMENTATION = r"""
 name: efs_mount_targets
 short_description: List one EFS mount target for each availability zone
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns one mount target for each availability zone, because EFS takes no second one. It is in the zone's subnet with the lowest id.

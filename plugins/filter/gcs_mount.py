@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter gcs_mount."""
-
 from __future__ import annotations
 
 import typing as t
@@ -16,7 +14,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.tpu.bucket impo
 DOCUMENTATION = r"""
 name: gcs_mount
 short_description: Report what pods on GKE need to see a bucket as a folder
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns volume, mount and annotation for GKE's CSI driver of Cloud Storage FUSE. The cluster needs that add-on

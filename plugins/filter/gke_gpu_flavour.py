@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter gke_gpu_flavour."""
-
 from __future__ import annotations
 
 import typing as t
@@ -13,7 +11,6 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: gke_gpu_flavour
 short_description: Read from node pools how GPU drivers get onto the nodes of a GKE cluster
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the value of C(gpu_drivers_flavour) that fits node pools as C(gke_node_pools_pools) has them.

@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter gke_pool_sizes."""
-
 from __future__ import annotations
 
 import typing as t
@@ -11,7 +9,6 @@ import typing as t
 DOCUMENTATION = r"""
 name: gke_pool_sizes
 short_description: Add up the sizes of the node pools of a GKE cluster
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns how many nodes pools as C(gke_node_pools_pools) has them have together, at least and at most.

@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter gke_ranges."""
-
 from __future__ import annotations
 
 import ipaddress
@@ -14,7 +12,6 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: gke_ranges
 short_description: Divide an address range among the pods, services and nodes of a GKE cluster
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Computes from the number of nodes how many addresses a VPC-native cluster needs, and takes its three ranges from one.

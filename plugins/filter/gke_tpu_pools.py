@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter gke_tpu_pools."""
-
 from __future__ import annotations
 
 import typing as t
@@ -16,7 +14,6 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.tpu_slices import n
 DOCUMENTATION = r"""
 name: gke_tpu_pools
 short_description: Add machines, placement and size to node pools that are slices of TPUs
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns node pools as M(muster.ml.gke_node_pool) takes them. Of a pool with C(tpu), that is replaced by the machine type, the placement

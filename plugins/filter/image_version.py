@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter image_version."""
-
 from __future__ import annotations
 
 import re
@@ -12,7 +10,6 @@ import typing as t
 DOCUMENTATION = r"""
 name: image_version
 short_description: Read the version in the tag of an image
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the version C(x.y.z) in the tag of a container image, without a leading C(v) and without what follows it.

@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter job_file."""
-
 from __future__ import annotations
 
 import dataclasses
@@ -18,7 +16,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.persia import j
 DOCUMENTATION = r"""
 name: job_file
 short_description: Read a job file of PERSIA or torchelastic as options
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the options that a job file of another program's documentation asks for.

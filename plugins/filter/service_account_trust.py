@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter service_account_trust."""
-
 from __future__ import annotations
 
 import typing as t
@@ -11,7 +9,6 @@ import typing as t
 DOCUMENTATION = r"""
 name: service_account_trust
 short_description: Build the trust policy of an IAM role for pods
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the trust policy of an IAM role that only the pods of the named service accounts of an EKS cluster may assume.

@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter tpu_slice."""
-
 from __future__ import annotations
 
 import typing as t
@@ -16,7 +14,6 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.tpu_slices import t
 DOCUMENTATION = r"""
 name: tpu_slice
 short_description: Report the machines, nodes and pods that a slice of TPUs has
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns for a type and a topology how many chips and machines the slice has, which machine type, labels and placement its nodes have,

@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter triton_rules."""
-
 from __future__ import annotations
 
 import typing as t
@@ -17,7 +15,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics 
 DOCUMENTATION = r"""
 name: triton_rules
 short_description: List the alerts of a Triton server as rules of Prometheus
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the groups of rules that M(muster.ml.triton_server) creates where the cluster serves C(PrometheusRule) or C(Rules), for a

@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter vpc_subnets."""
-
 from __future__ import annotations
 
 import ipaddress
@@ -14,7 +12,6 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: vpc_subnets
 short_description: Divide the address range of a VPC into subnets
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Divides an address range among availability zones, with a large private subnet for pods and a small public subnet in each.

@@ -2,14 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lookup files."""
-
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: files
 short_description: Read files and folders for the pods of a training
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns one mapping of paths to contents, as the option O(muster.ml.persia_job#module:files) of the modules for trainings takes it.

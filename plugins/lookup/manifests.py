@@ -2,14 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lookup manifests."""
-
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: manifests
 short_description: List the Kubernetes objects that a role applies
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),

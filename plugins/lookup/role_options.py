@@ -2,14 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lookup role_options."""
-
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: role_options
 short_description: Read the options that a user adds to those of a role
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns a variable such as C(elastic_options), whose keys are options of a module, or of the lookup P(muster.ml.manifests#lookup), for

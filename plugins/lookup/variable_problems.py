@@ -2,14 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lookup variable_problems."""
-
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: variable_problems
 short_description: List variables and tags that do not exist, and values that no role takes
-version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns what is wrong with the variables of this collection that an inventory, a playbook or C(-e) sets for the current host.

@@ -14,7 +14,6 @@ description:
   - Objects are sent in waves (namespaces and definitions; accounts, roles, quotas, classes and volumes; configuration, claims and
     Services; workloads; webhooks and autoscalers; custom resources). The objects of a wave are sent concurrently.
   - A run with nothing to change sends no write request. A field that another client changed is detected and set again.
-version_added: 0.1.0
 author:
   - Muster contributors (@muster-ml)
 extends_documentation_fragment:

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cluster_info
 short_description: Report what a cluster offers to trainings, and what the user may do there
-version_added: 0.1.0
 description:
   - Returns the version of a cluster, its nodes with their devices, storage classes, operators, the quotas of a namespace, and which rights
     of a Role the user lacks. C(playbooks/init.yml) writes an inventory from it.
@@ -99,25 +98,20 @@ unread:
   sample: []
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import SURVEY
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.survey import survey
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**SURVEY}
-
-CONSTRAINTS: dict[str, t.Any] = {}
+ARGUMENT_SPEC: Spec = {**SURVEY}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Ask; nothing is written."""
     return {"changed": False, **survey(ctx.cluster, ctx.namespace, ctx.params["rules"])}
 
 
 def main() -> None:
-    """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: dataset
 short_description: Fetch a data set to a PersistentVolumeClaim
-version_added: 0.1.0
 description:
   - Downloads a file or archive to a PersistentVolumeClaim in a Job, verifies its checksum and unpacks it.
   - A marker file beside the data prevents a second download. An interrupted download resumes where it stopped, in the next pod, too.
@@ -209,7 +208,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

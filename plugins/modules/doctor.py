@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: doctor
 short_description: Report faults in a namespace with their causes and next steps
-version_added: 0.1.0
 description:
   - Reads the pods, workloads, claims, quotas, queues, certificates and servers of a namespace, and nodes, webhooks, APIs, DNS and clocks
     that they stand on, and returns a list of findings, each with its cause, the evidence and the next step. Nothing is written, and nothing
@@ -50,32 +49,25 @@ findings:
   returned: always
   type: list
   elements: dict
+  sample: [{severity: error, object: Pod ml/digits-0, cause: fits on no node,
+    evidence: "Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
+    next: "Lower the pod's request of nvidia.com/gpu, add nodes with it, or end what takes it."}]
   contains:
     severity:
       description: V(error) if something does not work, V(warning) if it may be on purpose, or will not work later.
       type: str
-      returned: always
-      sample: error
     object:
       description: Object that the finding is about.
       type: str
-      returned: always
-      sample: Pod ml/digits-0
     cause:
       description: Cause, the same text for all findings of its kind.
       type: str
-      returned: always
-      sample: fits on no node
     evidence:
       description: Report of Kubernetes, or of the program itself.
       type: str
-      returned: always
-      sample: "Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
     next:
       description: Next step.
       type: str
-      returned: always
-      sample: Lower the pod's request of nvidia.com/gpu, add nodes with it, or end what takes it.
 unread:
   description: Reasons why something could not be read.
   returned: always
@@ -84,31 +76,26 @@ unread:
   sample: []
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._doctor.diagnosis import diagnose
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import SURVEY
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import faults as elastic
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health as rabbitmq
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**SURVEY}
-
-CONSTRAINTS: dict[str, t.Any] = {}
+ARGUMENT_SPEC: Spec = {**SURVEY}
 
 SYSTEMS = (elastic.faults, nats.faults, rabbitmq.faults)
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Look; nothing is written."""
     findings, unread = diagnose(ctx.cluster, ctx.namespace, ctx.params["rules"], SYSTEMS)
     return {"changed": False, "ok": not findings, "findings": [one.result() for one in findings], "unread": unread}
 
 
 def main() -> None:
-    """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: ec2_removal
 short_description: Remove parts of an EC2 network that may still be in use
-version_added: 0.1.0
 description:
   - Deletes a VPC, subnet, internet gateway, security group or network interface. An internet gateway is detached first.
   - As long as something uses it, EC2 refuses the deletion with C(DependencyViolation), for minutes after the user was deleted itself. The
@@ -60,23 +59,18 @@ resource:
   sample: {vpc_id: vpc-0123456789abcdef0, state: available}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.ec2 import NetworkPart
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import Spec, aws_main, converger
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "id": {"type": "str", "required": True},
     "only_tagged": {"type": "dict"},
     "wait_timeout": {"type": "int", "default": 600},
 }
-
-
 execute = converger(NetworkPart, "resource", only_removes=True)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

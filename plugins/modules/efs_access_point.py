@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: efs_access_point
 short_description: Manage access points of EFS file systems
-version_added: 0.1.0
 description:
   - Creates, updates and deletes access points of Amazon EFS file systems. An access point has its own root directory and POSIX user.
   - An access point is identified by its tag C(Name). Deleting it does not delete files.
@@ -106,36 +105,24 @@ access_point:
   contains:
     access_point_id:
       description: Id of the access point, for a volume handle C(fs-id::fsap-id).
-      returned: always
       type: str
       sample: fsap-0123456789abcdef0
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import group, text, wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import Option, group, text
 
-ID: dict[str, t.Any] = {"type": "int", "required": True}
+ID: Option = {"type": "int", "required": True}
 CREATION_INFO = group(owner_uid=ID, owner_gid=ID, permissions=text(required=True))
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    **wait_options(300),
-    "file_system_id": text(required=True),
-    "name": text(required=True),
-    "posix_user": group(uid=ID, gid=ID, secondary_gids={"type": "list", "elements": "int"}),
-    "root_directory": group(path=text(default="/"), creation_info=CREATION_INFO),
-}
-
-
+ARGUMENT_SPEC = spec_of(
+    EfsAccessPoint, wait=300, posix_user=group(uid=ID, gid=ID, secondary_gids={"type": "list", "elements": "int"}),
+    root_directory=group(path=text(default="/"), creation_info=CREATION_INFO),
+)  # fmt: skip
 execute = converger(EfsAccessPoint, "access_point", nested=["posix_user", "root_directory"], capitals=True)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

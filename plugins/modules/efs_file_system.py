@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: efs_file_system
 short_description: Manage EFS file systems
-version_added: 0.1.0
 description:
   - Creates, updates and deletes Amazon EFS file systems with their mount targets, backup and lifecycle policy.
   - Unlike C(community.aws.efs) it supports check mode, elastic throughput and backup, and uses no deprecated API calls.
@@ -105,45 +104,29 @@ file_system:
   contains:
     file_system_id:
       description: Id of the file system.
-      returned: always
       type: str
       sample: fs-0123456789abcdef0
     mount_targets:
       description: Mount targets of the file system.
-      returned: always
       type: list
       elements: dict
       sample: [{mount_target_id: fsmt-0123456789abcdef0, subnet_id: subnet-0123456789abcdef0, life_cycle_state: available}]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, YES, rows, text, wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, rows, text
 
 DAYS = (1, 7, 14, 30, 60, 90, 180, 270, 365)
 TRANSITIONS = ["NEVER", *(f"AFTER_{days}_DAY{'S' if days > 1 else ''}" for days in DAYS)]
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    **wait_options(900),
-    "name": text(required=True),
-    "encrypted": {"type": "bool", "default": True},
-    "throughput_mode": text("bursting", "elastic"),
-    "backup": YES,
-    "transition_to_ia": text(*TRANSITIONS),
-    "delete_data": {"type": "bool", "default": False},
-    "mount_targets": rows(subnet_id=text(required=True), security_groups=STRINGS),
-}
-
-
+ARGUMENT_SPEC = spec_of(
+    EfsFileSystem, wait=900, throughput_mode=text("bursting", "elastic"), transition_to_ia=text(*TRANSITIONS),
+    mount_targets=rows(subnet_id=text(required=True), security_groups=STRINGS),
+)  # fmt: skip
 execute = converger(EfsFileSystem, "file_system")
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: eks_access_entry
 short_description: Manage access entries of EKS clusters
-version_added: 0.1.0
 description:
   - Creates, updates and deletes access entries, which give an IAM role or user access to an Amazon EKS cluster through EKS access
     policies or groups for Kubernetes RBAC.
@@ -92,32 +91,17 @@ access_entry:
   sample: {cluster_name: training, principal_arn: "arn:aws:iam::123456789012:role/ops", type: STANDARD, policies: []}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksAccessEntry
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, group, rows, text
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
 TYPES = ("STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX")
 SCOPE = {**group(type=text("cluster", "namespace", required=True), namespaces=STRINGS), "required": True}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    "cluster_name": text(required=True),
-    "principal_arn": text(required=True),
-    "type": text(*TYPES),
-    "username": text(),
-    "kubernetes_groups": STRINGS,
-    "policies": rows(policy_arn=text(required=True), access_scope=SCOPE),
-}
-
-
+ARGUMENT_SPEC = spec_of(EksAccessEntry, type=text(*TYPES), policies=rows(policy_arn=text(required=True), access_scope=SCOPE))
 execute = converger(EksAccessEntry, "access_entry", nested=["policies"])
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

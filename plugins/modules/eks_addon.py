@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: eks_addon
 short_description: Manage EKS add-ons
-version_added: 0.1.0
 description:
   - Installs, updates and removes add-ons of an Amazon EKS cluster.
   - A version that is not compatible with the cluster is refused before any request is sent, and the error lists those that are.
@@ -103,23 +102,14 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version, successor
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import WORDS, from_options, rows, text, wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import from_options, rows, text
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    **wait_options(1200),
-    "cluster_name": text(required=True),
-    "name": text(required=True, aliases=["addon_name"]),
-    "version": text(aliases=["addon_version"]),
-    "service_account_role_arn": text(),
-    "pod_identity_associations": rows(service_account=text(required=True), role_arn=text(required=True)),
-    "configuration_values": WORDS,
-    "resolve_conflicts": text("NONE", "OVERWRITE", "PRESERVE"),
-    "preserve": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC = spec_of(
+    EksAddon, wait=1200, name=text(required=True, aliases=["addon_name"]), version=text(aliases=["addon_version"]),
+    pod_identity_associations=rows(service_account=text(required=True), role_arn=text(required=True)),
+    resolve_conflicts=text("NONE", "OVERWRITE", "PRESERVE"),
+)  # fmt: skip
 
 
 def check(api: Api, params: dict[str, t.Any]) -> str:
@@ -147,7 +137,6 @@ execute = converger(EksAddon, "addon", nested=["pod_identity_associations"], che
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

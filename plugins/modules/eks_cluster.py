@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: eks_cluster
 short_description: Manage EKS clusters
-version_added: 0.1.0
 description:
   - Creates, updates and deletes the control plane of an Amazon EKS cluster.
   - Unlike C(community.aws.eks_cluster) it updates existing clusters, namely their version, endpoint access, logging,
@@ -120,32 +119,27 @@ cluster:
   description: Cluster as EKS describes it, in snake_case.
   returned: success
   type: dict
+  sample: {endpoint: 'https://0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com', certificate_authority: {data: LS0tLS1CRUdJTg==},
+    identity: {oidc: {issuer: 'https://oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF'}}, status: ACTIVE, version: '1.36'}
   contains:
     endpoint:
       description: Address of the API server.
       returned: when the cluster is active
       type: str
-      sample: https://0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com
     certificate_authority:
       description: Certificate authority of the API server, base64 in C(data).
       returned: when the cluster is active
       type: dict
-      sample: {data: LS0tLS1CRUdJTg==}
     identity:
       description: OpenID Connect issuer as C(oidc.issuer), for M(muster.ml.iam_oidc_provider).
       returned: when the cluster is active
       type: dict
-      sample: {oidc: {issuer: "https://oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF"}}
     status:
       description: Status of the cluster.
-      returned: always
       type: str
-      sample: ACTIVE
     version:
       description: Kubernetes version.
-      returned: always
       type: str
-      sample: "1.36"
 """
 
 import typing as t
@@ -153,23 +147,13 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster, support_notice
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, YES, text, wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, text
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    **wait_options(3600),
-    "name": text(required=True),
-    **{name: text() for name in ("version", "role_arn")},
-    **dict.fromkeys(("subnet_ids", "security_group_ids", "public_access_cidrs"), STRINGS),
-    **dict.fromkeys(("endpoint_public_access", "endpoint_private_access", "bootstrap_self_managed_addons", "deletion_protection"), YES),
-    "authentication_mode": text(*MODES),
-    "logging": {**STRINGS, "choices": list(LOG_TYPES)},
-    "encryption_key_arn": text(no_log=False),
-    "support_type": text("STANDARD", "EXTENDED"),
-}
+ARGUMENT_SPEC = spec_of(
+    EksCluster, wait=3600, authentication_mode=text(*MODES), logging={**STRINGS, "choices": list(LOG_TYPES)},
+    encryption_key_arn=text(no_log=False), support_type=text("STANDARD", "EXTENDED"),
+)  # fmt: skip
 
 
 def notice(api: Api, params: dict[str, t.Any]) -> str:
@@ -183,7 +167,6 @@ execute = converger(EksCluster, "cluster", check=notice)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: eks_cluster_info
 short_description: Read an EKS cluster with its node groups and add-ons
-version_added: 0.1.0
 description:
   - Returns an Amazon EKS cluster, its node groups and add-ons, and the caller's account. A cluster that does not exist is no error.
 author: Muster contributors (!UNKNOWN)
@@ -15,15 +14,8 @@ extends_documentation_fragment:
   - amazon.aws.common.modules
   - amazon.aws.region.modules
   - muster.ml.attributes
+  - muster.ml.attributes.info
   - muster.ml.aws.support
-attributes:
-  check_mode:
-    details:
-      - This module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - This module only reads.
 options:
   name:
     description: Name of the cluster.
@@ -101,22 +93,17 @@ roles:
   sample: [{name: training-node, arn: "arn:aws:iam::123456789012:role/training-node", tags: {muster.ml/owner: training}, owned: true}]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_info import read_cluster
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, surveyor
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import Spec, aws_main, surveyor
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "required": True},
     "roles": {"type": "list", "elements": "str", "default": []},
 }
-
-
 execute = surveyor(lambda api, params: read_cluster(api, params["name"], params["roles"]))
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: eks_launch_template
 short_description: Manage launch templates of EKS node groups
-version_added: 0.1.0
 description:
   - Creates, updates and deletes the launch template of a managed node group. It gives the instances their disk, their tags and the rules
     of their metadata service, none of which a node group has itself.
@@ -86,28 +85,14 @@ launch_template:
   sample: {launch_template_id: lt-0123456789abcdef0, launch_template_name: training-gpu, latest_version_number: 1}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.launch_template import LaunchTemplate
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    "name": {"type": "str", "required": True},
-    "device_name": {"type": "str", "default": LaunchTemplate.device_name},
-    "disk_size": {"type": "int", "default": LaunchTemplate.disk_size},
-    "disk_type": {"type": "str", "default": LaunchTemplate.disk_type},
-    "disk_kms_key_id": {"type": "str"},
-}
-
-
+ARGUMENT_SPEC = spec_of(LaunchTemplate)
 execute = converger(LaunchTemplate, "launch_template")
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: eks_nodegroup
 short_description: Manage EKS managed node groups
-version_added: 0.1.0
 description:
   - Creates, updates and deletes managed node groups of an Amazon EKS cluster.
   - Unlike C(community.aws.eks_nodegroup) it supports every AMI type (AL2023 with NVIDIA drivers, too) and updates existing node
@@ -180,35 +179,24 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, look_up
 from ansible_collections.muster.ml.plugins.module_utils._cloud.texts import texts
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import NUMBER, STRINGS, TAINTS, WORDS, YES, group, text, wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import NUMBER, TAINTS, group, text
 
 EITHER = {"mutually_exclusive": [("id", "name")], "required_one_of": [("id", "name")]}
 SIZE: dict[str, t.Any] = {"type": "int", "required": True}
 UNAVAILABLE = ("max_unavailable", "max_unavailable_percentage")
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    **wait_options(3600),
-    "cluster_name": text(required=True),
-    "name": text(required=True, aliases=["nodegroup_name"]),
-    **{name: text() for name in ("node_role", "version", "release_version", "ami_type")},
-    "subnets": STRINGS,
-    "instance_types": STRINGS,
-    "capacity_type": text("ON_DEMAND", "SPOT", "CAPACITY_BLOCK"),
-    "disk_size": NUMBER,
-    "launch_template": {**group(id=text(), name=text(), version=text()), **EITHER},
-    "scaling_config": group(min_size=SIZE, max_size=SIZE, desired_size=NUMBER),
-    "update_config": {
+ARGUMENT_SPEC = spec_of(
+    EksNodegroup, "template_image", wait=3600, name=text(required=True, aliases=["nodegroup_name"]),
+    capacity_type=text("ON_DEMAND", "SPOT", "CAPACITY_BLOCK"),
+    launch_template={**group(id=text(), name=text(), version=text()), **EITHER},
+    scaling_config=group(min_size=SIZE, max_size=SIZE, desired_size=NUMBER),
+    update_config={
         **group(max_unavailable=NUMBER, max_unavailable_percentage=NUMBER),
         "mutually_exclusive": [UNAVAILABLE],
         "required_one_of": [UNAVAILABLE],
     },
-    "node_repair_enabled": YES,
-    "labels": WORDS,
-    "taints": TAINTS,
-}
+    taints=TAINTS,
+)  # fmt: skip
 NESTED = ("launch_template", "scaling_config", "update_config")
 
 
@@ -223,7 +211,6 @@ execute = converger(EksNodegroup, "nodegroup", nested=NESTED, check=check)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: eks_pod_identity_association
 short_description: Manage EKS Pod Identity associations
-version_added: 0.1.0
 description:
   - Creates, updates and deletes associations, which give the pods of a service account an IAM role. The cluster needs the add-on
     C(eks-pod-identity-agent).
@@ -64,27 +63,14 @@ association:
   sample: {association_id: a-0123456789abcdef0, namespace: ml, service_account: elastic}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    "cluster_name": {"type": "str", "required": True},
-    "namespace": {"type": "str", "required": True},
-    "service_account": {"type": "str", "required": True},
-    "role_arn": {"type": "str"},
-}
-
-
+ARGUMENT_SPEC = spec_of(EksPodIdentityAssociation)
 execute = converger(EksPodIdentityAssociation, "association")
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

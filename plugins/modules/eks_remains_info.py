@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: eks_remains_info
 short_description: List what an account still has of an EKS cluster
-version_added: 0.1.0
 description:
   - Lists everything in the region that carries the tag C(muster.ml/owner) with the name of the cluster, and what EKS, Kubernetes and
     add-ons made for it, such as network interfaces, load balancers, volumes, security groups, recovery points and log groups.
@@ -17,15 +16,8 @@ extends_documentation_fragment:
   - amazon.aws.common.modules
   - amazon.aws.region.modules
   - muster.ml.attributes
+  - muster.ml.attributes.info
   - muster.ml.aws.support
-attributes:
-  check_mode:
-    details:
-      - This module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - This module only reads.
 options:
   name:
     description: Name of the cluster. It need not exist.
@@ -51,37 +43,28 @@ remains:
   returned: success
   type: list
   elements: dict
+  sample: [{id: 'arn:aws:ec2:eu-west-1:123456789012:volume/vol-0123456789abcdef0', kind: ec2 network-interface,
+    maker: add-on vpc-cni}]
   contains:
     id:
       description: ARN, or name of the log group.
-      returned: always
       type: str
-      sample: "arn:aws:ec2:eu-west-1:123456789012:volume/vol-0123456789abcdef0"
     kind:
       description: Service and kind of resource.
-      returned: always
       type: str
-      sample: ec2 network-interface
     maker:
       description: Maker of the resource, by its tag.
-      returned: always
       type: str
-      sample: add-on vpc-cni
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_remains import read_remains
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, surveyor
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import Spec, aws_main, surveyor
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "owned_only": {"type": "bool", "default": False}}
-
-
+ARGUMENT_SPEC: Spec = {"name": {"type": "str", "required": True}, "owned_only": {"type": "bool", "default": False}}
 execute = surveyor(lambda api, params: read_remains(api, params["name"], owned_only=params["owned_only"]))
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: elastic_job
 short_description: Run an elastic PyTorch job
-version_added: 0.1.0
 description:
   - Runs torchrun in pods that may be added, removed and lost while the job trains. Creates an Indexed Job, a TrainJob of
     Kubeflow Trainer or a PyTorchJob of training-operator, and its headless Service.
@@ -283,21 +282,19 @@ groups:
   sample: [{name: worker, role: worker, kind: StatefulSet, desired: 3, running: 3, state: Running}]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND, desired
 
-_ETCD: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "tls": {"type": "bool", "default": True}}
-_DATASET: dict[str, dict[str, t.Any]] = {
+_ETCD: Spec = {"name": {"type": "str", "required": True}, "tls": {"type": "bool", "default": True}}
+_DATASET: Spec = {
     "claim_name": {"type": "str", "required": True},
     "path": {"type": "str", "required": True},
     "mount_path": {"type": "str", "default": "/workspace/data"},
 }
-_RENDEZVOUS: dict[str, dict[str, t.Any]] = {
+_RENDEZVOUS: Spec = {
     "rdzv_backend": {"type": "str", "choices": ["c10d", "etcd-v2"], "default": ElasticJob.rdzv_backend},
     "rdzv_endpoint": {"type": "str"},
     "etcd": {"type": "dict", "options": _ETCD},
@@ -314,7 +311,7 @@ _RENDEZVOUS: dict[str, dict[str, t.Any]] = {
     ),
 }
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "backend": {"type": "str", "choices": ["native", "pytorchjob", "trainjob"], "default": ElasticJob.backend},
     "replicas": {"type": "int"},
     "min_replicas": {"type": "int"},
@@ -338,7 +335,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_for": {"type": "str", "choices": ["completed", "step", "running"], "default": "running"},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {
+CONSTRAINTS = {
     "required_if": [("state", "present", ("replicas", "script", "image")), ("rdzv_backend", "etcd-v2", ("rdzv_endpoint", "etcd"), True)],
     "mutually_exclusive": [("etcd", "rdzv_endpoint")],
 }
@@ -348,7 +345,6 @@ execute = trainings.executor(KIND, desired)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: etcd_cluster
 short_description: Run an etcd cluster on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a cluster of one, three or five etcd members with their own storage, as a StatefulSet. Clients reach it
     at C(<name>:2379).
@@ -100,40 +99,31 @@ members:
   returned: when O(state=present) and O(wait=true), outside check mode
   type: list
   elements: dict
+  sample: [{pod: etcd-0, version: 3.6.8, leads: true, peers: 2}]
   contains:
     pod:
       description: Name of the member's pod.
       type: str
-      returned: always
-      sample: etcd-0
     version:
       description: Version of etcd.
       type: str
-      returned: always
-      sample: 3.6.8
     leads:
       description: True if the member is the leader.
       type: bool
-      returned: always
-      sample: true
     peers:
       description: Number of other members that the member is connected to.
       type: int
-      returned: always
-      sample: 2
 """
-
-import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import EtcdCluster, check_live, manifests
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "etcd"},
     **with_defaults(EtcdCluster, replicas="int", enable_v2="bool", client_tls="bool", storage_size="str"),
     **servers.OPTIONS,
@@ -156,11 +146,11 @@ class Life(servers.LifeWithClaims[EtcdCluster]):
     def generated(self, once: MadeOnce) -> list[Manifest]:
         return members.certificates(once, self.server, in_use=self.live is not None)
 
-    def wait(self) -> dict[str, t.Any]:
+    def wait(self) -> Result:
         views = members.wait(self.ctx.cluster, self.server, **self.waiting)
         return {"members": [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]}
 
-    def result(self) -> dict[str, t.Any]:
+    def result(self) -> Result:
         return {"url": self.server.url}
 
 
@@ -168,7 +158,6 @@ execute = servers.executor(Life)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

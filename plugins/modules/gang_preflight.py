@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gang_preflight
 short_description: Report whether all pods of a training fit on a cluster at once
-version_added: 0.1.0
 description:
   - Reads nodes, their pods and quotas, and says whether all pods of some groups can run at the same time, before any is created. If not,
     it says why in numbers, and which size would fit.
@@ -124,51 +123,41 @@ groups:
   returned: always
   type: list
   elements: dict
+  sample: [{name: trainer, replicas: 8, fitting: 3}]
   contains:
     name:
       description: Name of the group.
       type: str
-      returned: always
-      sample: trainer
     replicas:
       description: Number of pods.
       type: int
-      returned: always
-      sample: 8
     fitting:
       description: Number of pods that fit, null where nodes cannot be read.
       type: int
-      returned: always
-      sample: 3
 nearest:
   description:
     - Sizes that fit, if the pods do not. Each is a group with the largest number of pods that fits while the other groups stay as they are.
   returned: always
   type: list
   elements: dict
+  sample: [{name: trainer, replicas: 3}]
   contains:
     name:
       description: Name of the group.
       type: str
-      returned: always
-      sample: trainer
     replicas:
       description: Number of pods.
       type: int
-      returned: always
-      sample: 3
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS
 from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import gang, preflight
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_objects
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "namespace": {"type": "str"},
     "groups": {
         "type": "list",
@@ -185,7 +174,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Run the preflight; read-only."""
     params = ctx.params
     objects = flatten(source.from_definition(params["definition"] or []))
@@ -201,7 +190,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

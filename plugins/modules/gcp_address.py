@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_address
 short_description: Manage static addresses of Google Cloud
-version_added: 0.1.0
 description:
   - Creates and deletes static addresses of a region or global ones, and changes their labels.
   - Google takes labels only in a second request. So that a run that is interrupted in between is continued, the owner's mark is also at the
@@ -84,30 +83,15 @@ address:
   sample: {name: training, address: 203.0.113.7, status: RESERVED}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_address import GcpAddress
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(300),
-    "name": {"type": "str", "required": True},
-    **{name: {"type": "str"} for name in ("region", "subnetwork", "description")},
-    "address_type": {"type": "str", "choices": ["EXTERNAL", "INTERNAL"], "default": "EXTERNAL"},
-    "network_tier": {"type": "str", "choices": ["PREMIUM", "STANDARD"]},
-    "labels": {"type": "dict"},
-}
-
-
+ARGUMENT_SPEC = spec_of(GcpAddress, address_type=text("EXTERNAL", "INTERNAL", default="EXTERNAL"), network_tier=text("PREMIUM", "STANDARD"))
 execute = converger(GcpAddress, "address")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

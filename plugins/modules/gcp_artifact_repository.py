@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_artifact_repository
 short_description: Manage repositories of Artifact Registry
-version_added: 0.1.0
 description:
   - Creates, changes and deletes repositories of images or packages.
 author: Muster contributors (!UNKNOWN)
@@ -84,34 +83,16 @@ repository:
   sample: {name: projects/my-project/locations/europe-west4/repositories/images, format: DOCKER}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_artifact_repository import GcpArtifactRepository
 
 FORMATS = ["APT", "DOCKER", "GENERIC", "GO", "KFP", "MAVEN", "NPM", "PYTHON", "YUM"]
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(300),
-    "name": {"type": "str", "required": True},
-    "location": {"type": "str", "required": True},
-    "format": {"type": "str", "choices": FORMATS, "default": "DOCKER"},
-    "description": {"type": "str"},
-    "cleanup_policies": {"type": "dict"},
-    "cleanup_policy_dry_run": {"type": "bool"},
-    "labels": {"type": "dict"},
-    "delete_data": {"type": "bool", "default": False},
-}
-
-
+ARGUMENT_SPEC = spec_of(GcpArtifactRepository, format=text(*FORMATS, default="DOCKER"))
 execute = converger(GcpArtifactRepository, "repository")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_firewall
 short_description: Manage firewall rules of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes firewall rules of a VPC network.
   - Lists are applied as given. A port, range or tag that is no longer in the list is removed from the rule.
@@ -100,34 +99,15 @@ firewall:
   sample: {name: training-ssh, direction: INGRESS, source_ranges: [203.0.113.0/24], priority: 1000}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, rows, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_firewall import GcpFirewall
 
-RULE: dict[str, dict[str, t.Any]] = {"ip_protocol": {"type": "str", "required": True}, "ports": {"type": "list", "elements": "str"}}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(300),
-    "name": {"type": "str", "required": True},
-    "network": {"type": "str", "required": True},
-    "description": {"type": "str"},
-    "priority": {"type": "int", "default": 1000},
-    "allowed": {"type": "list", "elements": "dict", "options": RULE},
-    "source_ranges": {"type": "list", "elements": "str"},
-    "target_tags": {"type": "list", "elements": "str"},
-    "disabled": {"type": "bool", "default": False},
-}
-
-
+ARGUMENT_SPEC = spec_of(GcpFirewall, allowed=rows(ip_protocol=text(required=True), ports=STRINGS))
 execute = converger(GcpFirewall, "firewall")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

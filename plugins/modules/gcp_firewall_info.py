@@ -7,22 +7,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_firewall_info
 short_description: Read the firewall rules of a network
-version_added: 0.1.0
 description:
   - Returns the firewall rules of a network. A network that does not exist has none.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - google.cloud.gcp
   - muster.ml.attributes
+  - muster.ml.attributes.info
   - muster.ml.gcp.support
-attributes:
-  check_mode:
-    details:
-      - This module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - This module only reads.
 options:
   network:
     description: Name of the network.
@@ -70,7 +62,6 @@ execute = surveyor(survey)
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_host_keys_info
 short_description: Read the SSH host keys of a machine of Google Cloud
-version_added: 0.1.0
 description:
   - Returns the public SSH host keys of a machine, which its guest agent publishes as guest attributes at its first boot, so that the first
     connection by SSH needs no trust. Waits until there are any.
@@ -16,15 +15,8 @@ author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - google.cloud.gcp
   - muster.ml.attributes
+  - muster.ml.attributes.info
   - muster.ml.gcp.support
-attributes:
-  check_mode:
-    details:
-      - This module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - This module only reads.
 options:
   name:
     description: Name of the machine.
@@ -79,7 +71,6 @@ execute = surveyor(survey)
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_iam_member
 short_description: Manage members of roles on Google Cloud
-version_added: 0.1.0
 description:
   - Adds one member of one role to the policy of a resource, or removes it. All other members, roles and conditions stay as they are.
   - A policy that another client changes at the same time is read again, and the change is made to what is then there.
@@ -95,21 +94,19 @@ policy:
   sample: {role: roles/viewer, members: ["group:ops@example.com"], condition: {}}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import Result
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import api_of, gcp_main, result_of
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.iam_member import IamMember, converge_member, place
 
 RESOURCES = ("project", "service_account", "bucket", "repository")
-CONDITION: dict[str, dict[str, t.Any]] = {
+CONDITION: Spec = {
     **{name: {"type": "str", "required": True} for name in ("title", "expression")},
     "description": {"type": "str"},
 }
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     **STATE,
     "resource": {
         "type": "dict",
@@ -139,7 +136,6 @@ def execute(ctx: HostContext) -> Result:
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

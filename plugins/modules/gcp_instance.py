@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_instance
 short_description: Manage virtual machines of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes, starts and deletes a machine with one boot disk. With O(state=present) a stopped machine is started.
   - The boot disk outlives the machine. With O(state=absent) it is kept, and named, unless O(delete_data=true). A machine of the same name
@@ -117,26 +116,14 @@ instance:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, from_options, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import NUMBER, group, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, from_options, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_instance import GcpDisk, GcpInstance, look_up
 
-DISK: dict[str, dict[str, t.Any]] = {"size_gb": {"type": "int"}, **{name: {"type": "str"} for name in ("type", "source_image")}}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(600),
-    "name": {"type": "str", "required": True},
-    "zone": {"type": "str", "required": True},
-    **{name: {"type": "str"} for name in ("machine_type", "network", "subnetwork", "address", "service_account")},
-    "disk": {"type": "dict", "options": DISK},
-    "tags": {"type": "list", "elements": "str"},
-    "metadata": {"type": "dict"},
-    "spot": {"type": "bool", "default": False},
-    "labels": {"type": "dict"},
-    "delete_data": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC = spec_of(
+    GcpInstance, "found", wait=600, disk=group(size_gb=NUMBER, type=text(), source_image=text()),
+    delete_data={"type": "bool", "default": False},
+)  # fmt: skip
 
 
 def boot_disk(params: dict[str, t.Any]) -> GcpDisk:
@@ -147,7 +134,6 @@ execute = converger(GcpInstance, "instance", check=look_up, remains=boot_disk)
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_network
 short_description: Manage networks of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes VPC networks.
   - A change that Google does not support is refused before any request is sent.
@@ -71,30 +70,15 @@ network:
   sample: {name: training, auto_create_subnetworks: false}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_network import GcpNetwork
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(300),
-    "name": {"type": "str", "required": True},
-    "description": {"type": "str"},
-    "auto_create_subnetworks": {"type": "bool", "default": False},
-    "routing_mode": {"type": "str", "choices": ["REGIONAL", "GLOBAL"]},
-    "mtu": {"type": "int"},
-}
-
-
+ARGUMENT_SPEC = spec_of(GcpNetwork, routing_mode=text("REGIONAL", "GLOBAL"))
 execute = converger(GcpNetwork, "network")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

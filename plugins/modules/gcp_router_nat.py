@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_router_nat
 short_description: Manage Cloud NAT of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes a router with one Cloud NAT, by which machines without an external address reach the internet.
   - NATs of other names in the same router are left alone. With O(state=absent) they keep the router, and only the NAT of this module is
@@ -83,35 +82,16 @@ router:
   sample: {name: training, nats: [{name: training, nat_ip_allocate_option: AUTO_ONLY}]}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import YES, group, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_router_nat import GcpRouterNat
 
-NAT: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str"},
-    "enable_dynamic_port_allocation": {"type": "bool"},
-    "enable_endpoint_independent_mapping": {"type": "bool"},
-}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(300),
-    "name": {"type": "str", "required": True},
-    "region": {"type": "str", "required": True},
-    "network": {"type": "str", "required": True},
-    "description": {"type": "str"},
-    "nat": {"type": "dict", "options": NAT},
-}
-
-
+NAT = group(name=text(), enable_dynamic_port_allocation=YES, enable_endpoint_independent_mapping=YES)
+ARGUMENT_SPEC = spec_of(GcpRouterNat, nat=NAT)
 execute = converger(GcpRouterNat, "router")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_service
 short_description: Manage APIs of Google Cloud projects
-version_added: 0.1.0
 description:
   - Enables APIs. Nothing is ever disabled, as others may use them.
   - Just after an API was enabled Google refuses its requests for a while; the modules of this collection then wait.
@@ -49,20 +48,15 @@ services:
   sample: {container.googleapis.com: ENABLED}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import Spec, converger, gcp_main
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service import GcpServices
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**wait_options(600), "services": {"type": "list", "elements": "str", "required": True}}
-
-
+ARGUMENT_SPEC: Spec = {**wait_options(600), "services": {"type": "list", "elements": "str", "required": True}}
 execute = converger(GcpServices, "services")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

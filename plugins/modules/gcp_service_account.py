@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_service_account
 short_description: Manage service accounts of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes service accounts. Keys are never created. Use Workload Identity.
   - Google calls the account of a name that was deleted another one. What had been granted to the deleted one stays in policies as
@@ -61,26 +60,14 @@ service_account:
   sample: {email: nodes@my-project.iam.gserviceaccount.com}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service_account import GcpServiceAccount
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    "account_id": {"type": "str", "required": True},
-    "display_name": {"type": "str"},
-    "description": {"type": "str"},
-}
-
-
+ARGUMENT_SPEC = spec_of(GcpServiceAccount, "name", wait=None)
 execute = converger(GcpServiceAccount, "service_account")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

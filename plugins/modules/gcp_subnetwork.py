@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcp_subnetwork
 short_description: Manage subnetworks of Google Cloud
-version_added: 0.1.0
 description:
   - Creates, changes and deletes subnetworks of a VPC network.
   - A change that Google does not support is refused before any request is sent.
@@ -96,33 +95,15 @@ subnetwork:
   sample: {name: training, ip_cidr_range: 10.40.0.0/20, private_ip_google_access: true}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import rows, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_subnetwork import GcpSubnetwork
 
-RANGE: dict[str, dict[str, t.Any]] = {"range_name": {"type": "str", "required": True}, "ip_cidr_range": {"type": "str", "required": True}}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(300),
-    "name": {"type": "str", "required": True},
-    "region": {"type": "str", "required": True},
-    "network": {"type": "str", "required": True},
-    "description": {"type": "str"},
-    "ip_cidr_range": {"type": "str"},
-    "secondary_ip_ranges": {"type": "list", "elements": "dict", "options": RANGE},
-    "private_ip_google_access": {"type": "bool", "default": True},
-}
-
-
+ARGUMENT_SPEC = spec_of(GcpSubnetwork, secondary_ip_ranges=rows(range_name=text(required=True), ip_cidr_range=text(required=True)))
 execute = converger(GcpSubnetwork, "subnetwork")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcs_bucket
 short_description: Manage buckets of Cloud Storage
-version_added: 0.1.0
 description:
   - Creates, changes and deletes buckets. Access is by IAM alone (uniform) and public access is prevented. Neither can be disabled.
   - Settings that have no option here are left as they are.
@@ -90,32 +89,17 @@ bucket:
   sample: {name: my-models, location: EUROPE-WEST4, storage_class: STANDARD}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcs_bucket import GcsBucket
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    "name": {"type": "str", "required": True},
-    "location": {"type": "str", "required": True},
-    "storage_class": {"type": "str", "choices": ["STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"]},
-    "versioning": {"type": "bool"},
-    "lifecycle_rules": {"type": "list", "elements": "dict"},
-    "soft_delete_retention_seconds": {"type": "int"},
-    "labels": {"type": "dict"},
-    "delete_data": {"type": "bool", "default": False},
-    "wait_timeout": {"type": "int", "default": 3600},
-}
-
-
+ARGUMENT_SPEC = spec_of(
+    GcsBucket, wait=None, storage_class=text("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"), wait_timeout={"type": "int", "default": 3600}
+)
 execute = converger(GcsBucket, "bucket")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gcs_hmac_key
 short_description: Manage HMAC keys of Cloud Storage in Secrets of Kubernetes
-version_added: 0.1.0
 description:
   - Creates an HMAC key of a service account and writes it into a Secret, with the keys C(access_key) and C(secret_key). Google shows the
     secret only once, and it is never in the result, the diff, a log or a file.
@@ -81,15 +80,13 @@ key:
   sample: {access_id: GOOG1EXAMPLE, state: ACTIVE, service_account: a@my-project.iam.gserviceaccount.com}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.hmac import execute
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Spec, module_main
 
-SECRET: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "namespace": {"type": "str"}}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = full_spec(
+SECRET: Spec = {"name": {"type": "str", "required": True}, "namespace": {"type": "str"}}
+ARGUMENT_SPEC: Spec = full_spec(
     {
         **STATE,
         "email": {"type": "str", "required": True},
@@ -100,7 +97,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = full_spec(
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

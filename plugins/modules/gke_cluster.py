@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gke_cluster
 short_description: Manage GKE clusters
-version_added: 0.1.0
 description:
   - Creates, updates and deletes the control plane of a GKE cluster. Its nodes are in node pools of M(muster.ml.gke_node_pool).
   - Unlike C(google.cloud.gcp_container_cluster) it updates existing clusters, namely their version, release channel, access, private nodes,
@@ -197,29 +196,22 @@ cluster:
   description: Cluster as GKE describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {endpoint: 203.0.113.10, current_master_version: 1.35.1-gke.1000000, status: RUNNING}
   contains:
     endpoint:
       description: Address of the API server.
       returned: when the cluster is there
       type: str
-      sample: 203.0.113.10
     current_master_version:
       description: Version of the control plane.
-      returned: always
       type: str
-      sample: 1.35.1-gke.1000000
     status:
       description: Status of the cluster.
-      returned: always
       type: str
-      sample: RUNNING
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, WORDS, YES, group, rows, text, wait_options
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import YES, group, rows, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_cluster import ADDONS, DISABLED_ADDONS, GkeCluster
 
 WINDOW = {
@@ -227,32 +219,15 @@ WINDOW = {
     "mutually_exclusive": [("daily_start_time", "recurrence")],
     "required_together": [("start_time", "end_time", "recurrence")],
 }
-TEXTS = (
-    "network", "subnetwork", "cluster_secondary_range_name", "services_secondary_range_name", "version", "master_ipv4_cidr",
-    "service_account",
+ARGUMENT_SPEC = spec_of(
+    GkeCluster, wait=3600, release_channel=text("UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"),
+    master_authorized_networks=rows(cidr_block=text(required=True), display_name=text()),
+    addons=group(**dict.fromkeys((*ADDONS, *DISABLED_ADDONS), YES)), maintenance_window=WINDOW,
 )  # fmt: skip
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(3600),
-    **{name: text(required=True) for name in ("name", "location")},
-    **{name: text() for name in TEXTS},
-    **dict.fromkeys(("private_nodes", "private_endpoint", "managed_prometheus", "gateway_api", "deletion_protection"), YES),
-    **dict.fromkeys(("node_locations", "logging_components", "monitoring_components"), STRINGS),
-    "release_channel": text("UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"),
-    "master_authorized_networks": rows(cidr_block=text(required=True), display_name=text()),
-    "workload_identity": {"type": "bool", "default": True},
-    "addons": group(**dict.fromkeys((*ADDONS, *DISABLED_ADDONS), YES)),
-    "maintenance_window": WINDOW,
-    "labels": WORDS,
-}
-
-
 execute = converger(GkeCluster, "cluster")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

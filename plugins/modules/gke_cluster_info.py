@@ -7,22 +7,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gke_cluster_info
 short_description: Read a GKE cluster with its node pools
-version_added: 0.1.0
 description:
   - Returns a GKE cluster and its node pools. A cluster that does not exist is no error.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - google.cloud.gcp
   - muster.ml.attributes
+  - muster.ml.attributes.info
   - muster.ml.gcp.support
-attributes:
-  check_mode:
-    details:
-      - This module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - This module only reads.
 options:
   name:
     description: Name of the cluster.
@@ -141,7 +133,6 @@ execute = surveyor(survey)
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

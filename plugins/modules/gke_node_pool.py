@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gke_node_pool
 short_description: Manage node pools of GKE clusters
-version_added: 0.1.0
 description:
   - Creates, updates and deletes node pools of a GKE cluster, with GPUs, TPUs, spot machines and autoscaling from nothing.
   - Unlike C(google.cloud.gcp_container_node_pool) it updates existing node pools, namely their autoscaling, size, version, machines, disks,
@@ -296,17 +295,14 @@ node_pool:
   description: Node pool as GKE describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+  sample: {status: RUNNING, version: 1.35.1-gke.1000000}
   contains:
     status:
       description: Status of the node pool.
-      returned: always
       type: str
-      sample: RUNNING
     version:
       description: Version of the nodes.
-      returned: always
       type: str
-      sample: 1.35.1-gke.1000000
 """
 
 import typing as t
@@ -314,19 +310,8 @@ import typing as t
 from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import (
-    NUMBER,
-    STRINGS,
-    TAINTS,
-    WORDS,
-    YES,
-    group,
-    rows,
-    text,
-    wait_options,
-)
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, from_options, gcp_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import NUMBER, STRINGS, TAINTS, WORDS, YES, group, rows, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, from_options, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_config import node_config
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_pool import GkeNodePool
 
@@ -352,25 +337,10 @@ UPGRADES = group(
     strategy=text("SURGE", "BLUE_GREEN", "SHORT_LIVED"), max_surge=NUMBER, max_unavailable=NUMBER, blue_green_settings=WORDS,
 )  # fmt: skip
 PLACEMENT = group(type=text("COMPACT"), policy_name=text(), tpu_topology=text())
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **OWNER,
-    **wait_options(3600),
-    "name": text(required=True),
-    "cluster_name": text(required=True),
-    "location": text(required=True),
-    "config": CONFIG,
-    "autoscaling": AUTOSCALING,
-    "initial_node_count": NUMBER,
-    "node_count": NUMBER,
-    "node_locations": STRINGS,
-    "version": text(),
-    "management": group(auto_repair=YES, auto_upgrade=YES),
-    "upgrade_settings": UPGRADES,
-    "placement_policy": PLACEMENT,
-    "max_pods_per_node": NUMBER,
-    "queued_provisioning": YES,
-}
+ARGUMENT_SPEC = spec_of(
+    GkeNodePool, wait=3600, config=CONFIG, autoscaling=AUTOSCALING, management=group(auto_repair=YES, auto_upgrade=YES),
+    upgrade_settings=UPGRADES, placement_policy=PLACEMENT,
+)  # fmt: skip
 NESTED = ("autoscaling", "management", "upgrade_settings", "placement_policy")
 
 
@@ -389,7 +359,6 @@ execute = converger(resource, "node_pool")
 
 
 def main() -> None:
-    """Run as a module."""
     gcp_main(ARGUMENT_SPEC, execute)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: host_file
 short_description: Write a file on a host, and delete it by the record of that
-version_added: 0.1.0
 description:
   - Writes a file as a whole, after the digest of its content was written into a record. With O(state=absent) the file is deleted if it has
     one of the recorded digests, and is kept, with a warning that names the reason, if it was changed since or is a symbolic link.
@@ -17,20 +16,11 @@ description:
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
-  - muster.ml.attributes
+  - muster.ml.attributes.host
 attributes:
-  check_mode:
-    support: full
-    details:
-      - Only reads, and reports what would change.
   diff_mode:
-    support: full
     details:
       - Shows O(content), never O(secret_content), and permissions.
-  idempotent:
-    support: full
-    details:
-      - A second run changes nothing.
   action:
     support: none
 options:
@@ -242,7 +232,6 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: host_record
 short_description: Manage the record of what is created on a host, and remove it
-version_added: 0.1.0
 description:
   - With O(state=present), before anything is created, records those of the named packages, tables, units, folders and files that do not
     exist. What exists belongs to others and is never removed.
@@ -18,20 +17,11 @@ description:
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
-  - muster.ml.attributes
+  - muster.ml.attributes.host
 attributes:
-  check_mode:
-    support: full
-    details:
-      - Only reads, and reports what would change.
   diff_mode:
-    support: full
     details:
       - Names what is removed, or the record if something comes into it.
-  idempotent:
-    support: full
-    details:
-      - A second run changes nothing.
   action:
     support: none
 options:
@@ -145,14 +135,13 @@ packages:
 """
 
 import copy
-import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core import created
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import host_things
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "path": {"type": "path", "required": True},
     "packages": {"type": "list", "elements": "str", "default": []},
     "nft_tables": {"type": "list", "elements": "str", "default": []},
@@ -176,7 +165,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 
 
-def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
+def present(ctx: HostContext, path: Path) -> Result:
     """Record the files and programs that do not exist yet."""
     params = ctx.params
     with created.opened(path, check=ctx.check) as record:
@@ -194,7 +183,7 @@ def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
         return {**ctx.changes([path] if record != before else []), "packages": record.things.get("packages", [])}
 
 
-def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
+def absent(ctx: HostContext, path: Path) -> Result:
     """Remove the recorded entries: programs first, then files that they and Muster wrote, then empty folders."""
     params = ctx.params
     with created.opened(path, check=ctx.check, removing=True) as record:
@@ -213,14 +202,13 @@ def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
     return {**ctx.changes(removal.removed), "removed": removal.removed, "kept": removal.kept, "packages": packages}
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     """Record the entries, or remove those recorded."""
     path = Path(ctx.params["path"]).absolute()
     return (present if ctx.params["state"] == "present" else absent)(ctx, path)
 
 
 def main() -> None:
-    """Run as a module."""
     host_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: iam_oidc_provider
 short_description: Manage OpenID Connect providers of IAM
-version_added: 0.1.0
 description:
   - Creates, updates and deletes providers, by which roles can trust an issuer of tokens, such as the service accounts of an EKS cluster
     (IRSA).
@@ -61,31 +60,18 @@ provider:
   contains:
     arn:
       description: ARN of the provider, for trust policies.
-      returned: always
       type: str
       sample: "arn:aws:iam::123456789012:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF"
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.iam_oidc_provider import IamOidcProvider
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    "url": {"type": "str", "required": True},
-    "client_ids": {"type": "list", "elements": "str", "default": ["sts.amazonaws.com"]},
-    "thumbprints": {"type": "list", "elements": "str"},
-}
-
-
+ARGUMENT_SPEC = spec_of(IamOidcProvider, client_ids={"type": "list", "elements": "str", "default": ["sts.amazonaws.com"]})
 execute = converger(IamOidcProvider, "provider")
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: inference_check
 short_description: Report what a model answers, and how fast
-version_added: 0.1.0
 description:
   - Queries a model for its readiness and metadata, sends it inputs, compares the outputs with those that are expected, and measures the
     time of the requests.
@@ -351,7 +350,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

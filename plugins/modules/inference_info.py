@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: inference_info
 short_description: List servers with their requests, queues and latencies
-version_added: 0.1.0
 description:
   - Reads the metrics of each replica that is ready of the servers of M(muster.ml.triton_server), M(muster.ml.vllm_server),
     M(muster.ml.rabbitmq_cluster) and M(muster.ml.nats_cluster), all side by side, by forwarded ports, with the rights of the kubeconfig.
@@ -262,7 +261,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: inference_route
 short_description: Manage the routes from a Gateway to Triton servers, and replace a server in steps
-version_added: 0.1.0
 description:
   - Routes of the Gateway API (an HTTPRoute and a GRPCRoute with the same weights) from a Gateway to servers of
     M(muster.ml.triton_server), for any controller that serves them; or Istio's own, a VirtualService with both protocols.
@@ -305,7 +304,6 @@ def _api_of(ref: Ref) -> t.Any:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: job_info
 short_description: Report the state of a training, rank by rank
-version_added: 0.1.0
 description:
   - Returns the state of a training with its reason, and the same for each of its groups and ranks.
   - A training is one of any module for trainings, which O(kind) names. Each slice of a M(muster.ml.jobset) is a group.
@@ -109,39 +108,30 @@ progress:
     step:
       description: Latest step, of the training or of the epoch, as the program counts them.
       type: int
-      returned: always
     steps:
       description: Total number of steps.
       type: int
-      returned: always
     epoch:
       description: Latest epoch, as the program counts them. Those of an elastic job's script are counted from 1.
       type: float
-      returned: always
     epochs:
       description: Total number of epochs.
       type: int
-      returned: always
     percent:
       description: Share of the training that is done, if its end is known.
       type: int
-      returned: always
     metrics:
       description: Latest loss, accuracy and AUC.
       type: dict
-      returned: always
     rate:
       description: Steps a second; of a program that prints epochs only, epochs a second. It is computed if the program does not print it.
       type: float
-      returned: always
     seconds_left:
       description: Seconds until the end of the training. It is computed if the program does not print it.
       type: float
-      returned: always
     line:
       description: Progress as a clause.
       type: str
-      returned: always
 record:
   description: The training as M(muster.ml.training_history_info) would have it if it ended now. Empty if it does not exist.
   returned: success
@@ -152,48 +142,34 @@ plots:
   returned: success
   type: list
   elements: dict
+  sample: [{name: loss, path: 'M0.0,0.0L600.0,100.0', spark: █▅▃▂▁, low: '0.2312', high: '2.284', last: '0.2312',
+    lasts: 12 min, faults: [{x: 123.4, what: 'digits-1-x7k2p: OOMKilled (exit status 137)'}]}]
   contains:
     name:
       description: Quantity.
       type: str
-      returned: always
-      sample: loss
     path:
       description: Path of SVG, 600 wide and 100 high.
       type: str
-      returned: always
-      sample: M0.0,0.0L600.0,100.0
     spark:
       description: Values as a line of bars.
       type: str
-      returned: always
-      sample: "█▅▃▂▁"
     low:
       description: Least value.
       type: str
-      returned: always
-      sample: "0.2312"
     high:
       description: Greatest value.
       type: str
-      returned: always
-      sample: "2.284"
     last:
       description: Last value.
       type: str
-      returned: always
-      sample: "0.2312"
     lasts:
       description: Time from the left to the right.
       type: str
-      returned: always
-      sample: 12 min
     faults:
       description: Containers that ended badly, each with its place C(x) and C(what) ended.
       type: list
       elements: dict
-      returned: always
-      sample: [{x: 123.4, what: "digits-1-x7k2p: OOMKilled (exit status 137)"}]
 summary:
   description: Key figures of the training, as in the module that created it.
   returned: success
@@ -210,131 +186,91 @@ groups:
   returned: success
   type: list
   elements: dict
+  sample: [{name: trainer, role: nn_worker, kind: Job, desired: 2, running: 1, succeeded: 0, failed: 1, state: Degraded,
+    reason: 'adult-trainer-1-x7k2p: OOMKilled (exit status 137)', ranks: [{rank: 1, pod: adult-trainer-1-x7k2p, node: node-2,
+    phase: Failed, ready: false, restarts: 0, reason: OOMKilled, message: '', exit_code: 137, started: '2026-11-23T03:00:00Z',
+    finished: '2026-11-23T03:04:10Z'}]}]
   contains:
     name:
       description: Name of the group.
       type: str
-      returned: always
-      sample: trainer
     role:
       description: Role of the group's processes in PERSIA, or V(worker).
       type: str
-      returned: always
-      sample: nn_worker
     kind:
       description: Kind of the group's workload.
       type: str
-      returned: always
-      sample: Job
     desired:
       description: Desired number of ranks.
       type: int
-      returned: always
-      sample: 2
     running:
       description: Number of running ranks.
       type: int
-      returned: always
-      sample: 1
     succeeded:
       description: Number of ranks that succeeded.
       type: int
-      returned: always
-      sample: 0
     failed:
       description: Number of ranks that failed and were not replaced.
       type: int
-      returned: always
-      sample: 1
     state:
       description: State of the group.
       type: str
-      returned: always
-      sample: Degraded
     reason:
       description: Reason for the state of the group.
       type: str
-      returned: always
-      sample: "adult-trainer-1-x7k2p: OOMKilled (exit status 137)"
     ranks:
       description: Ranks of the group.
       type: list
       elements: dict
-      returned: always
       contains:
         rank:
           description: Index of the rank.
           type: int
-          returned: always
-          sample: 1
         pod:
           description: Name of the rank's latest pod.
           type: str
-          returned: always
-          sample: adult-trainer-1-x7k2p
         node:
           description: Node of the pod.
           type: str
-          returned: always
-          sample: node-2
         phase:
           description: Phase of the pod.
           type: str
-          returned: always
-          sample: Failed
         ready:
           description: True if the pod is ready.
           type: bool
-          returned: always
-          sample: false
         restarts:
           description: Number of restarts of the main container.
           type: int
-          returned: always
-          sample: 0
         reason:
           description: Reason why the rank does not run.
           type: str
-          returned: always
-          sample: OOMKilled
         message:
           description: Last message of the pod. For a trainer that succeeded, the results that it saved.
           type: str
-          returned: always
-          sample: ""
         exit_code:
           description: Exit status of the main container. Null while it runs.
           type: int
-          returned: always
-          sample: 137
         started:
           description: Start time of the container.
           type: str
-          returned: always
-          sample: "2026-11-23T03:00:00Z"
         finished:
           description: End time of the container.
           type: str
-          returned: always
-          sample: "2026-11-23T03:04:10Z"
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge import trainings
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {**WHICH, "plots": {"type": "bool", "default": False}}
+ARGUMENT_SPEC: Spec = {**WHICH, "plots": {"type": "bool", "default": False}}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Read the state."""
     return trainings.info(ctx, KINDS[ctx.params["kind"]])
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: job_logs
 short_description: Read the logs of all ranks of a training
-version_added: 0.1.0
 description:
   - Returns the logs of all ranks of a training, each line prefixed with its rank, and the matches of a pattern in them.
   - A training is one of any module for trainings, which O(kind) names.
@@ -84,27 +83,20 @@ ranks:
   returned: success
   type: list
   elements: dict
+  sample: [{group: worker, rank: 0, pod: digits-0, text: 'epoch 7: accuracy 0.95'}]
   contains:
     group:
       description: Name of the group.
       type: str
-      returned: always
-      sample: worker
     rank:
       description: Index of the rank.
       type: int
-      returned: always
-      sample: 0
     pod:
       description: Name of the pod.
       type: str
-      returned: always
-      sample: digits-0
     text:
       description: Log of the rank.
       type: str
-      returned: always
-      sample: "epoch 7: accuracy 0.95"
 found:
   description: Named groups of each match of O(search), with C(group) and C(rank) of the log.
   returned: when O(search) is given
@@ -189,7 +181,6 @@ def _read(ctx: Context, pattern: re.Pattern[str] | None) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: job_stacks
 short_description: Read the stacks of all ranks of a training
-version_added: 0.1.0
 description:
   - Shows where a training hangs. The Python stacks of all its processes are read at once and equal ones folded, that of the fewest
     threads first, so that the rank for which all others wait is the first.
@@ -73,60 +72,45 @@ folds:
   returned: success
   type: list
   elements: dict
+  sample: [{stack: ['train.py:88 load_batch', 'train.py:120 main'], ranks: [worker-3], threads: 1, thread: MainThread, idle: true}]
   contains:
     stack:
       description: Frames as file, line and function, the innermost one first.
       type: list
       elements: str
-      returned: always
-      sample: ["train.py:88 load_batch", "train.py:120 main"]
     ranks:
       description: Ranks that have the stack, each as group and index.
       type: list
       elements: str
-      returned: always
-      sample: [worker-3]
     threads:
       description: Number of threads that have the stack.
       type: int
-      returned: always
-      sample: 1
     thread:
       description: Name of the thread in the first of the processes; empty if it has none.
       type: str
-      returned: always
-      sample: MainThread
     idle:
       description: True if none of the threads uses a processor.
       type: bool
-      returned: always
-      sample: true
 unread:
   description: Ranks of which processes were not read.
   returned: success
   type: list
   elements: dict
+  sample: [{rank: worker-0, pod: mnist-worker-0-k2xw7, reason: its image has no py-spy,
+    next: "Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images."}]
   contains:
     rank:
       description: Group and index.
       type: str
-      returned: always
-      sample: worker-0
     pod:
       description: Name of the pod.
       type: str
-      returned: always
-      sample: mnist-worker-0-k2xw7
     reason:
       description: Reason, in the words of the program that refused.
       type: str
-      returned: always
-      sample: its image has no py-spy
     next:
       description: Next step; empty if the reason has it.
       type: str
-      returned: always
-      sample: Set image to one with py-spy and sh, such as that of recipe py-spy of role local_images.
 recordings:
   description:
     - Files that the flight recorder of PyTorch has written in the ranks' containers, for C(torchfrtrace). They are not read, because to
@@ -134,17 +118,14 @@ recordings:
   returned: success
   type: list
   elements: dict
+  sample: [{rank: worker-0, path: /tmp/nccl_trace_rank_0}]
   contains:
     rank:
       description: Group and index.
       type: str
-      returned: always
-      sample: worker-0
     path:
       description: Path in the container.
       type: str
-      returned: always
-      sample: /tmp/nccl_trace_rank_0
 table:
   description: Stacks and ranks as lines of text.
   returned: success
@@ -153,16 +134,14 @@ table:
   sample: ["worker-3: MainThread waits in", "    train.py:88 load_batch"]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import Deadline
 from ansible_collections.muster.ml.plugins.module_utils._edge import trainings
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 from ansible_collections.muster.ml.plugins.module_utils._training.spying import Spying
 from ansible_collections.muster.ml.plugins.module_utils._training.stacks import folded, table
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     **WHICH,
     "group_names": {"type": "list", "elements": "str", "default": []},
     "image": {"type": "str"},
@@ -171,7 +150,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Read the stacks of the ranks that run."""
     params = ctx.params
     deadline = Deadline(params["wait_timeout"], ctx.clock)
@@ -190,7 +169,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

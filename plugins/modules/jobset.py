@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: jobset
 short_description: Run a training on slices of hosts as a JobSet
-version_added: 0.1.0
 description:
   - Creates a JobSet with one Job for each slice and one pod for each host of it, such as slices of TPUs, whose pods start, succeed, fail
     and restart together.
@@ -201,21 +200,19 @@ groups:
   sample: [{name: slice-0, role: worker, kind: Job, desired: 4, running: 4, state: Running}]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.spec import JobSet
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.training import KIND, desired
 
-_TPU: dict[str, dict[str, t.Any]] = {
+_TPU: Spec = {
     "type": {"type": "str", "required": True},
     "topology": {"type": "str"},
     "machine_type": {"type": "str"},
 }
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "tpu": {"type": "dict", "options": _TPU},
     "hosts": {"type": "int"},
     "exclusive_topology": {"type": "str"},
@@ -233,7 +230,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **trainings.OPTIONS,
 }
 
-CONSTRAINTS: dict[str, t.Any] = {
+CONSTRAINTS = {
     "required_if": [("state", "present", ("image",)), ("state", "present", ("tpu", "hosts"), True)],
     "mutually_exclusive": [("suspend", "queue_name")],
 }
@@ -243,7 +240,6 @@ execute = trainings.executor(KIND, desired)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

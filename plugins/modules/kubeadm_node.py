@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: kubeadm_node
 short_description: Join a node to a local cluster with kubeadm, upgrade or remove it
-version_added: 0.1.0
 description:
   - Runs C(kubeadm init) in the first node, and C(kubeadm join) with a token of a few minutes in every other one, unless that was done.
   - Upgrades a node with older versions in place, by C(kubeadm upgrade apply) in the first one and C(kubeadm upgrade node) in the others.
@@ -55,11 +54,9 @@ actions:
   sample: [Node muster-1 becomes one of the cluster]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._local import membership, upgrade
@@ -67,7 +64,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CL
 from ansible_collections.muster.ml.plugins.module_utils._local.kubeconfigs import ends_soon
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -89,7 +86,7 @@ def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
     return None
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     cluster = LocalCluster.of(ctx.params["cluster"])
     node = cluster.spec.node(ctx.params["index"])
     if ctx.params["state"] == "absent":

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: local_build
 short_description: Build programs, container images and released manifests
-version_added: 0.1.0
 description:
   - Builds programs from Go modules that C(go.sum) pins, and keeps them in a cache. The same pins and flags are never built twice.
   - Builds container images at the same time, so that all cores have work until the end. Module M(muster.ml.local_image) finds them in the
@@ -179,11 +178,10 @@ elapsed:
 """
 
 import functools
-import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import FOLDER, MAP, NEEDED, OFF, TEXT, WORDS, checked_recipe, rows
 from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, oci_nodes, released
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
@@ -199,7 +197,7 @@ MANIFEST = {
     "kustomization": MAP,
     "sources": rows(text=TEXT, files=TEXT, before=TEXT, replace=MAP),
 }
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "programs": {"type": "list", "elements": "dict", "default": [], "options": PROGRAM},
     "recipes": {"type": "dict", "default": {}},
     "builder": {"type": "path"},
@@ -246,7 +244,7 @@ def kustomize_program(ctx: HostContext) -> Path:
     return gobuild.ensure(desired, "building kustomize", ctx.progress)
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     started = ctx.clock.monotonic()
     if ctx.params["recipes"] and not ctx.params["builder"]:
         raise InvalidInput("recipes are given without a builder.", hint="Give the folder with umoci's go.sum.")

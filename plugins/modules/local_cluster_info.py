@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: local_cluster_info
 short_description: Report the state of a local cluster and its host
-version_added: 0.1.0
 description:
   - Checks the programs, network, nodes, images, membership, API and kubeconfig of a local cluster and its host, without changing
     anything.

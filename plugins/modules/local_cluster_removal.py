@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: local_cluster_removal
 short_description: Remove a local cluster from its host
-version_added: 0.1.0
 description:
   - Ends every process of the cluster, and removes its mounts, cgroups, interfaces, network namespaces, nftables table, folders and audit
     log. With the last cluster of a host it also removes the empty folders that were created as mount points.
@@ -73,18 +72,16 @@ checked:
   sample: [network namespaces, interfaces, nftables tables, processes, cgroups, mounts, folders]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.leftovers import KINDS
 
-ARGUMENT_SPEC: dict[str, t.Any] = {"cluster": CLUSTER_OPTION, "delete_data": {"type": "bool", "default": False}}
+ARGUMENT_SPEC: Spec = {"cluster": CLUSTER_OPTION, "delete_data": {"type": "bool", "default": False}}
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     asked = LocalCluster.of(ctx.params["cluster"])
     planned = removal.plan(asked, delete_data=ctx.params["delete_data"])
     found, left, kept = planned.found, planned.found, planned.kept

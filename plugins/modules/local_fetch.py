@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: local_fetch
 short_description: Download released programs and the images of Kubernetes
-version_added: 0.1.0
 description:
   - Downloads released files, verifies the pinned checksum of each before it is used, and keeps the programs in a cache. A file without a
     pinned checksum is refused.

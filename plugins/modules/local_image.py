@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: local_image
 short_description: Build or copy a container image for the nodes of a local cluster or for a registry
-version_added: 0.1.0
 description:
   - Builds an OCI image from Debian packages (with mmdebstrap), wheels of PyPI that are pinned by hash, and programs from pinned Go modules,
     and assembles it with umoci. Needs no daemon and no registry.

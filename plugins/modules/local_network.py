@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: local_network
 short_description: Manage the network of a local cluster on its host
-version_added: 0.1.0
 description:
   - Creates and removes a bridge, and for every node a network namespace that is connected to it by a veth pair, with routes between the
     pods of different nodes.
@@ -43,15 +42,13 @@ steps:
   sample: [bridge mu-muster]
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import network, record, removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.host import run
 from ansible_collections.muster.ml.plugins.module_utils._local.once import machine
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "cluster": CLUSTER_OPTION,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
@@ -63,7 +60,7 @@ def steps(cluster: LocalCluster, desired: bool) -> list[network.Command]:
     return network.removal_steps(cluster.spec)
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     cluster = LocalCluster.of(ctx.params["cluster"])
     desired = ctx.params["state"] == "present"
     reasons = [step.why for step in steps(cluster, desired)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: local_node
 short_description: Manage a node of a local cluster
-version_added: 0.1.0
 description:
   - Creates, starts and removes a node, with its folders, configuration and cgroups. Its process 1 is supervisord in its own network,
     mount, process, host name and IPC namespaces, and runs containerd and the kubelet. Killing that process ends the node and its pods.
@@ -55,17 +54,16 @@ pid:
   sample: 4711
 """
 
-import typing as t
 from pathlib import Path
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal, upgrade
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.kubeadm import AUDIT_POLICY
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import VOLUMES, NodeSpec
 from ansible_collections.muster.ml.plugins.module_utils._local.system_images import stored_images
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
     "program_paths": {"type": "dict", "default": {}},
@@ -129,7 +127,7 @@ def absent(cluster: LocalCluster, one: NodeSpec, ctx: HostContext) -> str:
     return "removed"
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     cluster = LocalCluster.of(ctx.params["cluster"])
     one = cluster.spec.node(ctx.params["index"])
     desired = ctx.params["state"] == "present"

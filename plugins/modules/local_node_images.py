@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: local_node_images
 short_description: Import the images of Kubernetes into a node of a local cluster
-version_added: 0.1.0
 description:
   - Imports the images of the control plane, kube-proxy, CoreDNS and the volume provisioner into the containerd of one node, from archives
     that M(muster.ml.local_fetch) pulled, or built from programs. A node itself pulls none of them.
@@ -42,20 +41,18 @@ images:
   sample: ["muster.local/kubernetes/etcd:3.6.8"]
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import system_images
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "cluster": CLUSTER_OPTION,
     "index": {"type": "int", "required": True},
     "program_paths": {"type": "dict", "required": True},
 }
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     cluster = LocalCluster.of(ctx.params["cluster"])
     node, programs = cluster.spec.node(ctx.params["index"]), ctx.params["program_paths"]
     missing = system_images.missing_images(cluster, node, programs)

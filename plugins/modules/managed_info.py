@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: managed_info
 short_description: List the objects that Muster manages
-version_added: 0.1.0
 description:
   - Lists every object with Muster's label, with its owner and whether it is ready.
   - It can also list the objects in namespaces that Muster does not manage.
@@ -51,42 +51,29 @@ managed:
   returned: always
   type: list
   elements: dict
+  sample: [{owner: persia_job.ml.fair, home: '', kind: StatefulSet, name: fair-trainer, namespace: ml, ready: true, reason: ''}]
   contains:
     owner:
       description: Owner of the object.
       type: str
-      returned: always
-      sample: persia_job.ml.fair
     home:
       description: Namespace of the owner, where M(muster.ml.apply) made the object; otherwise empty, because the name of the owner has it.
       type: str
-      returned: always
-      sample: ""
     kind:
       description: Kind of the object.
       type: str
-      returned: always
-      sample: StatefulSet
     name:
       description: Name of the object.
       type: str
-      returned: always
-      sample: fair-trainer
     namespace:
       description: Namespace of the object.
       type: str
-      returned: always
-      sample: ml
     ready:
       description: True if the object is ready, or of a kind without a state.
       type: bool
-      returned: always
-      sample: true
     reason:
       description: Reason why the object is not ready.
       type: str
-      returned: always
-      sample: ""
 names:
   description: Objects that Muster manages, as C(Kind namespace/name).
   returned: always
@@ -98,54 +85,40 @@ owners:
   returned: always
   type: list
   elements: dict
+  sample: [{owner: persia_job.ml.fair, home: '', objects: 7, ready: true, reasons: []}]
   contains:
     owner:
       description: Name of the owner.
       type: str
-      returned: always
-      sample: persia_job.ml.fair
     home:
       description: Namespace of the owner, as above.
       type: str
-      returned: always
-      sample: ""
     objects:
       description: Number of the owner's objects.
       type: int
-      returned: always
-      sample: 7
     ready:
       description: True if all objects of the owner are ready.
       type: bool
-      returned: always
-      sample: true
     reasons:
       description: Objects that are not ready, each with the reason.
       type: list
       elements: str
-      returned: always
-      sample: []
 trainings:
   description: Trainings, whichever module created them, for M(muster.ml.job_info).
   returned: always
   type: list
   elements: dict
+  sample: [{name: fair, namespace: ml, kind: persia_job}]
   contains:
     name:
       description: Name of the training.
       type: str
-      returned: always
-      sample: fair
     namespace:
       description: Namespace of the training.
       type: str
-      returned: always
-      sample: ml
     kind:
       description: Module that manages the training.
       type: str
-      returned: always
-      sample: persia_job
 written:
   description: Time at which Muster last wrote each object, by C(Kind namespace/name), from the field managers of the object.
   returned: always
@@ -211,7 +184,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: nats_cluster
 short_description: Run a NATS cluster on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a cluster of NATS servers, as a StatefulSet or as a NatsCluster of nats-operator. Clients reach it at
     C(nats://<name>:4222).
@@ -149,40 +148,31 @@ servers:
   returned: when O(state=present), O(wait=true) and O(wait_for=connected), outside check mode
   type: list
   elements: dict
+  sample: [{pod: nats-0, version: 2.12.2, peers: 2, max_payload: 1048576}]
   contains:
     pod:
       description: Name of the server's pod.
       type: str
-      returned: always
-      sample: nats-0
     version:
       description: Version of the server.
       type: str
-      returned: always
-      sample: 2.12.2
     peers:
       description: Number of other servers that the server has a route to.
       type: int
-      returned: always
-      sample: 2
     max_payload:
       description: Largest message in bytes.
       type: int
-      returned: always
-      sample: 1048576
 """
-
-import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster, ServerView, advice, manifests
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "persia-nats-service"},
     "backend": {"type": "str", "choices": ["native", "operator"], "default": NatsCluster.backend},
     **with_defaults(NatsCluster, replicas="int"),
@@ -223,7 +213,7 @@ class Life(servers.Life[NatsCluster]):
         budget = Ref("policy/v1", "PodDisruptionBudget", server.name, server.namespace)
         return [*super().unwanted(), *([budget] if wants_none else [])]
 
-    def wait(self) -> dict[str, t.Any]:
+    def wait(self) -> Result:
         """Wait for the state in option wait_for."""
         wait = nats.replace_outdated if self.server.backend == "operator" else nats.wait
         if self.params["wait_for"] == "running":
@@ -232,11 +222,11 @@ class Life(servers.Life[NatsCluster]):
         views = wait(self.ctx.cluster, self.server, **self.waiting)
         return {"servers": [_row(view) for view in views]}
 
-    def result(self) -> dict[str, t.Any]:
+    def result(self) -> Result:
         return {"url": self.server.url, "servers": []}
 
 
-def _row(view: ServerView) -> dict[str, t.Any]:
+def _row(view: ServerView) -> Result:
     varz = view.varz or {}
     return {"pod": view.pod, "version": varz.get("version"), "peers": view.peers, "max_payload": varz.get("max_payload")}
 
@@ -245,7 +235,6 @@ execute = servers.executor(Life)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_info
 short_description: List the nodes of a cluster and their resources
-version_added: 0.1.0
 description:
   - Returns the nodes of a cluster with their state and allocatable resources.
   - Can wait until each of them offers an extended resource such as C(nvidia.com/gpu), and lists those that do not.
@@ -81,47 +80,33 @@ nodes:
   returned: always
   type: list
   elements: dict
+  sample: [{name: muster-1, ready: true, reason: '', schedulable: true, simulated: false, version: v1.36.3,
+    labels: {kubernetes.io/hostname: muster-1}, allocatable: {cpu: '2', memory: 7854332Ki, pods: '110'}}]
   contains:
     name:
       description: Name of the node.
       type: str
-      returned: always
-      sample: muster-1
     ready:
       description: True if the node is ready.
       type: bool
-      returned: always
-      sample: true
     reason:
       description: Reason why the node is not ready.
       type: str
-      returned: always
-      sample: ""
     schedulable:
       description: True if new pods may be scheduled on the node.
       type: bool
-      returned: always
-      sample: true
     simulated:
       description: True if it is a simulated node of the local cluster, on which no container runs.
       type: bool
-      returned: always
-      sample: false
     version:
       description: Version of the kubelet.
       type: str
-      returned: always
-      sample: v1.36.3
     labels:
       description: Labels of the node.
       type: dict
-      returned: always
-      sample: {kubernetes.io/hostname: muster-1}
     allocatable:
       description: Resources that pods can request on the node.
       type: dict
-      returned: always
-      sample: {cpu: "2", memory: 7854332Ki, pods: "110"}
 lacking:
   description: Names of the nodes that do not offer O(resource_name).
   returned: always
@@ -135,13 +120,11 @@ pending_reason:
   sample: "1 of 2 nodes report no allocatable nvidia.com/gpu: gpu-1."
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
 
-PLUGIN: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str", "required": True}, "label_selector": {"type": "str", "required": True}}
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+PLUGIN: Spec = {"namespace": {"type": "str", "required": True}, "label_selector": {"type": "str", "required": True}}
+ARGUMENT_SPEC: Spec = {
     "label_selectors": {"type": "list", "elements": "str", "default": []},
     "resource_name": {"type": "str"},
     "min_nodes": {"type": "int", "default": 0},
@@ -150,10 +133,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_timeout": {"type": "int", "default": 120},
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
 
-
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """List the nodes, and wait for their resources if requested."""
     params = ctx.params
     query = nodes.NodeQuery(
@@ -176,8 +157,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
-    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: object_store
 short_description: Run an S3-compatible store on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a store of one pod, versitygw, which keeps objects as files of its own claim. Clients reach it at
     C(http://<name>.<namespace>.svc:7070), with addresses of the form C(ENDPOINT/BUCKET/KEY) and the region C(us-east-1).
@@ -104,18 +103,16 @@ created_buckets:
   sample: [experiments]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import ObjectStore, check_buckets, manifests
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "store"},
     "buckets": {"type": "list", "elements": "str", "default": []},
     **with_defaults(ObjectStore, storage_size="str"),
@@ -151,11 +148,11 @@ class Life(servers.LifeWithClaims[ObjectStore]):
     def waits_for_objects(self) -> bool:
         return True
 
-    def wait(self) -> dict[str, t.Any]:
+    def wait(self) -> Result:
         """Wait until the store answers, and create the missing buckets."""
         return _row(store.wait(self.ctx.cluster, self.server, self.login, self.buckets, **self.waiting))
 
-    def execute(self) -> dict[str, t.Any]:
+    def execute(self) -> Result:
         """Create, update or delete the store. Buckets that it gets are a change, as its objects are."""
         result = super().execute()
         names = result.get("buckets", [])
@@ -166,11 +163,11 @@ class Life(servers.LifeWithClaims[ObjectStore]):
                 result["diff"].append({"before": {"buckets": before}, "after": {"buckets": names}})
         return result
 
-    def result(self) -> dict[str, t.Any]:
+    def result(self) -> Result:
         planned = self._planned() if self.ctx.check and self.params["wait"] else {}
         return {"endpoint": self.server.endpoint, "login_secret": self.server.login, **planned}
 
-    def _planned(self) -> dict[str, t.Any]:
+    def _planned(self) -> Result:
         """The buckets that a run would create."""
         if not self.live:
             return _row(store.Buckets(sorted(self.buckets), self.buckets))
@@ -182,7 +179,7 @@ class Life(servers.LifeWithClaims[ObjectStore]):
             return {}
 
 
-def _row(found: store.Buckets) -> dict[str, t.Any]:
+def _row(found: store.Buckets) -> Result:
     return {"buckets": found.names, "created_buckets": found.missing}
 
 
@@ -190,7 +187,6 @@ execute = servers.executor(Life)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

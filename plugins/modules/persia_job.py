@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: persia_job
 short_description: Run a PERSIA training
-version_added: 0.1.0
 description:
   - Creates, restarts and deletes a PERSIA training, from its groups, its two configuration files and the user's scripts.
   - All options are validated before any object is created. Keys of the configuration that PERSIA does not know are refused, because PERSIA
@@ -377,7 +376,6 @@ summary:
     ok:
       description: True if nothing has failed.
       type: bool
-      returned: always
 table:
   description: Results as lines of text, one for each epoch. While it trains, one line for each group with its running pods.
   returned: when O(state=present)
@@ -392,15 +390,13 @@ groups:
   sample: [{name: trainer, role: nn_worker, kind: Job, desired: 1, running: 1, state: Running}]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import LOG_LEVELS, Metrics, PersiaJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND, desired
 
-_GROUP: dict[str, dict[str, t.Any]] = {
+_GROUP: Spec = {
     "replicas": {"type": "int", "required": True},
     "group_name": {"type": "str"},
     **groups.POD,
@@ -410,9 +406,9 @@ _GROUP: dict[str, dict[str, t.Any]] = {
     "pod_disruption_budget": {"type": "dict", "options": groups.BUDGET},
     "overrides": {"type": "dict"},
 }
-_ENTRY: dict[str, dict[str, t.Any]] = {"entry": {"type": "str", "required": True}}
-_TRAINER: dict[str, dict[str, t.Any]] = {"nproc_per_node": groups.PROCESSES, **_ENTRY, **_GROUP}
-_METRICS: dict[str, dict[str, t.Any]] = {
+_ENTRY: Spec = {"entry": {"type": "str", "required": True}}
+_TRAINER: Spec = {"nproc_per_node": groups.PROCESSES, **_ENTRY, **_GROUP}
+_METRICS: Spec = {
     **with_defaults(Metrics, enabled="bool", image="str"),
     "resources": {"type": "dict"},
     "address": {"type": "str"},
@@ -421,7 +417,7 @@ _METRICS: dict[str, dict[str, t.Any]] = {
 _COMMON = ("node_selector", "tolerations", "priority_class_name", "service_account_name")
 _SECURITY = ("pod_security_context", "security_context")
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "backend": {"type": "str", "choices": ["native", "operator"], "default": PersiaJob.backend},
     **groups.IMAGE,
     "nn_worker": {"type": "dict", "options": _TRAINER},
@@ -448,7 +444,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **trainings.OPTIONS,
 }
 
-CONSTRAINTS: dict[str, t.Any] = {
+CONSTRAINTS = {
     "required_if": [
         ("state", "present", ("nn_worker", "embedding_worker", "embedding_parameter_server")),
         *(("state", "present", (name, f"{name}_path"), True) for name in ("global_config", "embedding_config")),
@@ -461,7 +457,6 @@ execute = trainings.executor(KIND, desired)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

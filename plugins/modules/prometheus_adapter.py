@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: prometheus_adapter
 short_description: Run prometheus-adapter on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes prometheus-adapter, which serves the API C(custom.metrics.k8s.io) (C(v1beta1) and C(v1beta2)), from which
     a HorizontalPodAutoscaler reads metrics of pods.
@@ -181,7 +180,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

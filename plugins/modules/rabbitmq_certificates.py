@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_certificates
 short_description: Create, renew and delete TLS certificates for RabbitMQ on hosts
-version_added: 0.1.0
 description:
   - Creates a certificate authority and a server certificate for each broker, in a folder that only its owner can read. Existing
     certificates are kept, and renewed when fewer than 60 of their 397 days are left.
@@ -77,15 +76,14 @@ kept:
   sample: []
 """
 
-import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core import created
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.certificates import Leaf, files, read_from_hosts
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     "directory": {"type": "path", "required": True},
     "brokers": {"type": "dict", "required": True},
     "trusted": {"type": "dict", "default": {}},
@@ -102,7 +100,7 @@ def leaves(brokers: dict[str, list[str]]) -> list[Leaf]:
     ]
 
 
-def present(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
+def present(ctx: HostContext, folder: Path) -> Result:
     """Create missing certificates and renew those that expire soon."""
     known = read_from_hosts(ctx.params["trusted"])
     path = folder / RECORD
@@ -124,7 +122,7 @@ def present(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
     return {**ctx.changes(fresh), "fresh": fresh}
 
 
-def absent(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
+def absent(ctx: HostContext, folder: Path) -> Result:
     """Delete the certificates of the brokers and, with the last one, the authority."""
     path = folder / RECORD
     with created.opened(path, check=ctx.check, removing=True) as record:
@@ -158,7 +156,7 @@ def _others_in(folder: Path, going: set[str]) -> list[str]:
     return sorted(one.name for one in folder.iterdir() if not goes(one))
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     """Create, renew or delete the certificates."""
     folder = Path(ctx.params["directory"]).absolute()
     for broker in ctx.params["brokers"]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_cluster
 short_description: Run RabbitMQ on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a broker of one node, or of three that form a cluster, with their own storage, as a StatefulSet. Clients
     reach it at C(<name>.<namespace>.svc), by AMQP and by the management API.
@@ -164,19 +163,17 @@ nodes:
   sample: [{name: rabbit@rabbitmq-0.rabbitmq-nodes.ml.svc, running: true}]
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api import Login
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import RabbitmqCluster, check_live, manifests, tls_of
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "rabbitmq"},
     **with_defaults(RabbitmqCluster, replicas="int", memory_watermark="float", disk_free_limit="str", storage_size="str"),
     **servers.OPTIONS,
@@ -188,7 +185,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "admin_secret": {"type": "str", "no_log": False},  # a name
 }
 
-CONSTRAINTS: dict[str, t.Any] = {"mutually_exclusive": [("admin_password", "admin_secret")]}
+CONSTRAINTS = {"mutually_exclusive": [("admin_password", "admin_secret")]}
 
 
 class Life(servers.LifeWithClaims[RabbitmqCluster]):
@@ -229,11 +226,11 @@ class Life(servers.LifeWithClaims[RabbitmqCluster]):
             self.authority = nodes.authority_of(secrets)
         return secrets
 
-    def wait(self) -> dict[str, t.Any]:
+    def wait(self) -> Result:
         found = nodes.wait(self.ctx.cluster, self.server, **self.waiting)
         return {"version": found["version"], "nodes": found["nodes"]}
 
-    def result(self) -> dict[str, t.Any]:
+    def result(self) -> Result:
         return {
             "amqp_url": self.server.amqp_url,
             "management_url": self.server.management_url,
@@ -246,7 +243,6 @@ execute = servers.executor(Life)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

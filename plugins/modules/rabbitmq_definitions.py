@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_definitions
 short_description: Manage what a RabbitMQ broker has, as one document of definitions
-version_added: 0.1.0
 description:
   - Creates and updates vhosts, users with their permissions, policies, exchanges, queues and bindings of a RabbitMQ broker by its
     management API, from any host that reaches it. Rows have the format of RabbitMQ's definitions, so an export is a valid O(src).

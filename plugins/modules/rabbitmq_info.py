@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_info
 short_description: Report the health of a RabbitMQ broker
-version_added: 0.1.0
 description:
   - Reads versions, nodes, memory and disk alarms, listeners and queues by the management API, and names what is wrong.
   - With O(wait=true) it waits until nothing is wrong. With O(probe=true) a message must go in and come out.
@@ -119,14 +118,13 @@ probe:
 """
 
 import re
-import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_pattern
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, health, queues
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: Spec = {
     **api.CONNECTION,
     "vhost": {"type": "str"},
     "match": {"type": "str"},
@@ -134,10 +132,10 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "wait_timeout": {"type": "int", "default": 120},
     "probe": {"type": "bool", "default": False},
 }
-CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS, "mutually_exclusive": [("match", "probe")]}
+CONSTRAINTS = {**api.CONSTRAINTS, "mutually_exclusive": [("match", "probe")]}
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def execute(ctx: HostContext) -> Result:
     """Read the state, wait until there are no problems if requested, and probe with a message."""
     params = ctx.params
     if params["match"] is not None:

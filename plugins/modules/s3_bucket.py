@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: s3_bucket
 short_description: Manage private S3 buckets
-version_added: 0.1.0
 description:
   - Creates, updates and deletes buckets that only the account can use. Public access is blocked, objects are encrypted, and requests
     without TLS are refused. None of the three can be disabled.
@@ -64,27 +63,15 @@ bucket:
   sample: {name: my-models, bucket_region: eu-west-1, encryption: {sse_algorithm: AES256}, versioning: false}
 """
 
-import typing as t
-
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    **STATE,
-    **TAGS,
-    "name": {"type": "str", "required": True},
-    "versioning": {"type": "bool"},
-    "encryption_key_arn": {"type": "str", "no_log": False},
-    "delete_data": {"type": "bool", "default": False},
-}
-
-
+ARGUMENT_SPEC = spec_of(S3Bucket, "region", "account", "partition", encryption_key_arn=text(no_log=False))
 execute = converger(S3Bucket, "bucket", with_caller=True)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: s3_object
 short_description: Manage files in S3
-version_added: 0.1.0
 description:
   - Uploads a file to a bucket, unless the bucket has it already. Files are compared by their SHA-256, which S3 keeps.
   - Unlike M(amazon.aws.s3_object) it leaves the encryption to the bucket, finds an unchanged file in a bucket that encrypts with a key of
@@ -84,7 +83,6 @@ execute = converger(resource, "object", with_caller=True)
 
 
 def main() -> None:
-    """Run as a module."""
     aws_main(ARGUMENT_SPEC, execute)
 
 

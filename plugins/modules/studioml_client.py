@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: studioml_client
 short_description: Manage the configuration of StudioML's client
-version_added: 0.1.0
 description:
   - Writes the configuration of StudioML's client (C(studio run)), and the two keys that it needs, into the folder of the user that the task
     runs as.
@@ -18,22 +17,13 @@ description:
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
-  - muster.ml.attributes
+  - muster.ml.attributes.host
   - muster.ml.requires.cryptography
   - muster.ml.requires.yaml
 attributes:
-  check_mode:
-    support: full
-    details:
-      - Only reads, and reports what would change.
   diff_mode:
-    support: full
     details:
       - Shows the settings that change. Secret ones appear only as keyed fingerprints, which differ from run to run.
-  idempotent:
-    support: full
-    details:
-      - A second run changes nothing.
   action:
     support: none
 options:
@@ -197,7 +187,6 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: studioml_experiment
 short_description: Run an experiment of StudioML
-version_added: 0.1.0
 description:
   - Packs a workspace into a bucket, publishes a request that only the runner can read, waits until a runner has stored the output, and
     returns the metric in it.

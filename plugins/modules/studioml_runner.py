@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: studioml_runner
 short_description: Run StudioML's runner on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a runner of StudioML as a Deployment, with its permissions, its broker's address in a Secret, and its
     metrics. It takes experiments from the queues of a RabbitMQ broker.
@@ -230,33 +229,27 @@ runners:
   returned: when O(state=present) and O(wait=true), outside check mode
   type: list
   elements: dict
+  sample: [{pod: studioml-runner-0, state: working, experiments: [digits]}]
   contains:
     pod:
       description: Name of the pod.
       type: str
-      returned: always
-      sample: studioml-runner-0
     state:
       description: V(working) if the runner has found queues, V(idle) if there are none for it.
       type: str
-      returned: always
-      sample: working
     experiments:
       description: Keys of the experiments that run.
       type: list
       elements: str
-      returned: always
-      sample: [digits]
 """
 
 import dataclasses
-import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
@@ -277,7 +270,7 @@ _STRINGS = ("name", "queue_match", "cache_size", "tmp_size",
 _NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "store_ca", "store_endpoint_url", "queue_mismatch", "max_mem", "max_disk")
 _PLACEMENT = ("node_selector", "tolerations", "affinity", "priority_class_name", "pod_security_context", "security_context")
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     **with_defaults(Runner, replicas="int", gpus="int", max_cores="int", allow_env_secrets="bool", network_policy="bool"),
     **{name: {**option, "no_log": False} for name, option in with_defaults(Runner, **dict.fromkeys(_STRINGS, "str")).items()},
     **{name: {"type": "str"} for name in _NO_DEFAULT},
@@ -298,7 +291,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **WAIT,
 }
 
-CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ["amqp_url"])]}
+CONSTRAINTS = {"required_if": [("state", "present", ["amqp_url"])]}
 
 
 class Life(servers.Life[Runner]):
@@ -370,16 +363,16 @@ class Life(servers.Life[Runner]):
         """Return no objects: prune deletes them."""
         return []
 
-    def wait(self) -> dict[str, t.Any]:
+    def wait(self) -> Result:
         timeout = self.params["wait_timeout"]
         views = runners.wait_healthy(self.ctx.cluster, self.server, timeout=timeout, on_progress=self.ctx.progress)
         return {"runners": [{"pod": v.pod, "state": v.state, "experiments": list(v.experiments)} for v in views]}
 
-    def result(self) -> dict[str, t.Any]:
+    def result(self) -> Result:
         broker = check(self.server)
         return {"broker": f"{broker.host}:{broker.port}{broker.vhost}", "drained": self.drained}
 
-    def absent(self) -> dict[str, t.Any]:
+    def absent(self) -> Result:
         runner = self.desired(self.ctx.namespace)
         if not self.ctx.check and runners.is_ours(self.ctx.cluster, runner, self.owner):
             self._drain(runner)
@@ -391,7 +384,6 @@ execute = servers.executor(Life)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: training_history_info
 short_description: List the records of trainings that have ended
-version_added: 0.1.0
 description:
   - Returns the records of trainings that have ended or were removed. They are kept in ConfigMap C(muster-history) of the namespace, the
     latest 100.
@@ -41,119 +40,84 @@ records:
   returned: success
   type: list
   elements: dict
+  sample: [{namespace: ml, name: adult, kind: persia_job, backend: native, uid: 0f8d2f54-6f0c-4b53-9c61-0a6c9b7a1a52, state: Succeeded,
+    reason: "", by: kubernetes-admin, started: "2026-11-23T03:00:00Z", ended: "2026-11-23T03:04:10Z", lasted: 4 min, pods: 2,
+    world_size: 2, restarts: 0, gpu_hours: 0.14,
+    images: {"example/torch:1": "example/torch@sha256:6d3c3b9f7f7d0d4d2b7c8f0e5a41d9c0b8a7f6e5d4c3b2a190817263544f3e2d"},
+    progress: {step: 240, steps: 240, epoch: 10, epochs: 10, percent: 100, metrics: {accuracy: 0.9524}, line: "100 %, accuracy 0.9524"},
+    options: {image: 5d41402abc4b}, files: {train.py: 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824}}]
   contains:
     namespace:
       description: Namespace of the training.
       type: str
-      returned: always
-      sample: ml
     name:
       description: Name of the training.
       type: str
-      returned: always
-      sample: adult
     kind:
       description: Module that managed the training.
       type: str
-      returned: always
-      sample: persia_job
     backend:
       description: Backend of the training, if it has several.
       type: str
-      returned: always
-      sample: native
     uid:
       description: The uid of the workload, which no other training of the same name has.
       type: str
-      returned: always
-      sample: 0f8d2f54-6f0c-4b53-9c61-0a6c9b7a1a52
     state:
       description: V(Succeeded), V(Failed), or V(Stopped) if it was removed or trained again before it ended.
       type: str
-      returned: always
-      sample: Succeeded
     reason:
       description: Reason for the state.
       type: str
-      returned: always
-      sample: ""
     by:
       description: User of the run that recorded it, in the words of the API server.
       type: str
-      returned: always
-      sample: kubernetes-admin
     started:
       description: Start of the first container.
       type: str
-      returned: always
-      sample: "2026-11-23T03:00:00Z"
     ended:
       description: End of the last container, or time of the record.
       type: str
-      returned: always
-      sample: "2026-11-23T03:04:10Z"
     lasted:
       description: Time between both, as a text.
       type: str
-      returned: always
-      sample: 4 min
     pods:
       description: Number of pods that trained at the end.
       type: int
-      returned: always
-      sample: 2
     world_size:
       description: Number of processes in the last rendezvous of an elastic job.
       type: int
-      returned: always
-      sample: 2
     restarts:
       description: Number of restarts of containers in these pods.
       type: int
-      returned: always
-      sample: 0
     gpu_hours:
       description: Hours of GPUs and TPUs of the last containers of the pods that were there at the end.
       type: float
-      returned: always
-      sample: 0.14
     images:
       description: Images of the pods, each with the digest that the node has pulled.
       type: dict
-      returned: always
-      sample: {"example/torch:1": "example/torch@sha256:6d3c3b9f7f7d0d4d2b7c8f0e5a41d9c0b8a7f6e5d4c3b2a190817263544f3e2d"}
     progress:
       description: Last progress, as in M(muster.ml.job_info).
       type: dict
-      returned: always
-      sample: {step: 240, steps: 240, epoch: 10, epochs: 10, percent: 100, metrics: {accuracy: 0.9524}, line: "100 %, accuracy 0.9524"}
     options:
       description: Fingerprints of the options that it was made with, without their values.
       type: dict
-      returned: always
-      sample: {image: 5d41402abc4b}
     files:
       description: SHA-256 of each file of the program.
       type: dict
-      returned: always
-      sample: {train.py: 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._training import history
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"namespace": {"type": "str"}}
+ARGUMENT_SPEC: Spec = {"namespace": {"type": "str"}}
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Read the records."""
     return {"changed": False, "records": history.records(ctx.cluster, ctx.params["namespace"])}
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

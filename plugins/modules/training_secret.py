@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: training_secret
 short_description: Create and replace keys and logins of StudioML in Secrets
-version_added: 0.1.0
 description:
   - Manages the Secrets from which a StudioML runner opens requests, checks their signatures and encrypts its reports, and the one with
     which a client signs, and the one with the login of both at the broker.
@@ -297,7 +296,6 @@ def _refuse_others(params: dict[str, t.Any], *known: str) -> None:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

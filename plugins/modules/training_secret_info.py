@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_secret_info
 short_description: Read keys and logins of StudioML from Secrets
-version_added: 0.1.0
 description:
   - Returns the values of Secrets that M(muster.ml.training_secret) has made, or of others with such keys, for tasks that use them.
   - On the controller its result is never shown. Set C(no_log=true) at the task all the same, which holds wherever it runs.
@@ -56,18 +56,16 @@ generations:
   sample: {studioml-runner-key-secret: 1}
 """
 
-import typing as t
-
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import key_secrets
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: Spec = {
     "names": {"type": "list", "elements": "str", "required": True, "no_log": False},
     "namespace": {"type": "str"},
 }
 
 
-def execute(ctx: Context) -> dict[str, t.Any]:
+def execute(ctx: Context) -> Result:
     """Read the values."""
     found = key_secrets.contents(ctx.cluster, ctx.namespace, ctx.params["names"])
     values = {name: {key: text.reveal() for key, text in one.values.items()} for name, one in found.items()}
@@ -76,7 +74,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: training_statefulset
 short_description: Run one replica group of a training as a StatefulSet
-version_added: 0.1.0
 description:
   - Creates, updates and deletes a StatefulSet whose pods start all at once, a headless Service that gives each of them a DNS name before
     it is ready, and optionally a PodDisruptionBudget.
@@ -218,7 +217,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

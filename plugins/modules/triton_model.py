@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: triton_model
 short_description: Manage a model of a Triton server
-version_added: 0.1.0
 description:
   - Uploads the files that the repository lacks, compared by their SHA-256, brings the wanted versions to every replica, one replica after
     the other, and waits until each serves exactly these.
@@ -298,7 +297,6 @@ def _result(ctx: Context, found: Outcome) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute)
 
 

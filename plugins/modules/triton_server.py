@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: triton_server
 short_description: Run Triton Inference Server on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes replicas of Triton Inference Server, as a Deployment with a Service, a PodDisruptionBudget, a
     ServiceAccount without a token, and a NetworkPolicy. Clients reach it at C(<name>:8000) (HTTP), C(<name>:8001) (gRPC) and
@@ -202,15 +201,12 @@ endpoints:
     http:
       description: Address of the HTTP API.
       type: str
-      returned: always
     grpc:
       description: Address of the gRPC API.
       type: str
-      returned: always
     metrics:
       description: Address of the metrics, which are at C(/metrics).
       type: str
-      returned: always
   sample: {http: "triton.ml.svc:8000", grpc: "triton.ml.svc:8001", metrics: "triton.ml.svc:8002"}
 """
 
@@ -267,7 +263,6 @@ execute = servers.executor(Life)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: vllm_server
 short_description: Run a language model with vLLM on Kubernetes
-version_added: 0.1.0
 description:
   - Creates, updates and deletes replicas of vLLM, as a Deployment, or with O(hosts) as a LeaderWorkerSet, with a Service, a
     PodDisruptionBudget, a ServiceAccount without a token, and a NetworkPolicy. Clients reach OpenAI's API at C(http://<name>:8000/v1),
@@ -251,7 +250,6 @@ execute = servers.executor(Life)
 
 
 def main() -> None:
-    """Run as a module."""
     module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 

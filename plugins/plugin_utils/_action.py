@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Base of the action plugins of modules that talk to Kubernetes."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Bases of the action plugins of modules that talk to AWS or Google Cloud."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Base of all action plugins: validate the options, and run the module's ``execute`` on the controller.
 
 A module costs a fork, a zip of its code and a new Python; on the controller it costs a function call, and progress can be shown while

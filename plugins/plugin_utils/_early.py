@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Imports for action plugins of modules that import a library only when they run.
 
 Ansible loads an action plugin in the process from which it forks one for each task. A library that is imported then is imported once,

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Base of the action plugins of modules that work on the host: run here where the host is the controller, and show progress."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Plans that people review: what a task would do, as rows, and whether rows of a later run are among them.
 
 The rows come from the result that a module returns in check mode with a diff, so that plan and run are judged by one text.

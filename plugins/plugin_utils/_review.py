@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The files of a plan: rows that the tasks of a run in check mode note, the plan that is made of them, and the plan that limits a run."""
 
 from __future__ import annotations

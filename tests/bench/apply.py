@@ -6,8 +6,6 @@ to rest. Prints a table, writes build/bench/apply.json and draws build/bench/app
 people to read. Every row tells how often it was measured: a slow tool repeats less, and the slowest are left out of the largest setting.
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import contextlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run the benchmarks: all of them, or those named on the command line (make bench ONLY='serving')."""
 
-from __future__ import annotations
-
 import argparse
 import pathlib
 import shlex

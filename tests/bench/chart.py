@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Draw wall time over the number of objects, one panel per phase and latency, one line per tool: chart.py FILE.json."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import sys

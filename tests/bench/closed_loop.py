@@ -5,8 +5,6 @@ Prints JSON: requests, seconds, per_second, p50_ms, p99_ms. Whatever is not the 
 thread and write the bytes themselves, so that little of what is measured is theirs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -4,8 +4,6 @@
 It does not look into TLS, so every client keeps its own connections, HTTP version and certificates.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -4,8 +4,6 @@
 A process of its own because the kernel counts the memory of whoever forks to the child's peak, and this one is small.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Objects for the apply benchmark: many kinds, none of which starts a pod, so that only applying is measured."""
 
-from __future__ import annotations
-
 import typing as t
 
 Manifest = dict[str, t.Any]

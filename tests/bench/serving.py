@@ -10,8 +10,6 @@ The ways take turns, another one first in each round, so that a machine that dri
 build/bench/serving.json. Nothing here asserts a time: the ratios are for people to read.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses

@@ -5,8 +5,6 @@ Brings up a cluster of its own beside any other, and removes it. Writes build/be
 {cold: {...}, again: {...}}, each with wall_s, tool_s (with Ansible's own start), changed, write_requests, roles: {role: seconds}.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

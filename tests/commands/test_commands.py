@@ -8,8 +8,6 @@ The settings of this run come after those of the page: which cluster, and its st
 comes before them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real cluster, and the kubectl to compare with."""
 
-from __future__ import annotations
-
 import subprocess
 import typing as t
 from collections.abc import Iterator

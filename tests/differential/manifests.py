@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Manifests that others wrote, as they lie in the Go modules of their projects: the module proxy serves them, Go's cache keeps them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -4,8 +4,6 @@
 Nothing here starts a pod, so that only what the API server itself does to an object is compared.
 """
 
-from __future__ import annotations
-
 import typing as t
 from collections.abc import Callable
 

@@ -6,8 +6,6 @@
 runs it as root in a network namespace of its own, where all addresses of the cases are those of one machine: nothing leaves it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

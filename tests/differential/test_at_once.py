@@ -5,8 +5,6 @@ The unit tests have every interleaving on a fake. prometheus_adapter is not here
 would answer for. Pods find no node.
 """
 
-from __future__ import annotations
-
 import base64
 import importlib
 import multiprocessing

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """muster.ml.apply beside `kubectl apply --server-side`: same stored objects, same ownership, and a rerun that writes nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import json

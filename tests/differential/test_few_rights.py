@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A user who may work in one namespace and see nothing else, as many teams' users are: the ClusterRole edit, bound in a namespace."""
 
-from __future__ import annotations
-
 import typing as t
 from collections.abc import Iterator
 from pathlib import Path

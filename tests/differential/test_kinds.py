@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What real controllers make of the order of objects, and of kinds that only have the name of one of Kubernetes."""
 
-from __future__ import annotations
-
 import typing as t
 from collections.abc import Iterator
 

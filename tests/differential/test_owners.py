@@ -3,8 +3,6 @@
 between reading and writing. The unit tests have the same on a fake; here the server itself has the say.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import json
 import os

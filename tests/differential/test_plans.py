@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A plan of ansible-playbook --check, and runs within it, where a real API server has defaults; and a refusal writes nothing."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import subprocess

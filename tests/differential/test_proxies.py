@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The cases that tests/unit holds us to are what the real kubectl does."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What others wrote: read as kubectl reads it, stored as `kubectl apply --server-side` stores it, and nothing written the second time."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Inputs of public bug reports of other tools, beside `kubectl apply --server-side`, which is the judge wherever it has an answer."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What service accounts of the collection may do, as an API server says it: what the table of docs/operating/security.md says, no more."""
 
-from __future__ import annotations
-
 import json
 import typing as t
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is recorded of kubectl's reading (and held against ours by the unit tests) is what the real kubectl reads."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -7,8 +7,6 @@ asks kubectl's own libraries (go/main.go, pinned in go/go.mod to what kubectl 1.
 The unit tests compare our reader with that file, and test_yaml.py compares the file with the kubectl of the local cluster.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import typing as t

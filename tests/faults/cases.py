@@ -4,8 +4,6 @@
 The faults are injected by proxy.py; test_faults.py compares, and docs/operating/faults.md shows the same rows.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A real cluster (MUSTER_KUBECONFIG, MUSTER_AUDIT_LOG), a proxy before it, and muster.ml.apply through that proxy."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import http.client

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write docs/operating/faults.md from build/test/faults.json, which the check `faults` leaves."""
 
-from __future__ import annotations
-
 import json
 import sys
 import typing as t

@@ -3,8 +3,6 @@
 processes, not in build/, not in the API server's audit log, not in the logs of pods.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import http.server
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each kind of fault of doctor.yml is made for real, and the doctor names its cause; of a cluster in order it says nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import importlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The fault matrix, on a real API server: no fault loses or doubles an object, hangs, or keeps the next run from finishing."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt

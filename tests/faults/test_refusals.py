@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the API server itself refuses or holds back: field managers, immutable fields, finalizers. See docs/operating/refusals.md."""
 
-from __future__ import annotations
-
 import copy
 import typing as t
 from collections.abc import Callable

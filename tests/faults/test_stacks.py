@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A training of four ranks hangs, because one of them does not come to where the others wait: it is found within ten seconds."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 import types

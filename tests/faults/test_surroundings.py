@@ -4,8 +4,6 @@
 Cuts of the network last CUT_S seconds. MUSTER_CUT_S=60 makes them as long as an outage is waited for, with the limits that users have.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a real cluster says when something does not get ready, does not go, or is not answered. See docs/operating/waits.md."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import typing as t

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Random histories of a cluster that several owners and strangers use, with runs that are killed between any two requests.
 
 The cluster itself remembers who made what (World.makers), where the engine cannot look, and refuses every deletion and every change
 that is not the actor's to make. MUSTER_HISTORIES sets how many histories are tried.
 """
-
-from __future__ import annotations
 
 import copy
 import dataclasses
@@ -242,7 +239,7 @@ ACTS = st.one_of(
     st.builds(Meddle, st.sampled_from(["create", "copy", "strip", "hide x.io", "hide apps", "show", "delete"]), THINGS),
     st.builds(Meddle, st.just("create"), SPACES),
 )
-Act: t.TypeAlias = "Apply | Remove | Meddle"
+Act: t.TypeAlias = Apply | Remove | Meddle
 
 
 def perform(world: World, act: Act) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Two API servers, and a folder as somebody has who installed the collection: an inventory, an ansible.cfg and files of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

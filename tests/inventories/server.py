@@ -4,8 +4,6 @@
 Plain HTTP, which Muster takes on the loopback address only.
 """
 
-from __future__ import annotations
-
 from simulators.apiserver import ApiServer, node
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Playbooks with the answers of the surveys in awx, as AWX hands them over: in a file that -e names, and all of them as text."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from typing import Any

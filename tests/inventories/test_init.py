@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Playbook init: the inventory that it writes without a cluster can be used, and nothing is overwritten."""
 
-from __future__ import annotations
-
 import pytest
 
 from inventories.conftest import Theirs

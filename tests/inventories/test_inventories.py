@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Inventories as people have them, those of docs/platforms/inventory.md first, against two API servers that run here."""
 
-from __future__ import annotations
-
 import json
 import re
 import resource

@@ -4,8 +4,6 @@
 Policies and labels come from the systems' own builders. The pods that have these labels only listen, on the ports of that table.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A playbook with this collection, that shows no secret."""
-
-from __future__ import annotations
 
 import json
 import os

@@ -4,8 +4,6 @@
 Debian's packages are unpacked, not installed: processes run in a mount namespace with that root, and end by their own ids.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

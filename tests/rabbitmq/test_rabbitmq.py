@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Modules rabbitmq_definitions and rabbitmq_info at real brokers, the oldest and the newest of Debian; judged by access logs and logins."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib

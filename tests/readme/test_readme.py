@@ -6,8 +6,6 @@ One has the layout of Ubuntu: its os-release, and a user who is not root. Its pa
 MUSTER_README has, as JSON, what the reader writes into the copied inventory.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The registry of CNCF distribution, with TLS and a login, for the time of a test."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """playbooks/images.yml at a real registry: what it uploads and when, whom it shows the password, and a pod that pulls what it said."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

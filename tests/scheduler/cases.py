@@ -4,8 +4,6 @@
 All cases stand on one API server: the nodes of a case have its label, which its pods select, and its pods have a namespace.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import random
 import typing as t

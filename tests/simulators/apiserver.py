@@ -4,8 +4,6 @@
 That of a simulated cloud's cluster has HTTPS; a simulator gives any other address as the cluster's endpoint just as well.
 """
 
-from __future__ import annotations
-
 import json
 import ssl
 import threading

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tests' handle on a simulated cloud: start its server, read its journal, make things fail."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The API server of a cluster, as the cloud's own side of it asks: whose token is this, and which nodes have a device plugin."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import threading

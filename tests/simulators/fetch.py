@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs what the first container of an elastic job does where its script is in a bucket."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Modules run in the process of a test as Ansible would run them: their own ``main``, with arguments as it hands them over."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import time

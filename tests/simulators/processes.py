@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs of ansible-playbook: what one counted, the end of one that is killed, and what ends with one."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The browser that looks at pages."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The site of make docs in a headless browser: each page on a narrow screen, the links, the search."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import threading

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The page of status.yml in a headless browser: as narrow as a phone, light and dark, and what another one wrote is only text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One broker of each version and one store for all tests of this folder."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

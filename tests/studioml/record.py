@@ -8,8 +8,6 @@ What differs from one machine to the next is replaced: passwords, ports, paths a
 and so is what a runner writes whenever it starts, except in the first scene.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -2,8 +2,6 @@
 """Role studioml_client in a home of its own, and StudioML's own client with what the role wrote: it reads the configuration, and its
 experiment is run by the stand-in."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -2,8 +2,6 @@
 """Module studioml_experiment at a real RabbitMQ, a real object store and the stand-in: submitted once, run again if its runner is killed,
 its metric returned; one reason for each refusal; no secret in what it says, in lists of processes or in the note."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import json
 import secrets

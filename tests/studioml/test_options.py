@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What role studioml refuses before it asks a cluster, one clear reason each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

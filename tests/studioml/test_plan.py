@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The plan of role studioml from nothing, at an API server that has nothing: complete, and without a secret of the inventory."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -2,8 +2,6 @@
 """The stand-in for StudioML's runner at a real RabbitMQ and a real object store: requests as module_utils build them, opened by a program
 that shares no code with them. What is refused has one reason; nothing is lost; no secret is in a log, an output or a list of processes."""
 
-from __future__ import annotations
-
 import base64
 import concurrent.futures
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stand-in in the root file system of its image, an object store that others wrote, and an API server with one ConfigMap."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import http.server

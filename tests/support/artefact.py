@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The artefact that galaxy.yml describes, and a home folder in which it is installed, outside of the clone, as README says."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

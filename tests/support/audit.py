@@ -7,8 +7,6 @@ prints every write request that a person or a tool sent since then, and how many
 how often.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@
 A fresh clone has no record, and FULL=1 does not read it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs checks in lanes: side by side the lanes, in order the checks of a lane; a log each and one table at the end."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

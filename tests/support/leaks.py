@@ -7,8 +7,6 @@ prints {secrets, places, found} as JSON: how many values were looked for, in how
 was found. The values themselves never leave the program. FILEs are outputs of programs and records of support.witness.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import sys

@@ -4,8 +4,6 @@
 When the common one fails, ansible-lint checks one by one as it always does, and reports the file and the line.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

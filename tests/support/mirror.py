@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A mirror of what role local_cluster takes from released files: packed from this machine's own programs, with sums of their own."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib

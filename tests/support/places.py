@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The places that checks work in: a copy of the sources where Ansible's tools want them, and a home of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

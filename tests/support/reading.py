@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files of the repository, parsed once for all checks that look at them. What is returned is shared: nobody may change it."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

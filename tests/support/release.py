@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The files of a release: the artefact, a bill of materials (CycloneDX) with the Python packages that it needs, and their checksums."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A released manifest of an operator that does not exist: all that the overlay of Muster looks at, and no schema of another project."""
-
-from __future__ import annotations
 
 import hashlib
 from pathlib import Path

@@ -4,8 +4,6 @@
 molecule (scripts/molecule) is the developer's front end. It costs three seconds of processor time a command, and a scenario has six.
 """
 
-from __future__ import annotations
-
 import configparser
 import os
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The checks that need no cluster."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import replace

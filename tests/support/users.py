@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A Kubernetes user for each check that runs beside others on one cluster, so that the audit log tells whose request is whose."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import time

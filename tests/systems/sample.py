@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The smallest system there can be, as the files that somebody adds to the collection: a greeting in a ConfigMap."""
 
-from __future__ import annotations
-
 NAME = "sample"
 LIST = "playbooks/vars/systems.yml"
 ENTRY = """\
@@ -22,8 +20,6 @@ ENTRY = """\
 
 FILES = {
     "plugins/module_utils/_systems/sample/sample.py": """\
-from __future__ import annotations
-
 import dataclasses
 
 from ..._core.errors import InvalidInput

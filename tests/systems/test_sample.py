@@ -4,8 +4,6 @@
 What it takes is new files and one entry in one list: no other file of the copy is touched, and all playbooks know the system.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Fixtures that all unit tests may use."""
-
-from __future__ import annotations
 
 import os
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The acceptance suite: every claim has its tasks, and what it reads from logs is what they say."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

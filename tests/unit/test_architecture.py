@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules about the code itself: sizes, layers, headers, and that what is said twice is said alike."""
 
-from __future__ import annotations
-
 import ast
 import configparser
 import dataclasses

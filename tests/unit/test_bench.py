@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the benchmarks of serving count, and which of them run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the documentation says is so: its examples would work, its commands and paths exist, nothing is said on two pages."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """No image is named by us without saying which: what runs tomorrow must be what was tried today."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Iterator

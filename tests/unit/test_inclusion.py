@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What docs/operating/inclusion.md says of the collection, and the files for a forge, whose commands are those of this repository."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

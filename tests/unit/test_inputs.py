@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which checks a change makes run again: too few would hide a fault."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

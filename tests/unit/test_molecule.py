@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The cluster that a molecule scenario may run on: one that role local_cluster made on this machine, whatever ~/.kube/config names."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The documentation of plugins, read as an operator reads it: each line alone, in a list or a table."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping
@@ -173,20 +171,6 @@ def test_descriptions_begin_with_what_they_describe() -> None:
         for name, text in described(block.get("options") or {})
     ]
     assert [f"{place}: {text}" for place, text in lines if POINTS_ELSEWHERE.match(text)] == []
-
-
-def test_the_changelog_lists_every_plugin() -> None:
-    """The first release lists all; a later one will list those that are new in it. Run scripts/changelog."""
-    releases = load(ROOT / "changelogs" / "changelog.yaml")["releases"]
-    assert list(releases) == [load(ROOT / "galaxy.yml")["version"]]
-    first = next(iter(releases.values()))
-    kinds = {"modules": first["modules"], **first["plugins"]}
-    listed = {kind: {one["name"]: one["description"].replace("\\", "") for one in entries} for kind, entries in kinds.items()}
-    there: dict[str, dict[str, str]] = {}
-    for path in PAGES:
-        if path.parent.name != "doc_fragments":
-            there.setdefault(path.parent.name, {})[path.stem] = documented(path)["short_description"] + "."
-    assert listed == there
 
 
 def attributes_of(name: str) -> dict[str, dict[str, Any]]:

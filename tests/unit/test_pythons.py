@@ -4,8 +4,6 @@
 The oldest is in pyproject.toml, where ruff reads it, too: it sees syntax, but not what a newer standard library has.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

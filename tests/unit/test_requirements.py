@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What plugins import is what the requirement files list, and what the documentation of each module says."""
 
-from __future__ import annotations
-
 import re
 import sys
 from functools import cache

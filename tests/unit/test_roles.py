@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules about the roles: complete, documented alike in both places, and free of the shortcuts that hide errors."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

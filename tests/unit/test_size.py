@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How much there is to hold in the head. Raising a bound takes a line with the reason in docs/architecture.md, section Size."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What status.yml makes of the answers of its modules: text, JSON and a page, from the log of a real training."""
-
-from __future__ import annotations
 
 import copy
 from pathlib import Path

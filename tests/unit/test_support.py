@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The judges themselves: an audit that overlooks a write, or a search that overlooks a secret, would prove nothing."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

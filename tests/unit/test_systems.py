@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules about systems: each has the same parts, and one list names them all. tests/systems adds one and runs it on a cluster."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

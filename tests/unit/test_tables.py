@@ -4,8 +4,6 @@
 The rows of documents have numbers, and one of the proofs of a row carries its number: it is about this row.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import re

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """How much code one task runs: the functions, and their files, that elastic_job calls to create a training, from module to API server.
 
 Everything counts: the preflight, the engine, callbacks, threads, properties. Only the cluster is a fake, so that its client does not count.
 """
-
-from __future__ import annotations
 
 import sys
 import threading

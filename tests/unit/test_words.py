@@ -5,8 +5,6 @@ Also the one line with which roles, modules and other plugins describe themselve
 docstrings, and phrases that comments, docstrings and messages once had too often.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Calls to AWS: repeated where AWS asks for it, with errors that name the object.
 
 Gets its boto3 clients from the caller and imports no AWS library, so that the code above can be tested without one.

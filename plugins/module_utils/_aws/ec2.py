@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Parts of a network that EC2 deletes only when nothing uses them any more."""
 
 from __future__ import annotations

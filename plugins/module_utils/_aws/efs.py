@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """EFS file systems, with their mount targets, and access points as values."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Access entries and pod identity associations of EKS as values."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """EKS add-ons as values."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An EKS cluster, and everything that belongs to it."""
 
 from __future__ import annotations

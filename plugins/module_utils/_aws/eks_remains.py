@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Resources of an EKS cluster that an account still has: those with our tag, and those that AWS or its add-ons created for it.
 
 They are listed by APIs that no other module here uses, so that mistakes of a removal are found.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """OpenID Connect providers of IAM as values: how IAM knows the service accounts of a cluster (IRSA)."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Launch templates of EKS node groups as values: disk, tags and metadata service of the instances."""
 
 from __future__ import annotations

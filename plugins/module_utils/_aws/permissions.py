@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A refusal of AWS for a missing permission, with the line of the published policy that gives it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The base of all AWS resources: marked by tags, in the account that their ARN names, with updates that EKS records."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Private buckets of S3 as values: the desired state, and the requests that lead to it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Files in a bucket of S3 as values: the desired content, and the request that puts it there."""
 
 from __future__ import annotations

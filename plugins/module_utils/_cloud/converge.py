@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Reconcile one resource: read, plan, send, wait. The same for every cloud and every kind of resource."""
 
 from __future__ import annotations

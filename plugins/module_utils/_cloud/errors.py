@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The error for requests that a cloud refused, and messages without the secrets that they may contain."""
 
 from __future__ import annotations

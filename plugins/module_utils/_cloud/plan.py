@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Plans: the requests to a cloud, and the changes that a user sees. Pure values, from a comparison of desired and live."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The interface that every kind of resource implements, in any cloud, for the one loop of ``converge``."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options of both clouds: mappings with keys of the user's own (tags, labels, metadata), versions and address ranges. Pure."""
 
 from __future__ import annotations

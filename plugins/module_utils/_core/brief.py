@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Messages about missing things: in full for the error that ends a wait, and in one short line for its progress. Counts with their noun."""
 
 from __future__ import annotations

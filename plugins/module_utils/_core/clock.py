@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Time: the one clock of the collection, so that tests need not wait."""
 
 from __future__ import annotations

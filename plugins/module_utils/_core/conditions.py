@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Status conditions, in which Kubernetes' controllers report the state of an object."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The record of what Muster creates on a host or on the controller, and the removal of files and folders by that record.
 
 Each thing is recorded before it is created, so that a run that is killed in between leaves nothing unrecorded. What exists already and is

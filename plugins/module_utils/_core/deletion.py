@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The decision whether something may be deleted, in one place for Kubernetes, for AWS and for this machine.
 
 Code that deletes passes a Candidate, and gets the reason why it must stay. A candidate that cannot be judged stays.

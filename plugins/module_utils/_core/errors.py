@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Expected failures, by meaning: one hierarchy for Kubernetes, AWS and this machine.
 
 Code that calls something raises the class that says what the failure means, independent of its source, so that the code above can decide by

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Files that are replaced whole, and locks, on the controller or a host."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A client of an HTTP API with JSON, which keeps its connection, so that latencies do not include the opening of connections."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The syntax of labels of Kubernetes, which taints of nodes share.
 
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/, "Syntax and character set".

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Metrics in Prometheus' text format, and the figures of servers of models in them. No I/O.
 
 The format: prometheus.io/docs/instrumenting/exposition_formats. A line that is not of it is passed over, and so is one without its end.

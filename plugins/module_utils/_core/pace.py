@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Request rate limits, time limits, and retry back-off. Pure except for the given clock."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Many requests at once, with their results and failures."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Kubernetes quantities: read, compare, and say how one is written.
 
 The grammar is that of apimachinery's resource.Quantity: a decimal number with a binary suffix (Ki ... Ei), a decimal suffix

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A client of boto3's for S3-compatible stores, and its errors in one form."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The type of values that must not be printed. They are wrapped where they come in, and unwrapped when a request is sent.
 
 Nothing else can print one: ``str``, ``repr``, ``format`` and ``%`` give a fingerprint, ``json`` and ``pickle`` refuse it.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The JSON types of the fields of Kubernetes objects that the collection reads, and of options that contain such fields.
 
 Ansible checks an option only down to ``type: dict``, and manifests not at all. The shapes here are checked before any other code reads

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The trust in certificates of servers, and the cause of a refusal. The same for Kubernetes and RabbitMQ."""
 
 from __future__ import annotations

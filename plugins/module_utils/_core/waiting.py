@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The one loop that waits.
 
 Every wait of the collection observes something again and again until nothing is missing: are the nodes ready, does the training run, is

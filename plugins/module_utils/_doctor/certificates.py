@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find certificates that have expired or will soon: of Secrets, of webhooks and APIs, and of the connection itself. No key is decoded."""
 
 from __future__ import annotations

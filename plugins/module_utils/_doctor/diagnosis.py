@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Diagnose one namespace and the cluster around it. Nothing is written and nothing is repaired."""
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from .._core.errors import MusterError
 from .._core.pool import PARALLEL, run_all_or_raise
+from .._kube.cluster import Cluster
 from .._kube.survey import lacking_rights
 from .certificates import certificates
 from .findings import Finding, folded
@@ -16,10 +16,6 @@ from .pods import pods
 from .reading import Snapshot, read
 from .surroundings import surroundings
 from .workloads import workloads
-
-if t.TYPE_CHECKING:
-    from .._kube.cluster import Cluster
-
 
 _QUOTED = 50
 """The number of logs that are read and quoted."""

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A finding of the doctor: a fault of one object, or the same fault of several, with its cause, the evidence and the next step."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Snapshot of a cluster, read once. Nothing is written; what may not be read is noted, and is not judged."""
 
 from __future__ import annotations
@@ -7,19 +6,16 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
-import typing as t
 from collections.abc import Mapping, Sequence
 
 from .._core.clock import utc
 from .._core.errors import MusterError
 from .._core.pool import PARALLEL, run_all
+from .._kube.cluster import Cluster
 from .._kube.objects import Manifest, Ref, group_of, labels_of
 from .._kube.ready import State, state_of
 from .._kube.reasons import event_time, ready_endpoints
 from .._kube.uses import TRAININGS
-
-if t.TYPE_CHECKING:
-    from .._kube.cluster import Cluster
 
 _time = dt.datetime.fromisoformat
 KUEUE = "kueue.x-k8s.io"

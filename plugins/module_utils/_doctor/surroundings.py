@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find faults of storage, quotas, nodes, webhooks, APIs, DNS and clocks."""
 
 from __future__ import annotations

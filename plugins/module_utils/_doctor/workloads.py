@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find workloads without pods, failed ones, those that wait in a queue, and Services and autoscalers that do not work."""
 
 from __future__ import annotations

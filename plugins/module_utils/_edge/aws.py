@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The edge of the modules that work on AWS: Ansible's and amazon.aws's side of them.
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that calls ``aws_main``; the action plugin of the same name runs
@@ -34,6 +33,7 @@ from .._core.errors import InvalidInput
 from . import cloud
 from .failure import Result, finish
 from .host import HostContext
+from .options import STATE
 
 HAS_LIBRARIES: bool = HAS_BOTO3
 Spec = dict[str, dict[str, t.Any]]
@@ -49,6 +49,12 @@ TAGS: Spec = {
 
 snake_case_result = functools.partial(cloud.snake_case_result, words=WORDS)
 result_of = functools.partial(cloud.result_of, words=WORDS)
+
+
+def spec_of(kind: type[Resource], *hidden: str, wait: int | None = None, **more: cloud.Option) -> Spec:
+    """The options of a module for one resource: the fields of KIND, and those that all such modules have (see ``cloud.options_of``)."""
+    waits = cloud.wait_options(wait) if wait else {}
+    return {**STATE, **TAGS, **waits, **cloud.options_of(kind, "tags", "purge_tags", *hidden, **more)}
 
 
 class Login:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Functions that the edges of AWS and of Google Cloud share, for the options of a wait and the result that each module returns."""
 
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing as t
+from collections.abc import Sequence
 
 from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
 
@@ -45,13 +46,33 @@ def wait_options(seconds: int) -> dict[str, dict[str, t.Any]]:
     return {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": seconds}}
 
 
+def options_of(kind: type, /, *hidden: str, **more: Option) -> dict[str, Option]:
+    """The fields of a dataclass as options, with their types and defaults. HIDDEN are fields that are no options.
+
+    MORE are options of which the field does not say all, such as the choices, and those without a field.
+    """
+    hints = t.get_type_hints(kind)
+    fields = [field for field in dataclasses.fields(t.cast(t.Any, kind)) if field.name not in (*hidden, *more)]
+    return {**{field.name: _option(hints[field.name], field.default) for field in fields}, **more}
+
+
+def _option(hint: t.Any, default: t.Any) -> Option:
+    given = t.get_args(hint)[0] if types.NoneType in t.get_args(hint) else hint
+    origin, inner = t.get_origin(given), t.get_args(given)
+    if origin in (list, Sequence):
+        option: Option = {"type": "list", "elements": "str" if inner[0] is str else "dict"}
+    else:
+        option = {"type": {str: "str", int: "int", bool: "bool", dict: "dict"}[origin or given]}
+    return {**option, **({"required": True} if default is dataclasses.MISSING else {} if default is None else {"default": default})}
+
+
 def from_options(kind: type[K], params: dict[str, t.Any]) -> K:
     """The kind, a dataclass, with the options of its fields' names."""
     names = [field.name for field in dataclasses.fields(t.cast(t.Any, kind))]
     return kind(**{name: params[name] for name in names if name in params})
 
 
-def snake_case_result(body: dict[str, t.Any], words: t.Sequence[str]) -> dict[str, t.Any]:
+def snake_case_result(body: dict[str, t.Any], words: Sequence[str]) -> dict[str, t.Any]:
     """A resource as its cloud describes it, in snake_case, without our internal keys.
 
     WORDS: fields whose keys are user-defined, and keep their spelling.
@@ -61,7 +82,7 @@ def snake_case_result(body: dict[str, t.Any], words: t.Sequence[str]) -> dict[st
     return result
 
 
-def result_of(outcome: Outcome, key: str, label: str, *, diff: bool, words: t.Sequence[str]) -> dict[str, t.Any]:
+def result_of(outcome: Outcome, key: str, label: str, *, diff: bool, words: Sequence[str]) -> dict[str, t.Any]:
     """The result keys that every module returns; the resource itself is under KEY. LABEL names it in the diff."""
     plan = outcome.plan
     result: dict[str, t.Any] = {

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The edge of module studioml_experiment, where an experiment meets its broker and its bucket."""
 
 from __future__ import annotations

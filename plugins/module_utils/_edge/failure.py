@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The one place where an error becomes the result of a failed task, for all modules."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The edge of the modules that work on Google Cloud: Ansible's and google.cloud's side of them.
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that calls ``gcp_main``; the action plugin of the same name runs
@@ -27,6 +26,7 @@ from .._gcp.resource import Resource
 from . import cloud
 from .failure import Result
 from .host import HostContext, host_main
+from .options import STATE
 
 HAS_LIBRARIES: bool = HAS_GOOGLE_LIBRARIES and HAS_REQUESTS
 Spec = dict[str, dict[str, t.Any]]
@@ -61,6 +61,12 @@ result_of = functools.partial(cloud.result_of, words=sorted(MAPS))
 def full_spec(own: Spec) -> Spec:
     """The options of one module, with those of the login."""
     return {**AUTH, **own}
+
+
+def spec_of(kind: type[Resource], *hidden: str, wait: int | None = 300, **more: cloud.Option) -> Spec:
+    """The options of a module for one resource: the fields of KIND, and those that all such modules have (see ``cloud.options_of``)."""
+    waits = cloud.wait_options(wait) if wait else {}
+    return {**STATE, **OWNER, **waits, **cloud.options_of(kind, "project", "owner", *hidden, **more)}
 
 
 class Options:

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Credentials for Google Cloud of modules that are mainly about something else, and do not have google.cloud's options."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options and steps that modules share whose objects have pods."""
 
 from __future__ import annotations
@@ -15,17 +14,14 @@ from .._kube.engine import apply_objects
 from .._kube.objects import Manifest, Ref, ref_of
 from .._kube.removal import delete_objects
 from .._kube.report import Change, Report
+from .._kube.servers import Claims
 from .._kube.wait import Predicates
 from .._manifests.meta import owners
 from .._manifests.monitoring import MONITORS, RULES, Alerts, TrainingAlerts
 from .._manifests.pods import PullPolicy
 from .._manifests.storage import Storage
-from .options import APPLY, WAIT, with_defaults
-
-if t.TYPE_CHECKING:
-    from .._kube.servers import Claims
-    from .options import Spec
-    from .run import Context
+from .options import APPLY, WAIT, Spec, with_defaults
+from .run import Context
 
 T = t.TypeVar("T")
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """HMAC keys of Google that are kept in Secrets of Kubernetes: the one place that knows both sides.
 
 The secret of a key goes from Google's answer into the Secret in this process, and nowhere else.
@@ -15,17 +14,15 @@ from .._core.errors import Failed, InvalidInput, MusterError, Overtaken
 from .._core.sensitive import Sensitive
 from .._gcp.api import Api
 from .._gcp.hmac_keys import ACTIVE, Decision, HmacKeys, Note, decide, decide_absent
+from .._gcp.plan import Step
+from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
 from .._kube.objects import LABEL_OWNER, Manifest, Ref, annotations_of, labels_of
 from .._kube.removal import delete_objects
 from .._kube.report import Action, Change
 from .._manifests.meta import owner_of
 from .gcp import api_of
-
-if t.TYPE_CHECKING:
-    from .._gcp.plan import Step
-    from .._kube.cluster import Cluster
-    from .run import Context
+from .run import Context
 
 ACCESS_KEY, SECRET_KEY = "access_key", "secret_key"
 ANNOTATION_BEFORE = "muster.ml/hmac-keys-before"

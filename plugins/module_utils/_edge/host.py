@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The edge of the modules that work on the host itself (local cluster, local images) instead of a Kubernetes API.
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that calls ``host_main`` and, if it has any, CONSTRAINTS. The action
@@ -16,6 +15,9 @@ from ansible.module_utils.basic import AnsibleModule
 from .._core.brief import as_diff
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .failure import Result, finish, without_logins
+from .options import Spec
+
+__all__ = ["Execute", "HostContext", "Result", "Spec", "host_main"]
 
 
 def _silent(_message: str) -> None:
@@ -49,7 +51,7 @@ class HostContext:
 Execute = t.Callable[[HostContext], Result]
 
 
-def host_main(argument_spec: dict[str, t.Any], execute: Execute, **constraints: t.Any) -> None:
+def host_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     module = AnsibleModule(argument_spec, supports_check_mode=True, **constraints)
     given = {"check": module.check_mode, "diff": module._diff, "warn": module.warn}

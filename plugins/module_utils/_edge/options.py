@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Options that modules share. Twins of the doc fragments auth, wait, apply and removal; a test compares them.
 
 Connection and wait options are named as in kubernetes.core, so that users can keep their ``module_defaults`` and habits.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Promises that a run in check mode keeps from one task to the next: kinds that a cluster would serve because of CRDs that would be
 applied, namespaces that would be created, and objects that pods name.
 

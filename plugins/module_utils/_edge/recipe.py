@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The recipe of an image as options of a module; module ``local_image`` documents them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The life of replicas that serve models: as that of servers, and their number may be left to an autoscaler."""
 
 from __future__ import annotations
@@ -13,16 +12,12 @@ from .._kube.objects import Ref, group_of, ref_of
 from .._kube.ready import exists
 from .._kube.removal import delete_unwanted
 from .._kube.report import Change, Report
-from .._manifests.autoscaling import AUTOSCALER
+from .._manifests.autoscaling import AUTOSCALER, Autoscaling
 from .._manifests.monitoring import RequestAlerts
 from .._manifests.pods import PodSettings
 from .._manifests.replicas import Replicas
 from . import groups, servers
-from .options import with_defaults
-
-if t.TYPE_CHECKING:
-    from .._manifests.autoscaling import Autoscaling
-    from .options import Spec
+from .options import Spec, with_defaults
 
 R = t.TypeVar("R", bound=Replicas)
 

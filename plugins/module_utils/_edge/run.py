@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The edge: the only file that turns a module's ``execute`` into an Ansible module.
 
 A module file has ARGUMENT_SPEC, ``execute(ctx) -> result``, a ``main`` that calls ``module_main`` and, if it has any, CONSTRAINTS. The
@@ -18,16 +17,15 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.sensitive import printable
+from .._kube.cluster import Cluster
+from .._kube.report import Report
 from .._kube.served import Promised
 from . import promises
 from .failure import Result, finish
 from .host import HostContext
-from .options import full_spec
+from .options import Spec, full_spec
 
-if t.TYPE_CHECKING:
-    from .._kube.cluster import Cluster
-    from .._kube.report import Report
-    from .options import Spec
+__all__ = ["Context", "Execute", "Result", "Spec", "connector", "module_main"]
 
 
 @dataclasses.dataclass

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The life of servers, the same for every kind: refuse bad options, check, generate, apply, delete what is unwanted, wait, remove."""
 
 from __future__ import annotations
@@ -20,12 +19,9 @@ from .._manifests.meta import owner_of
 from .._manifests.pods import PodSettings
 from .._manifests.servers import Server
 from . import groups
-from .options import APPLY, REMOVAL, STATE, WAIT, fields_of
-
-if t.TYPE_CHECKING:
-    from .failure import Result
-    from .options import Spec
-    from .run import Context
+from .failure import Result
+from .options import APPLY, REMOVAL, STATE, WAIT, Spec, fields_of
+from .run import Context
 
 S = t.TypeVar("S", bound=Server)
 

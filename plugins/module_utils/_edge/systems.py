@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
 from __future__ import annotations
-
-import typing as t
 
 from .._systems.elastic import training as elastic
 from .._systems.jobset import training as jobset
 from .._systems.persia import training as persia
 from .._systems.statefulset import training as statefulset
-
-if t.TYPE_CHECKING:
-    from .._training.kind import Kind
-    from .options import Spec
+from .._training.kind import Kind
+from .options import Spec
 
 KINDS: dict[str, Kind] = {
     "elastic_job": elastic.KIND,

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Modules of trainings: the options that they share, and what they execute."""
 
 from __future__ import annotations
@@ -19,14 +18,11 @@ from .._training.logs import read_logs
 from .._training.plots import plots
 from .._training.progress import points_of
 from .._training.results import results
+from .._training.status import Rank
 from . import groups
-from .options import APPLY, STATE
-
-if t.TYPE_CHECKING:
-    from .._training.status import Rank
-    from .failure import Result
-    from .options import Spec
-    from .run import Context
+from .failure import Result
+from .options import APPLY, STATE, Spec
+from .run import Context
 
 LIFE: Spec = {
     "restart": {"type": "bool", "default": False},

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The values of options, checked for all modules at once, after Ansible's own validation and before anything else reads them."""
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from ansible.module_utils.common.validation import check_required_if, check_requ
 from .._core import shapes
 from .._core.errors import InvalidInput
 from .._kube.objects import to_plain_values
-
-if t.TYPE_CHECKING:
-    from .options import Spec
+from .options import Spec
 
 _DEEPEST = 100
 _LARGEST = 2**63 - 1

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Label selectors, node affinity and tolerations, as the scheduler matches them. No I/O."""
 
 from __future__ import annotations

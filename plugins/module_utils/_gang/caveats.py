@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Features that are not judged: those of pods that decide on their nodes, and those that may free capacity for a gang. No I/O."""
 
 from __future__ import annotations

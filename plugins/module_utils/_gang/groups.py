@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The groups of pods that must run at once: listed, or those that objects make. No I/O."""
 
 from __future__ import annotations

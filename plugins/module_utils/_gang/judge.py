@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Do all pods of a gang fit at once? By the floor of free by request on each node, from what was read of the cluster. No I/O.
 
 The answer is no only if the scheduler cannot place all pods, whatever ends or starts by itself, and yes only if it places them in any

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Whether a queue of Kueue can ever admit a gang: the nominal quota of its ClusterQueue. No I/O.
 
 What others use of it does not count, because waiting is what a queue is for. A ClusterQueue in a cohort may borrow, and is not judged.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The nodes of a cluster: what is free on each, and why the pods of a group cannot be there. No I/O."""
 
 from __future__ import annotations

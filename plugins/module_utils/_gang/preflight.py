@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Read of the cluster what decides whether a gang fits, and judge it. Nothing is written.
 
 What may not be read is not judged, and is no error: a preflight is advice.
@@ -12,14 +11,12 @@ import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 
 from .._core.errors import Forbidden, InvalidInput, MusterError
+from .._kube.cluster import Cluster
 from .._kube.objects import GroupKind, Manifest, Ref
 from .._kube.queued import API_VERSION as KUEUE
 from . import caveats
 from .groups import Group, PodSet, PodSets, group, groups_of
 from .judge import Gang, Seen, Verdict, judge
-
-if t.TYPE_CHECKING:
-    from .._kube.cluster import Cluster
 
 _DEVICE_CLASS = ("resource.k8s.io/v1", "DeviceClass")
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The resources of a pod as whole numbers: thousandths of a CPU, bytes, devices. No I/O.
 
 The rules are those of Kubernetes ("Resource Management for Pods and Containers", "Init containers", "Sidecar Containers", "Pod

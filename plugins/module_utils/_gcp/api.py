@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Calls to Google's REST APIs: repeated where Google asks for it, with errors that name the object.
 
 Gets its session from the caller and imports no library of Google, so that the code above can be tested without one.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Comparison of desired values with those that Google shows.
 
 Google adds fields and defaults, omits false and empty values, writes names as links and numbers as strings. None of that is a

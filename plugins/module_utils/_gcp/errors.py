@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Refusals of Google, in whichever of its shapes they come, as one error."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Static addresses as values, of a region or global."""
 
 from __future__ import annotations

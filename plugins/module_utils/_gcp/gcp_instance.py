@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Virtual machines and their boot disks as values.
 
 The boot disk is made with the machine and outlives it: it holds the data. A machine that is made again gets the disk that is there.

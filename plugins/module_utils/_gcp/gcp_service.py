@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """APIs of a project as values."""
 
 from __future__ import annotations

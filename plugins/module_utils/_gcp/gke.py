@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Functions and the class that clusters and node pools of GKE share."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Access to the control plane of a GKE cluster: whether it has a public address, and which networks may reach it."""
 
 from __future__ import annotations

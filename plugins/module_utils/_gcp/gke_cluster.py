@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """GKE clusters as values: the desired state, and the requests that lead to it."""
 
 from __future__ import annotations

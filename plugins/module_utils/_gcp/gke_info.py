@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A GKE cluster with its node pools, as it is, and what its workloads made in the project."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The config of a node pool: options in snake case as Google's NodeConfig."""
 
 from __future__ import annotations

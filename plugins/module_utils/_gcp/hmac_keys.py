@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """HMAC keys of a service account as values: which one is used, which ones are to go.
 
 Google chooses the ID of a key and shows its secret once, both only in the answer to its creation, and keys have no labels (discovery

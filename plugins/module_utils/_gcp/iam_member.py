@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One member of one role in the policy of a resource. A policy is read, changed and written as a whole.
 
 It has an etag. Google refuses the request if the policy has changed in between; then it is read and planned again.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Labels, metadata and network tags: their values as text, and what Google accepts of them, so that a plan refuses the rest."""
 
 from __future__ import annotations

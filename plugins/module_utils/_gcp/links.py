@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Names of options and of resources as requests want them, and addresses as Google spells them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A client of google-cloud-storage for the objects of a bucket, and its errors in one form."""
 
 from __future__ import annotations

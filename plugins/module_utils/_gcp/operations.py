@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Operations: what a request to Google started, its progress, and its result.
 
 Compute, container and the newer APIs (google.longrunning) each have their own.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Steps of Google, as parts of a plan."""
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Kinds of Google Cloud's resources: what they have in common, and how one is written.
 
 A kind is a frozen dataclass with keywords only. Its fields are the options of its module, so that the module needs no code for them
-(``_edge/gcp.py`` makes it from the options by their names). A kind with an ordinary REST API is a ``Labelled`` (its owner's mark is a
-label) or a ``Described`` (it is at the end of the description), and says::
+(``_edge/gcp.py`` derives the options from the fields, and makes it from the options by their names). A kind with an ordinary REST API is a
+``Labelled`` (its owner's mark is a label) or a ``Described`` (it is at the end of the description), and says::
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class GcpAddress(Labelled):

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Slices of TPUs: the shapes that Google has, and what machines, nodes and pods each of them needs. No I/O.
 
 Every figure is of Google's documentation; the page stands beside it. Pages of Cloud TPU ("TPU v5p") have shapes, chips and machines,

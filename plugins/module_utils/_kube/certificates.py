@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Certificates in Secrets or, for servers outside of Kubernetes, in files: created once, kept by later runs, renewed before they expire.
 
 An authority keeps its key for ever. Its certificate is renewed with the same key and name, so that who trusts the old certificate

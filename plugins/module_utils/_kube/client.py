@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The one file that talks HTTP to Kubernetes: kept-alive connections, any number of threads, raw JSON.
 
 Why http.client and no Kubernetes library: docs/architecture.md, section "Kubernetes client".

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The interface between the engine and a cluster.
 
 ``client.HttpCluster`` is the real one; tests use ``FakeCluster`` of tests/unit/conftest.py. Every method may be called from several
@@ -10,11 +9,11 @@ from __future__ import annotations
 
 import typing as t
 
+from .._core.clock import Clock
 from .kinds import Kinds
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, ServedKind
 
 if t.TYPE_CHECKING:
-    from .._core.clock import Clock
     from .tunnel import Tunnel
 
 

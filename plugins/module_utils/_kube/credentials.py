@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Ways to authenticate. Each can be refreshed after the API server answered 401."""
 
 from __future__ import annotations

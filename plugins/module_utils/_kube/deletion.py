@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The facts about objects that are to be deleted. ``_core.deletion`` decides whether they may be."""
 
 from __future__ import annotations

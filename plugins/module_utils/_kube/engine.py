@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The apply engine: one path for every write to Kubernetes.
 
 Plan (only reads; all problems are reported together), write in waves, prune, wait. See docs/architecture.md. What few runs need is

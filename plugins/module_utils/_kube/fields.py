@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Ownership of an object's fields, according to ``metadata.managedFields``.
 
 The API server keeps the set of fields that each manager applied, and takes a field out of ours as soon as another manager changes its

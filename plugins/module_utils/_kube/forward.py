@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A local port whose connections lead to a port of a pod, for clients that open connections themselves: ``kubectl port-forward``.
 
 Each connection is one tunnel through the API server, opened when a client connects. A client at the local port only sees that its
@@ -18,12 +17,10 @@ from collections.abc import Iterator, Sequence
 
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import MusterError, Unreachable
+from .cluster import Cluster
 from .objects import Manifest, Ref
 from .pod_status import why_not_running
 from .tunnel import Tunnel
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 Reach = t.Callable[[], Tunnel]
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Build the headers of requests and read those of responses. Pure functions."""
 
 from __future__ import annotations

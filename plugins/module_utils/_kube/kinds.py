@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The stable built-in kinds and how they are served, so that the common case needs no discovery; and the reader of discovery documents."""
 
 from __future__ import annotations

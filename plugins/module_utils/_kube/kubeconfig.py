@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The address of a cluster and the credentials for it: kubeconfig files, exec plugins, tokens, the service account of a pod.
 
 The behaviour for each setting, beside kubectl's, is in docs/architecture/clients.md.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Reviewed plans: the name of a cluster in them, and a cluster on which only their objects are written.
 
 Each request that writes is asked about before it is sent.
@@ -10,10 +9,8 @@ from __future__ import annotations
 import typing as t
 
 from .._core.errors import Forbidden
+from .cluster import Cluster
 from .objects import CONFIG_MAP, HISTORY, POD, PRUNE_RECORD, Manifest, Ref, ref_of
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 Permit = t.Callable[[Ref, bool], None]
 """Raises unless the object may be written; True: or deleted."""

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Logins, keys and certificates that are made once: the one way in which they are made, stored and replaced.
 
 Two runs may start at the same moment and both find nothing. So an object of generated values is created (POST), and replaced only in the
@@ -20,12 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .._core.errors import MusterError, Overtaken
 from .._core.sensitive import Sensitive
+from .cluster import Cluster
 from .objects import Manifest, Ref
 from .plan import overtaken
 from .report import Change, Report
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 T = t.TypeVar("T")
 MadeOf = Mapping[Ref, "str | None"]

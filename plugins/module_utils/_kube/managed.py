@@ -11,6 +11,7 @@ from .._core.clock import Deadline
 from .._core.errors import MusterError, NotFound
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._core.waiting import fixed_interval, last_answer
+from .cluster import Cluster
 from .fields import last_write, owned_fields
 from .kinds import LEADER_ANNOTATION, MADE_BY_CONTROLLERS, NEVER_OURS, REPORTS, Kinds
 from .objects import (
@@ -33,9 +34,6 @@ from .objects import (
     ref_of,
 )
 from .ready import PREDICATES, READY, State, state_of
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 # Controllers create these in every namespace: those of Kubernetes, of Istio (CACertNamespaceConfigMap and CRLNamespaceConfigMap in
 # pilot/pkg/features), and of OpenShift (documentation, "Default service accounts"), with credentials for its registry as Secrets.

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """New keys, beside made_once.py because they need the library cryptography. Each takes what only that file gives out."""
 
 from __future__ import annotations
 
 import typing as t
 
+from .made_once import Fresh
+
 if t.TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-
-    from .made_once import Fresh
 
 
 def ec_key(_fresh: Fresh) -> ec.EllipticCurvePrivateKey:

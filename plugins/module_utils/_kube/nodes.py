@@ -11,12 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .._core.conditions import condition, is_true
 from .._core.errors import Causes, InvalidInput, MusterError, WaitTimeout, cause_of
+from .cluster import Cluster
 from .objects import Manifest, labels_of
 from .pod_status import container_statuses, why_not_running
 from .watching import Changes, watch_until
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 _LOOK_AGAIN = 10.0
 """Seconds between two reads while no node changes."""

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Manifests, references to objects, labels and kinds: the values that all parts of the engine share."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The order in which objects are sent: in waves, whose objects may all be sent at once."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find everything that belongs to an owner, whatever its kind."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Compare the desired objects with the live ones, and decide what to do about each. Only reads."""
 
 from __future__ import annotations
@@ -38,10 +37,8 @@ from .objects import (
 )
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
+from .report import Report
 from .served import Promised, namespaced_kinds, namespaces_among, objects_among
-
-if t.TYPE_CHECKING:
-    from .report import Report
 
 Verdict = t.Literal["create", "update", "unchanged"]
 

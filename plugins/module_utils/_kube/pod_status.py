@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Reasons why a pod does not run, as the scheduler, the kubelet or the container report them. Pure functions."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Rewrite the user's manifests to those that are sent. Pure functions."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The choice of a proxy to an API server, and the connection through it.
 
 The rules are those of kubectl, which are Go's (https://pkg.go.dev/golang.org/x/net/http/httpproxy). Python's own differ: it sends

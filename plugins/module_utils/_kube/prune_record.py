@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Record in the cluster that an owner has no objects but these, so that prune need not search all kinds again.
 
 A ConfigMap holds the digest of the set. If it is missing, prune searches everywhere. It must never claim too much, so it is deleted

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The fields of Kubernetes objects that have quantities."""
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The reasons why Kueue holds objects back, and what it would not hold. A Workload is one object of a queue, or a group of pods."""
 
 from __future__ import annotations
 
-import typing as t
 from collections.abc import Iterable
 
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import MusterError
 from .._manifests.meta import LABEL_POD_GROUP, LABEL_QUEUE
+from .cluster import Cluster
 from .objects import POD, Manifest, Ref, group_kind, labels_of, ref_of
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 _LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Whether an object is ready, and if not, why: one pure predicate per kind. Each accepts None for a missing object."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find the reason why an object is not ready if its own status has none: from events, and from objects that it depends on.
 
 These functions only add to a known reason, so objects that cannot be read (no right, no response) are left out.

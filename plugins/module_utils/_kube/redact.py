@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Seal the secret values of objects: the ``data`` of a Secret, and the values that the annotation ``muster.ml/sensitive`` names.
 
 ``seal_secrets`` puts each of them into a Sensitive, which nothing can print. It is called where objects come in: from the user

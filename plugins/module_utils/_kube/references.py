@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The needs of pods before they can start: the objects that they name, storage for their claims, and images with valid names.
 
 The API server stores a workload whatever its pods name, and the pods then wait for ever. So it is refused before anything is written.
@@ -15,12 +14,10 @@ from collections.abc import Iterator, Sequence
 from .._core.errors import Forbidden, InvalidInput, MusterError, NotFound
 from .._core.pool import PARALLEL, raise_all, run_all
 from . import storage
+from .cluster import Cluster
 from .objects import CLAIM, DEPLOYMENT, JOB, POD, STATEFUL_SET, Manifest, Ref, group_kind, ref_of
 from .served import Promised, objects_among
 from .uses import FIELDS, TRAININGS
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 _WITH_PODS = {
     POD, JOB, DEPLOYMENT, STATEFUL_SET, ("apps", "DaemonSet"), ("apps", "ReplicaSet"), ("batch", "CronJob"), *TRAININGS,

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Delete objects: named ones, all of an owner, or those that an owner no longer desires. Every deletion goes through here."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The number of replicas of a Deployment, handed over to a HorizontalPodAutoscaler and taken back, without a pod that starts or ends.
 
 Who stops to apply ``spec.replicas`` as its only owner removes it, and the API server then writes the default, 1. So another field manager
@@ -8,15 +7,11 @@ first applies the same number. (https://kubernetes.io/docs/reference/using-api/s
 
 from __future__ import annotations
 
-import typing as t
-
 from .._core.errors import Conflict
 from .._manifests.autoscaling import AUTOSCALER
+from .cluster import Cluster
 from .fields import owned_keys
 from .objects import LABEL_OWNER, Manifest, Ref, group_kind, labels_of, manager_of
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 FIELD = "spec.replicas"
 BETWEEN = manager_of("replicas")

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The report of an apply or a delete: what it did, or would do."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Map responses of the API server to errors: a status code and a Status object become one of the collection's error classes.
 
 ``CAUSES`` has the causes of a refusal that only its message text tells. This is the one module that decides by texts of the API server:

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Values of Secrets, as text."""
 
 from __future__ import annotations
 
 import base64
-import typing as t
+from collections.abc import Mapping
 
 from .._core.errors import InvalidInput
 from .._core.sensitive import Sensitive
 from .objects import Manifest, Ref
-
-if t.TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def text_of(secret: Manifest, key: str) -> Sensitive | None:

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Whether the cluster serves the kinds of given objects, and the error where it does not."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Servers in a cluster: their pods, their claims, and the wait for both."""
 
 from __future__ import annotations
@@ -7,16 +6,14 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._core.pool import OnProgress
+from .._manifests.servers import Server
 from . import watching
+from .cluster import Cluster
 from .deletion import Ownership
 from .objects import CLAIM, LABEL_OWNER, Manifest, Ref, is_made_for, labels_of, ref_of, selector_of
 from .removal import delete_objects
-
-if t.TYPE_CHECKING:
-    from .._core.pool import OnProgress
-    from .._manifests.servers import Server
-    from .cluster import Cluster
-    from .report import Report
+from .report import Report
 
 T = t.TypeVar("T")
 

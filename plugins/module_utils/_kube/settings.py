@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One entry of a kubeconfig, read by name and type.
 
 An error names file, entry and setting, but not the value, which may be a token.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Read the objects of an apply from options, files, a folder or a URL."""
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find claims that can never be bound before anything waits for them; and why one is not bound yet."""
 
 from __future__ import annotations
 
-import typing as t
 from collections.abc import Iterable, Iterator, Sequence
 
 from .._core.errors import Forbidden, InvalidInput, MusterError
 from . import reasons
+from .cluster import Cluster
 from .objects import Manifest, Ref
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
-    from .served import Promised
+from .served import Promised
 
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 # Disks that only one node can mount at a time: a claim for several nodes stays Pending for ever.

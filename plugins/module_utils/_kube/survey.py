@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A survey of a cluster for trainings: its capabilities, and the user's permissions. Only reads; what may not be read is noted."""
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from .._core.errors import Forbidden
 from .._core.pool import PARALLEL, run_all
 from . import nodes, storage
+from .cluster import Cluster
 from .objects import Manifest, Ref, group_of
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 OPERATORS = {
     "gateway.networking.k8s.io": "gateway_api",

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """TLS contexts: trusted authorities and client certificates; and what it means when a certificate is refused."""
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import tempfile
 import typing as t
 
 from .._core.errors import Failed, InvalidInput
+from .._core.sensitive import Sensitive
 from .._core.trust import refusal, trusting
 from .kubeconfig import Connection
 
 if t.TYPE_CHECKING:
-    from .._core.sensitive import Sensitive
     from .credentials import RequestAuth
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A connection to a port of a pod, or to a command in it, inside of a WebSocket to the API server: what ``kubectl port-forward`` and
 ``kubectl exec`` do.
 
@@ -23,8 +22,7 @@ import struct
 import threading
 import typing as t
 
-if t.TYPE_CHECKING:
-    from .._core.clock import Deadline
+from .._core.clock import Deadline
 
 PROTOCOL = "v4.channel.k8s.io"
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

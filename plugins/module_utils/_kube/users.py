@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find the users of objects that are to be deleted: workloads that run, wait or are suspended and name one of them.
 
 ``uses`` finds the names in an object. This module decides which objects count: not those that are deleted as well, nor a training that has
@@ -16,6 +15,7 @@ import typing as t
 from .._core.errors import Forbidden, MusterError, NotFound
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._manifests.meta import LABEL_JOB, LABEL_ROLE, ROLE_TRAINER
+from .cluster import Cluster
 from .kinds import NEVER_OURS
 from .managed import served_kinds
 from .objects import (
@@ -38,9 +38,6 @@ from .objects import (
 )
 from .order import BUILT_IN_GROUPS
 from .uses import ADDRESS, INSTANCES, METRICS, TRAININGS, Name, is_nameable, named_by, names_of
-
-if t.TYPE_CHECKING:
-    from .cluster import Cluster
 
 _POD_MAKERS = (
     ("v1", "Pod"),

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find the objects that an object names: references in its spec, addresses in its variables and arguments, resources, queues. No I/O."""
 
 from __future__ import annotations

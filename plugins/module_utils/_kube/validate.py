@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Validate a list of objects before anything is sent, and report all problems at once."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Wait for many objects at once, by watching them."""
 
 from __future__ import annotations

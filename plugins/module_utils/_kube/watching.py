@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Observe again whenever something changes: a watch is the pause between two observations.
 
 For waits that ask more than the watched objects say (logs, the servers inside of pods, a count of nodes). What is waited for by its own

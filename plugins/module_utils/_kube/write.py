@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Carry out one step of a plan: apply (or ask what an apply would do), recreate if allowed, and report what changed."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The value that kubectl reads from a word of YAML.
 
 kubectl reads with sigs.k8s.io/yaml over go.yaml.in/yaml/v2 (its resolve.go), which is neither YAML 1.1 nor 1.2: ``y`` and ``off`` are

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Write a container image of one layer from a few files of the host, as an archive that containerd imports.
 
 For Kubernetes' own images, which contain little more than one program each and must exist before the cluster. The same

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A local cluster as its modules get it: the option ``cluster``, and values derived from it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Download files over HTTP: verified by their digest, and with errors that name the URL, the cause and the next step."""
 
 from __future__ import annotations

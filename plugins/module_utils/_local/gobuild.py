@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Build programs from pinned Go modules, cached by content: the same pins and flags are built once per machine."""
 
 from __future__ import annotations

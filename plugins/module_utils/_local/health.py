@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Whether the API server counts a cluster as ready. Pure."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The host: programs, processes, cgroups, capabilities. The only file here that starts programs."""
 
 from __future__ import annotations

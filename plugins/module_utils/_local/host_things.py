@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Resources of a host that roles create, other than files: packages of Debian, tables of nftables, enabled units.
 
 They are recorded and removed as files are.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The configuration for kubeadm. Pure: dataclasses in, Kubernetes API objects out."""
 
 from __future__ import annotations

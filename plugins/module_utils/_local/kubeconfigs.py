@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find out which cluster a kubeconfig is for, so that none of another cluster is replaced or removed, and how long it is valid."""
 
 from __future__ import annotations

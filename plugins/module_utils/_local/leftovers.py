@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """List everything of a local cluster on the host, which is nothing after a removal."""
 
 from __future__ import annotations

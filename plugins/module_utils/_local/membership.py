@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Run kubeadm inside running nodes."""
 
 from __future__ import annotations

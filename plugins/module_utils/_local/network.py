@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The cluster's bridge on the host, the nodes' veth pairs and, if pods may reach outside, one nftables table."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One node on this host: create, check and remove its files, folders, cgroups and processes."""
 
 from __future__ import annotations

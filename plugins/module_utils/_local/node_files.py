@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The files that make a set of namespaces into a Kubernetes node, as text. No I/O."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The contents of an image as values, and the key under which the result is cached."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Layers of an image: a Debian root file system, and one with everything else."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An image archive in the cache, assembled by umoci; and its import into the containerd of each node."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A registry that gets an image. ORAS asks it and pushes to it; like umoci, it is built from a pinned Go module."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Locks for the files and settings that clusters on this machine share: one process at a time reads and changes them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find what a host lacks for a local cluster: first gather all facts, then judge them with pure functions, so that one message has all."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The programs that a local cluster needs, and their sources: released files by URL and checksum, or Go modules."""
 
 from __future__ import annotations

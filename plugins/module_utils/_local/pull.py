@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Pull the images of Kubernetes that kubeadm names from their registry, or a mirror of it, into OCI archives in the cache.
 
 The requests are those of the OCI distribution specification v1.1 (section Pull), the tokens those of the Docker registry v2

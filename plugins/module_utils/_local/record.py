@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The record of a cluster's options, with the versions that it has or is being upgraded to.
 
 It is written before anything else is created, and removed after everything else. So what exists on the host under a cluster's name was

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Manifests that a project releases, made from the Go module with their sources, byte by byte as the project's own release does.
 
 The module is pinned by go.sum, and the result by the digest of the released file.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Remove a local cluster without a trace, and nothing of other owners.
 
 First everything is judged (_core/deletion.py), then removed. The record of the cluster decides, whatever the options say now. It is

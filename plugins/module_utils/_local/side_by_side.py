@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Builds of several kinds at the same time, so that where one has work for a single core, another one uses the rest."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Node objects whose kubelet kwok simulates. No I/O."""
 
 from __future__ import annotations

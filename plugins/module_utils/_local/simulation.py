@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Simulated nodes: how kwok changes Node objects with the label type=kwok, and the pods on them. No I/O.
 
 kwok works in stages; each selects objects and gives them a status. The capacity of a Node is in an annotation, because the API

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Choose the source of each program and image of Kubernetes: released files and images, or Go modules."""
 
 from __future__ import annotations

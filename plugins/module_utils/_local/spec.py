@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The specification of a local cluster: its names, addresses and folders, all computed from a few options. No I/O."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Survey a local cluster and its host: what exists, what is missing, what is in the way. Changes nothing."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Kubernetes' own images: pulled, or built from its programs, and imported into a node before kubeadm runs."""
 
 from __future__ import annotations

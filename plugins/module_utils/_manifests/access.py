@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Service accounts and what they may do."""
 
 from __future__ import annotations

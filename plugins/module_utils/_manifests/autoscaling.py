@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The HorizontalPodAutoscaler of replicas, on a metric of their pods."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The manifests of role efs_csi: a claim on EFS with its class or volume, and the two Jobs that verify it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The manifests of role gpu_drivers: a DaemonSet that installs NVIDIA's driver or a device plugin on the nodes.
 
 Built from documented facts about the installers and the plugin; nothing is copied from their own manifests.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A job file of another program, such as a PersiaJob, as options of this collection.
 
 No field of the file is dropped silently: each is taken over under its own name, or it is among the differences with the reason,

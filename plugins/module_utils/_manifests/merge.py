@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Strategic merge of a user's overrides into a manifest, by the rules Kubernetes itself uses for its own types."""
 
 from __future__ import annotations

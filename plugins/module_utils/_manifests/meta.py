@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Helpers for all builders: names, labels, quantities and hashes.
 
 Pure: only the standard library, no Ansible, no Kubernetes client.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The manifests of module prometheus_adapter: prometheus-adapter, which serves metrics of a Prometheus as an API of Kubernetes.
 
 Pure: only the standard library, no Ansible, no Kubernetes client.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Objects that have metrics collected, and alerts raised, by whichever Prometheus a cluster has.
 
 Pure: only the standard library, no Ansible, no Kubernetes client.

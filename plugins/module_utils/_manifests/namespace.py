@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The manifests of role namespace: a namespace with its Pod Security labels."""
 
 from __future__ import annotations

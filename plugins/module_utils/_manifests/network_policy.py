@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A NetworkPolicy for connections to pods that do not authenticate them.
 
 Outgoing connections are not restricted, because only the user knows where data and checkpoints are. Policies add up, so users can

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The common parts of the operators that Muster installs: their options, their Deployment and its pod.
 
 ReleasedOperator is one whose project releases a manifest: all of it is installed, and only what the options say differs.

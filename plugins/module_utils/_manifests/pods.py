@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Pod templates: the part that StatefulSets, Jobs and Deployments of this collection have in common."""
 
 from __future__ import annotations

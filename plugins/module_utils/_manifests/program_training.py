@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A training whose pods are equal and run a program of the user: the options that all of these have, and the objects around the pods."""
 
 from __future__ import annotations

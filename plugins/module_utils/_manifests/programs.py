@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The text of a program of _pod_programs, for a ConfigMap."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The manifests of role prometheus: one Prometheus that scrapes the pods of some namespaces, and evaluates rules.
 
 Pure: only the standard library, no Ansible, no Kubernetes client.

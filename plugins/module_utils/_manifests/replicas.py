@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Replicas of one server that serves models, as a Deployment: a pod ends after another one got ready, and after its own requests."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The manifests of role s3_artifacts: the service account whose pods read the bucket."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The names and labels of servers, and the objects around their pods: Services, NetworkPolicy, claims, a disruption budget."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Objects, volumes and mounts that the pods of a training share: configuration, the user's files, and storage."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Claims, and the volume that all pods of a training share."""
 
 from __future__ import annotations

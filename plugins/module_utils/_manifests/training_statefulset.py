@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One replica group of a training: StatefulSet, headless Service and, on request, a PodDisruptionBudget."""
 
 from __future__ import annotations

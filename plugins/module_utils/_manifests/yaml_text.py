@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Plain values as YAML text, without PyYAML: builders may only use the standard library.
 
 Block style for dicts and lists, JSON for scalars (JSON scalars are YAML scalars), insertion order kept,

@@ -1,7 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The program that fetches a data set inside a pod, or with the arguments URL FILE [SHA256] one file, such as the script of an elastic job.
 
 Its source goes into a ConfigMap, so it imports nothing of ours.

@@ -1,7 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Run a training script with torchrun's agent, configured by torchrun's own PET_* variables: launch.py SCRIPT [ARGUMENT...]
 
 torchrun alone learns of a lost pod when collectives fail, which costs every other pod one of its restarts, and keeps the place of one

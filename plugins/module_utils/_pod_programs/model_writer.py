@@ -1,7 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Write a model's folder on a volume for a client of a forwarded port: model_writer.py FOLDER PORT
 
 It listens at the pod's loopback address only, so that it is reached by port forwarding alone.

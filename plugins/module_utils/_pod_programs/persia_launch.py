@@ -1,7 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Start one part of a PERSIA training: launch.py nn-worker|data-loader|embedding-worker|embedding-parameter-server
 
 PERSIA's processes find each other once, at their start. A replaced embedding server has lost what the trainers told it, and trainers

@@ -1,7 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Ask the push gateway what it has of a PERSIA training: metrics.py SECONDS
 
 PERSIA's processes only log that they could not push. This program therefore asks from where they push, and writes one line: MUSTER

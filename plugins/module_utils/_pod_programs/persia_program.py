@@ -1,7 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Run a training script of PERSIA and leave with the status that the script itself ended with: program.py [ARGUMENT ...]
 
 MUSTER_ENTRY names the script. It runs as ``python3 SCRIPT ARGUMENT ...`` would run it: as module ``__main__``, with its own folder first

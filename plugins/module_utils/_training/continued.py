@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Keep what a running training has, even if a new version of Muster makes it otherwise: programs, pods, and where a queue placed them.
 
 The hash of the programs is in the pod template, which is immutable in a Job, and whose change would restart the pods of a StatefulSet.

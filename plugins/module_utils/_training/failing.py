@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Failures that a wait cannot outlast: a rank ends again and again with the same error, or does not get its image.
 
 Kubernetes restarts such a rank as often as it may: a container without limit, a Job's pod up to its backoffLimit, with pauses that

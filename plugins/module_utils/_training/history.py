@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The records of trainings that have ended, in a ConfigMap of their namespace, which stay when the trainings are removed.
 
 A training is recorded before its pods are deleted or recreated, so that a run that is killed loses nothing: the next one records it.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The protocol between the lifecycle of a training (lifecycle.py) and the systems.
 
 A system describes its trainings with one Kind, which has a Backend for each way to run them. Steps that are the same

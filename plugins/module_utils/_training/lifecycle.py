@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The life of a training, the same for every kind: create, recreate with other options, scale, wait, remove."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The logs of a training's ranks, and the error of one that has failed, with their last lines."""
 
 from __future__ import annotations

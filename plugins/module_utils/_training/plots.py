@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Plots of a training over time, as paths of SVG and as sparklines: loss, rate, processes that train, and faults. No I/O."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The progress that a training program prints: step, epoch, metrics, rate and time left. No I/O.
 
 Each format was recorded from its program, see tests/unit/plugins/module_utils/_training/test_progress.py. Other lines are skipped. A rate

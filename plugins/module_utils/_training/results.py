@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The results of a training: as values, and as lines of text."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The preflight of a training, before any of its objects is created: all pods of a new one, the additional pods of a running one."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Read the stacks of a training's ranks: with the py-spy of their image, or else with that of an ephemeral container."""
 
 from __future__ import annotations

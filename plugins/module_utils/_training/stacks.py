@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The Python stacks of a training's processes, as py-spy reads them. Equal ones are folded, that of the fewest threads first.
 
 Only names of functions and files and numbers of lines are read: values of variables may be secrets.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The status of a training, computed from its pods and workloads: one state, one reason, and all ranks."""
 
 from __future__ import annotations

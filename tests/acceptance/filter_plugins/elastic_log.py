@@ -4,8 +4,6 @@
 Agent and script print one line an event, ``muster.ml/elastic {"event": ..., "time": ...}``. Times are seconds since 1970.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

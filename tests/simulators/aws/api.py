@@ -5,8 +5,6 @@ botocore carries these descriptions (the same that every AWS client is made from
 refuse for its form is refused here as well, and no operation's address is written down twice.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The AWS CLI as a second reader beside boto3: what AWS's own users would see of the simulated account."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import subprocess

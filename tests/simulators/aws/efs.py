@@ -5,8 +5,6 @@ moto has EFS, but without states, backup policies, updates and the errors of del
 of the documentation in botocore 1.44.5 (data/efs/2015-02-01/service-2.json) unless another source stands beside one.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A request as it comes from the wire, and an error as it goes there."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

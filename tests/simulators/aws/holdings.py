@@ -4,8 +4,6 @@
 python -m simulators.aws.holdings http://127.0.0.1:4566
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable

@@ -8,8 +8,6 @@ which has to give what an undisturbed run gives; one more, which has to write no
 the account has to be as it was.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

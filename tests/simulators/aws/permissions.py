@@ -5,8 +5,6 @@ Which actions an operation needs: the service authorization reference (docs.aws.
 the name of its operation unless a rule below says otherwise. Each rule has its source beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase

@@ -5,8 +5,6 @@ Sources: EKS user guide, "How EKS Pod Identity works" and "IAM roles for service
 STS API, "AssumeRoleWithWebIdentity"; S3 API, "Error responses" and "Authenticating Requests (AWS Signature Version 4)".
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import hashlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What moto 5.2.5 does otherwise than AWS, put right."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

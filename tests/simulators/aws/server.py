@@ -6,8 +6,6 @@
 Clients need `AWS_ENDPOINT_URL=http://127.0.0.1:4566` and any credentials. `/_simulator/...` is the tests' side door.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import json

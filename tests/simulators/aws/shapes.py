@@ -7,8 +7,6 @@ EKS add-ons; "Launch template support"; "Manage IAM users and roles": API_AND_CO
 EKS user guide, "Create an EKS Auto Mode cluster" (three capabilities, no add-ons, node pools in place of groups).
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Things that take their time, and the account around them, which moto keeps: roles, subnets, security groups."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time

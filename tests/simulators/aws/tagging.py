@@ -5,8 +5,6 @@ It is regional, and shows instances and NAT gateways for a while after their end
 answer "might include resources that were deleted").
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from moto.backends import get_backend

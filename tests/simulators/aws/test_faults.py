@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What goes wrong: each fault is told once, clearly, and the next run converges."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the first container of an elastic job does where its script is in a bucket of S3."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

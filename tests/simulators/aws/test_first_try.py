@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What stands between a newcomer and the first cluster: from where the API server is reached, in which zones it may be, what names fit."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 

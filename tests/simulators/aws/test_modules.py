@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every module's life: made, changed in every way, deleted. boto3 reads back what the module says it did."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -5,8 +5,6 @@ The tests stand on each other, in order: plan, a node group that fails, the run 
 ours in the way, a cluster that somebody else made, teardown. What somebody else has in the account is there from the beginning.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import random

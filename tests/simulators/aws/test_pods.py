@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pods that read a bucket as the role of their service account, with the program that fetches data sets and scripts in them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

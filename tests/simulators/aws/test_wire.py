@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The gate judges every request of the whole suite by AWS's own descriptions. Here it is shown to see what it has to."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlencode
 

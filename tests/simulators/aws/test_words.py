@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tags and labels as users write them in YAML: numbers and booleans are text, and what AWS refuses is refused in the plan."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -5,8 +5,6 @@ python -m simulators.aws.trouble URL STAGE    before a run: its policies, and wh
 python -m simulators.aws.trouble URL          after it: fails unless all of that has happened
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -5,8 +5,6 @@ The rules are those by which botocore writes requests (botocore/serialize.py). W
 under the name that it had on the wire, so that a check finds it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

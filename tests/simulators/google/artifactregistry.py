@@ -5,8 +5,6 @@ Rules: cloud.google.com/artifact-registry/docs/repositories; format and mode sta
 exist (multi-regions us, europe and asia do); one of that name is 409 "the repository already exists"; a deletion takes the images with it.
 """
 
-from __future__ import annotations
-
 import re
 
 from . import catalogue, policies

@@ -6,8 +6,6 @@ reference/api-permissions, .../storage/docs/access-control/iam-json, .../iam/doc
 name makes the permission: compute.networks.insert needs compute.networks.create.
 """
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 
 from .api import Asked, Refused, error_info

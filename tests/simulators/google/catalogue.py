@@ -6,8 +6,6 @@ cloud.google.com/kubernetes-engine/docs/concepts/tpus and .../how-to/gpus. Which
 snapshot (assumed where the documents name a machine type and not the zone).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

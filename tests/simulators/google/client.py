@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tests' handle on the simulator: start it, read its journal, make things fail."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@
 Every client library of Google's is made from these documents, so no address and no field is written down twice here.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

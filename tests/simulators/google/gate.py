@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What every request passes: who asks, which method it is, faults, whether the API is enabled, its form, the permissions, the handler."""
 
-from __future__ import annotations
-
 import json
 import threading
 import traceback

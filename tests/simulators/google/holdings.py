@@ -5,8 +5,6 @@ From the store itself and not by the API's methods, so that what nobody lists is
 kinds of their own.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

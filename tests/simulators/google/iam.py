@@ -7,8 +7,6 @@ characters; a deleted one can be restored by its unique id for 30 days, and its 
 (cloud.google.com/iam/docs/service-accounts-delete-undelete); 100 in a project.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The journal of what was asked of the project. Operations are methods, by their ids in the discovery documents."""
 
-from __future__ import annotations
-
 from .. import journal
 from ..journal import Fault
 

@@ -6,8 +6,6 @@ cloudfoundry-incubator/kubo-deployment issue 159 (key) and GoogleCloudPlatform/k
 kyma-project/kyma issue 4307 (value; assumed: key); of a node's labels assumed.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

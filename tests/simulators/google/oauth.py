@@ -5,8 +5,6 @@ developers.google.com/identity/protocols/oauth2/service-account).
 An access token that was handed to the client (GCP_ACCESS_TOKEN) is known from the start.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import time

@@ -2,8 +2,6 @@
 """Partial responses: `fields=items(name,id),nextPageToken` gives no more than that
 (developers.google.com/drive/api/guides/fields-parameter)."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Our playbooks against a simulated project whose clusters are a small API server, as a user would run them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -20,8 +20,6 @@ Rules, with what shows them:
 - members and bindings come back sorted, bindings of one role and condition as one, without duplicates and without empty ones.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 

@@ -7,8 +7,6 @@ once ("Insufficient regional quota to satisfy request": terraform-google-modules
 quota" for what counts in all regions: kubeflow/examples issue 597).
 """
 
-from __future__ import annotations
-
 from . import catalogue
 from .api import Asked, Refused
 from .journal import JOURNAL

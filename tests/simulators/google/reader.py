@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a project has, without the collection's code, and what somebody else does there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import requests

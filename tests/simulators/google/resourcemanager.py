@@ -4,8 +4,6 @@
 A project that one may not see looks like one that is not there: 403 "The caller does not have permission".
 """
 
-from __future__ import annotations
-
 import json
 
 from . import policies

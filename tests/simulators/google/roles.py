@@ -5,8 +5,6 @@ cloud.google.com/iam/docs/roles-permissions, as far as the collection wants one.
 exist.
 """
 
-from __future__ import annotations
-
 PROJECT = ("project",)
 BUCKET = ("project", "bucket")
 ACCOUNT = ("project", "service account")

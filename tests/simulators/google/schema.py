@@ -7,8 +7,6 @@ words the values itself: "Invalid value for field 'resource.name': ..." (redkube
 Cloud Storage ignores names that it does not know (google.cloud's own modules send `project` on DELETE and live).
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

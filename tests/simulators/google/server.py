@@ -7,8 +7,6 @@ Clients need HTTPS_PROXY=http://127.0.0.1:PORT and FOLDER/ca.pem; credentials ar
 simulator does not stand for, is refused and noted. `/_simulator/...` on the same port is the tests' side door.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import ipaddress

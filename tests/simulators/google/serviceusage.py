@@ -6,8 +6,6 @@ the discovery document); what is enabled already gives an operation that is over
 it depends on, and their service agents with roles in the project's policy (cloud.google.com/iam/docs/service-agents).
 """
 
-from __future__ import annotations
-
 from . import iam
 from .api import Asked, Refused, error_info, handles
 from .discovery import Body

@@ -5,8 +5,6 @@ Real services take minutes. Here a change is over after its operation was read a
 does not wait finds it unfinished.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import ipaddress

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the init container of an elastic job runs to fetch its script from Google Cloud Storage."""
 
-from __future__ import annotations
-
 import socket
 import urllib.request
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What can happen to a request, and who may be there already, for each kind of resource; test_modules_gke.py has clusters and pools."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

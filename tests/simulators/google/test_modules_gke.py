@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The life of clusters and node pools: made, changed in every way, deleted. Google's API reads back what the modules say they did."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """APIs, service accounts, and members of policies."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Options that are dicts with keys of the user's own: what is taken out of one is taken away on Google (terraform-provider-google#8566)."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator

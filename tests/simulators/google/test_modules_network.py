@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Networks and what is in them, from nothing to nothing, as the modules make, change and delete them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Buckets, repositories of images, and HMAC keys."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import itertools

@@ -8,8 +8,6 @@ permissions that docs/platforms/gke.md publishes for it, and no others. Google's
 What is not ours is in test_playbook_gke_others.py; faults, interruptions and changes one by one are in test_modules_*.py.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import re

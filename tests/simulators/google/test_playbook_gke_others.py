@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """playbooks/gke.yml and gke_teardown.yml where something is in the way: settings that cannot be, and what belongs to somebody else."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the simulated services refuse as Google's do. No request here is taken, so that none stands in the way of another."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The simulator itself: who gets in, what a request has to look like, what Google's own client makes of it; nothing else is asked."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Node pools of TPUs: every row of the table, as the simulated Google has it, from its type and topology alone."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

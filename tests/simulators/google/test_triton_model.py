@@ -4,8 +4,6 @@
 The replicas are those of the unit tests. What they load is what the bucket has at that moment, read by a client of its own.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

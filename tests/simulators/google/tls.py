@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A certificate authority of the simulator's own, and a certificate for every host that it stands for."""
 
-from __future__ import annotations
-
 import datetime as dt
 import ssl
 from pathlib import Path

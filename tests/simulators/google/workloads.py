@@ -10,8 +10,6 @@ decisionbox-io/decisionbox-platform PR 87; names of apollosolutions/build-a-supe
 NegDescription).
 """
 
-from __future__ import annotations
-
 import json
 
 from . import catalogue

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is there before anybody asks for anything, and the modules that answer."""
 
-from __future__ import annotations
-
 from . import artifactregistry, compute, container, iam, resourcemanager, serviceusage, storage
 from .operations import OPERATIONS
 from .serviceusage import enable

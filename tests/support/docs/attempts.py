@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How far a command of the documentation can go on the cluster of the checks: as it is, as a plan, or not further than its tasks' names."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

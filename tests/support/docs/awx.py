@@ -6,8 +6,6 @@ AWX hands every answer over as an extra variable, the default of a question too,
 with a constant default, which it shows; lists and mappings, which a survey has no type for, are given as variables at the launch.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

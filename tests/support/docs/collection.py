@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the collection has: modules and roles with their options, playbooks, variables, tags, inventories, make targets."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether the commands on a page would work: programs, playbooks, inventories, targets, variables, tags."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

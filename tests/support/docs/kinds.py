@@ -4,8 +4,6 @@
 An ordinary module runs on its host from an archive of what its files import by name, so that folders cannot be looked for at run time.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path
@@ -15,18 +13,12 @@ from support.places import ROOT
 UTILS = "plugins/module_utils"
 INDEX_FILE, FRAGMENT_FILE = f"{UTILS}/_edge/systems.py", "plugins/doc_fragments/training.py"
 
-INDEX = '''
+INDEX = '''\
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
-from __future__ import annotations
-
-import typing as t
-
 {imports}
-
-if t.TYPE_CHECKING:
-    from .._training.kind import Kind
-    from .options import Spec
+from .._training.kind import Kind
+from .options import Spec
 
 KINDS: dict[str, Kind] = {{
 {kinds}
@@ -41,10 +33,8 @@ WHICH: Spec = {{
 """The options that name a training."""
 '''
 
-FRAGMENT = '''
+FRAGMENT = '''\
 """The options that name a training; the same as WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
-
-from __future__ import annotations
 
 
 class ModuleDocFragment:

@@ -4,8 +4,6 @@
 make docs puts one on the page of each system; that of elastic PyTorch is README's, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from html import escape
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which lines of a file of Python are code."""
 
-from __future__ import annotations
-
 import ast
 
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A picture of a terminal, made from what `script` recorded in it. See scripts/record."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The pages of docs/reference: the names of every module, role, playbook and claim, as the code has them."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Iterable

@@ -4,8 +4,6 @@
 The check `differential` asks an API server for the same.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The variables of a system that its README shows: those that must be set, and those that most inventories set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The claims, scenarios and tests by which a table of the documentation shows that a row is true."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -4,8 +4,6 @@
 Nothing of it is committed. Sphinx stops at a link that leads nowhere. ``python -m support.docs.site [--without-plugins]``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

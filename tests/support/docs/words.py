@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether the names in a text exist: paths, modules, roles, variables, commands; and whether it counts or repeats itself."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

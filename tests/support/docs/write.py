@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write the generated parts of the documentation anew: docs/reference, the picture of the layers, the rights, variables, and awx."""
 
-from __future__ import annotations
-
 import sys
 
 from support.docs import awx, landing, pages, picture, rights, settings

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The data of the examples come into the pods with their programs, so that any image with PERSIA or PyTorch will do."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PERSIA's example: its settings, its data and the agreement between trainers and loaders (no PERSIA, no torch needed)."""
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PERSIA's example on GPUs, with a torch and a PERSIA of our own."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import types

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PERSIA's example: the score of a checkpoint, with a torch and a PERSIA that do nothing."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import sys

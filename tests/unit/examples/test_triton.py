@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The example of role triton: its model reads the digit of the picture beside it."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import types

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Objects that tests of the engine apply, one after the other, so that what a fake does at one request is the same each time."""
-
-from __future__ import annotations
 
 import copy
 import typing as t

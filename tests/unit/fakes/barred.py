@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A machine on which a module can change nothing: one folder is writable, and there are no programs, processes or network.
 
 Python reports each of these operations to audit hooks (PEP 578), whatever function starts them; an exception of the hook becomes the
 result of the operation.
 """
-
-from __future__ import annotations
 
 import contextlib
 import errno

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Certificates of tests, with their keys."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import ipaddress

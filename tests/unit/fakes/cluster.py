@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A cluster and a clock for unit tests: no network, no sleep, no mocks.
 
 FakeCluster keeps objects in a dict, does server-side apply with field ownership, counts requests, and serves watches from a

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Nodes, pods and templates in a few words."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -5,8 +5,6 @@ It knows paths, labels, operations that take a look or two, and which requests a
 against Google's own description; this does not.
 """
 
-from __future__ import annotations
-
 import itertools
 import typing as t
 

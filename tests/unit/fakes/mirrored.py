@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A cluster as OpenShift's, which shows objects of Kubernetes under other names, too."""
-
-from __future__ import annotations
 
 import types
 import typing as t

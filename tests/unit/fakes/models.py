@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Replicas of a Triton server that load models from a folder as 2.51.0 does, the pod that writes there, and a bucket."""
 
 from __future__ import annotations

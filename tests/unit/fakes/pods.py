@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Pods and workloads as an API server tells of them."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of every system that has a NetworkPolicy, and the labels of their pods. Names as in docs/operating/connections.md."""
-
-from __future__ import annotations
 
 import typing as t
 from collections.abc import Callable, Iterator

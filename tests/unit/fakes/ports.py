@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Ports of this machine for tests that run beside others."""
-
-from __future__ import annotations
 
 import contextlib
 import socket

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A management API of RabbitMQ on the loopback interface: users, vhosts, permissions, limits, policies, queues, messages.
 
 It answers as 3.10 and 4.0 do, traps included; tests/rabbitmq runs the modules at the real ones.
 """
-
-from __future__ import annotations
 
 import base64
 import hashlib

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An S3 store with buckets and nothing in them. It looks at the access key of a request, and not at its signature."""
-
-from __future__ import annotations
 
 import http.server
 import re

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """StudioML's messages as the runner reads them: HybridSeal, DecryptBlock and unpackMsg with the functions of RSA, NaCl and Ed25519."""
-
-from __future__ import annotations
 
 import base64
 import json

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A task with a module of ours: its options as Ansible hands them over, and what it does on a cluster."""
-
-from __future__ import annotations
 
 import copy
 import types

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A Triton server with the models ``add`` and ``echo``, as 2.51.0 answers over gRPC: a real server of gRPC, with Triton's own messages."""
-
-from __future__ import annotations
 
 import pathlib
 import struct

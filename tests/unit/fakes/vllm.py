@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A vLLM server that replays what 0.32.0 answered (tests/unit/recorded/vllm.json)."""
-
-from __future__ import annotations
 
 import http.server
 import json

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Follow the Job that fetches a data set, by its log."""
 
 from __future__ import annotations
@@ -9,14 +8,12 @@ import typing as t
 
 from ..._core.errors import Failed, Forbidden, InvalidInput, MusterError
 from ..._kube import reasons, storage, watching
+from ..._kube.cluster import Cluster
 from ..._kube.objects import Manifest, Ref, labels_of, ref_of
 from ..._kube.ready import job as job_state
 from ..._kube.removal import delete_objects
 from ..._training.status import Rank, rank_of
 from .manifests import Dataset, nested, place_of
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 
 def _newest(pods: t.Sequence[Manifest]) -> Rank | None:

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A data set on a shared claim: the Job that fetches it once."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Objects that this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set."""
 
 from __future__ import annotations

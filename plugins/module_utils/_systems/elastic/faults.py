@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Find elastic trainings whose pods wait for each other: the rendezvous does not answer, or fewer pods join it than the training needs."""
 
 from __future__ import annotations

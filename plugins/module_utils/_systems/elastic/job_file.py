@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A job file as options: an ElasticJob of torchelastic's operator, its pods and Services of before, or a PyTorchJob of training-operator.
 
 The fields are those of kubernetes/api/v1alpha1 and kubernetes/config/samples of pytorch/elastic at bc88e69, of kubernetes/imagenet.yaml

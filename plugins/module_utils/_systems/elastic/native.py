@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An elastic PyTorch job: an Indexed Job whose completions and parallelism are scaled together, and its Service.
 
 Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes are removed first when the job shrinks.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An elastic job as a PyTorchJob of training-operator 1.x, whose pods run the same launcher.
 
 The operator creates pods <name>-worker-<i>, each with a Service of its name, and gives them torchrun's variables (PET_*) from

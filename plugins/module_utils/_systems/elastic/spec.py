@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An elastic PyTorch job as the user describes it: valid options, whichever backend runs it."""
 
 from __future__ import annotations

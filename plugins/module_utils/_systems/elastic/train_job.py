@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An elastic job as a TrainJob of Kubeflow Trainer 2, with a TrainingRuntime of its own that holds the pods.
 
 The Trainer creates a JobSet of the TrainJob's name with one Job, <name>-node-0. That Job is the one of the native backend, so that its

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects that role trainer installs: those of the kustomization of Kubeflow Trainer 2."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The specifics of an elastic PyTorch job: its size may change while it runs, and its logs show its progress."""
 
 from __future__ import annotations

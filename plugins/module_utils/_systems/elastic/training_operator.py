@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects that role training_operator installs: Kubeflow's training-operator 1.x for PyTorchJobs, with only the permissions it uses.
 
 The project releases no manifest, only sources for kustomize. Of these the CustomResourceDefinition PyTorchJob is installed as it is.

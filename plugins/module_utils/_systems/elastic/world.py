@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The progress of an elastic job: agents log the rendezvous, the script logs its steps or reports to Kubeflow Trainer."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An etcd cluster as a StatefulSet, for the rendezvous of torchrun and other clients that need a small consistent store."""
 
 from __future__ import annotations

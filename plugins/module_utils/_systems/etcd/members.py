@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Query the etcd members through the API server's pod proxy."""
 
 from __future__ import annotations
@@ -12,15 +11,13 @@ from ..._core.errors import Causes, Failed, MusterError, cause_of
 from ..._core.pool import PARALLEL, run_all
 from ..._kube import reasons, servers, storage
 from ..._kube.certificates import Leaf, secrets
+from ..._kube.cluster import Cluster
 from ..._kube.made_once import MadeOnce
 from ..._kube.objects import Manifest, Ref
 from ..._kube.ready import stateful_set
 from ..._kube.servers import claims_of
 from ..._training.status import rank_of
 from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, with_mutual_connections
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 _TIMEOUT = 5.0
 # etcd's message to a member that starts without data under a name that was used before.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects that role jobset installs: the manifest of a release of JobSet."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of a training as a JobSet: one Job for each slice, and in it one pod for each host. Its controller makes the Service."""
 
 from __future__ import annotations

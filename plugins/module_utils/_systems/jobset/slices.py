@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """TPU slices as options of a JobSet: the pods of each slice, their nodes and their chips. No I/O."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A training as a JobSet, as the user describes it: valid options."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The specifics of a training as a JobSet: its groups are its slices, and its conditions have the outcome."""
 
 from __future__ import annotations

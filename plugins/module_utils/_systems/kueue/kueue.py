@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects that role kueue installs: the manifest of a release of Kueue, for the integrations that an option lists, and the queues."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A client of OpenAI's HTTP API as vLLM serves it, and what a language model is to answer.
 
 Recorded of 0.32.0 (tests/unit/recorded/vllm.json): a stream is server-sent events, each with the text that came since the one before, the

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The figures of a vLLM server, by the names of 0.32.0 (tests/unit/recorded/metrics.json). They need no key.
 
 Each request is counted when it ends, by its reason; of these only ``error`` is a failure (vllm/v1/engine/__init__.py,

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """vLLM behind OpenAI's API: replicas of one server of one language model.
 
 Seen with 0.32.0 (docs/systems/llm.md):

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A cluster of NATS servers: as the NatsCluster resource of nats-operator, or as a StatefulSet.
 
 Both have a client Service <name> on port 4222 and a headless Service <name>-mgmt, so clients see no difference.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects that role nats_operator installs: nats-operator with only the permissions it uses.
 
 Built from the operator's documented behaviour and its observed requests to the API server; nothing is copied from the project's own

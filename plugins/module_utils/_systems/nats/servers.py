@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Query the NATS servers through the API server's pod proxy; what the doctor says of their routes."""
 
 from __future__ import annotations
@@ -15,14 +14,12 @@ from ..._core.metrics import Figures, named
 from ..._core.pool import PARALLEL, run_all_or_raise
 from ..._doctor.findings import Finding
 from ..._doctor.reading import Snapshot
+from ..._kube.cluster import Cluster
 from ..._kube.objects import STATEFUL_SET, Manifest, Ref, group_kind, labels_of, ref_of
 from ..._kube.servers import pods_of, watch
 from ..._manifests.pods import PodSettings
 from ..._training.status import rank_of
 from .manifests import CLUSTER_PORT, MONITOR_PORT, NatsCluster, ServerView, advice, is_stale, missing, problems
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 T = t.TypeVar("T")
 Observe: t.TypeAlias = "t.Callable[[Cluster], tuple[T, str | None]]"

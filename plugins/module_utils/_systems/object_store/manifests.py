@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An S3-compatible store in the cluster: versitygw, one pod that keeps objects as files of its claim.
 
 Read in the code of versitygw 1.8.0 and in its Dockerfile:

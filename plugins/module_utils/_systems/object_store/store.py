@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The login of a store in the cluster, the connection to it, its claim and its buckets.
 
 Connections use a forwarded port: a store has no port outside of the cluster, and the API server's HTTP proxy would change requests, so that
@@ -14,19 +13,17 @@ import typing as t
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..._core import s3
+from ..._core.clock import Clock
 from ..._core.errors import Failed, MusterError, NotFound, Unauthorized, Unreachable
 from ..._core.metrics import Figures, Sample, named
 from ..._core.sensitive import Sensitive
 from ..._kube import forward, servers
+from ..._kube.cluster import Cluster, Reads
 from ..._kube.made_once import MadeOnce
 from ..._kube.objects import Manifest, Ref
 from ..._kube.secret_text import encoded, needed_text
 from ..._manifests.pods import PodSettings
 from .manifests import ACCESS_KEY, PORT, REGION, SECRET_KEY, ObjectStore, login_secret
-
-if t.TYPE_CHECKING:
-    from ..._core.clock import Clock
-    from ..._kube.cluster import Cluster, Reads
 
 STORE_KUBERNETES: dict[str, t.Any] = {
     "name": {"type": "str", "default": "store"},

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """PERSIA's two configuration files, checked more strictly than by PERSIA.
 
 PERSIA ignores unknown keys, so that a misspelt one silently leaves the default in force, and most other mistakes end in a panic inside

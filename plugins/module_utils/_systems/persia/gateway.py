@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The push gateway of a PERSIA training: whether one that exists already can be reached, and the metrics that the training pushed."""
 
 from __future__ import annotations

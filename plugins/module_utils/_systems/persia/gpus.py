@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """GPUs of the trainers: requested only where a process can use them, because idle GPUs are the most expensive part of a cluster."""
 
 from __future__ import annotations

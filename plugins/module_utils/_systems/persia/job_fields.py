@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The fields and variables that job files of PERSIA may have, and the option for each.
 
 The fields are those of the custom resource at commits e1be7c2 (11 November 2021), 48e1518 (24 November 2021), 831f1f5 and bcbaf99

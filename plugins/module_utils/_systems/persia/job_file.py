@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A job file of PERSIA's documentation as options: a PersiaJob or the four StatefulSets, and perhaps a NatsCluster.
 
 The names of 2021 (globalConfigPath) and today's (persiaEnv) are both read.

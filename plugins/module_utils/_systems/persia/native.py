@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A PERSIA training in Kubernetes' own workloads.
 
 Embedding servers and workers are StatefulSets; data loaders and trainers are Indexed Jobs, which end. Each group has

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Other PERSIA trainings at the same NATS servers.
 
 The subjects of PERSIA's messages name a service and the index of a pod, and not the training (persia 0.1.dev251, seen: two trainings at

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The PersiaJob resource of PERSIA's own operator, and the options that it has no field for."""
 
 from __future__ import annotations

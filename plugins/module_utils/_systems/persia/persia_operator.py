@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects that role persia_operator installs: PERSIA's operator with only the permissions it uses.
 
 The CustomResourceDefinition PersiaJob is in crds/ of the role's files.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A PERSIA training as the user describes it: the values, their checks, and the objects that both backends share."""
 
 from __future__ import annotations

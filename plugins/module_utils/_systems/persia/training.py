@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The specifics of a PERSIA training: servers that are useless after it, and an operator with a finalizer."""
 
 from __future__ import annotations

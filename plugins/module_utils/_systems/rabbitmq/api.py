@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The HTTP client of RabbitMQ's management API, with login, TLS, timeouts, and errors of the collection's classes.
 
 http.client, as for Kubernetes: no redirect, proxy variable or .netrc can carry the password to another host.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """rabbitmqctl on the broker's own host, for actions that need no login: create a first administrator, and reset a lost password.
 
 The login is tried first, because each rabbitmqctl starts an Erlang system of its own. Passwords are passed by standard input, never as

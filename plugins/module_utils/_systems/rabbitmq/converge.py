@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Apply a document of definitions to the broker: read, plan, write the differences, and verify the result.
 
 Objects are read and written one by one, and not by ``GET`` and ``POST /api/definitions``. Seen at 3.10.8 and 4.0.5: these need the tag

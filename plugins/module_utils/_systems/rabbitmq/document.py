@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """RabbitMQ's format of definitions: the kinds of objects, their fields, and rows as the broker exports them.
 
 Seen in the answers of ``GET /api/definitions`` of 3.10.8 and 4.0.5. Everything here is pure.

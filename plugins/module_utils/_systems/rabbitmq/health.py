@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The health of a broker: nodes, alarms, listeners, queues, and one message that is published and consumed; what the doctor says of it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The connection to the management API of a broker in a cluster, with the login from its Secret.
 
 It uses a forwarded port: the API server's HTTP proxy removes the header Authorization, and a broker has no port outside of the cluster.
@@ -11,17 +10,17 @@ import functools
 import typing as t
 from collections.abc import Mapping
 
+from ..._core.clock import Clock
 from ..._core.errors import NotFound
 from ..._core.sensitive import Sensitive
 from ..._kube import forward
+from ..._kube.cluster import Cluster, Reads
 from ..._kube.objects import Ref
 from ..._kube.secret_text import needed_text
 from .api import Address, Login, ManagementApi
 from .manifests import MANAGEMENT_PORTS, PASSWORD, USERNAME, RabbitmqCluster, read_live
 
 if t.TYPE_CHECKING:
-    from ..._core.clock import Clock
-    from ..._kube.cluster import Cluster, Reads
     from ..._kube.tunnel import Tunnel
 
 NEEDED = f"{USERNAME} and {PASSWORD}"

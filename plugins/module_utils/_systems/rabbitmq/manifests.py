@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """RabbitMQ in the cluster: one node, or three that form a cluster, as a StatefulSet."""
 
 from __future__ import annotations

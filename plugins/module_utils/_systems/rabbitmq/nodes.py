@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Nodes of RabbitMQ in the cluster: their Secrets, their health, their claims."""
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from ..._core.brief import listed
 from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unauthorized, Unreachable
 from ..._core.sensitive import Sensitive
 from ..._kube import certificates, reasons, servers, storage
+from ..._kube.cluster import Cluster, Reads
 from ..._kube.made_once import MadeOnce
 from ..._kube.objects import ANNOTATION_GENERATED, CONFIG_MAP, Manifest, Ref, group_kind
 from ..._kube.ready import stateful_set
@@ -26,9 +26,6 @@ from .inside import NEEDED, administrator, management
 from .manifests import COOKIE, PASSWORD, USERNAME, RabbitmqCluster, authority_map, read_live
 from .plan import Wanted
 from .upgrade import check_hop, enable_flags, release_of
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster, Reads
 
 _SURVEY_S = 5.0
 # rabbitmq.conf has a comment from # on, variables with $ and quotes; a user with a colon cannot log in by HTTP.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The comparison of a document of definitions with a broker: the requests, and the changes that a user sees. Pure.
 
 The management API returns a password as a salted hash only. Whether the desired one is set is computed from that hash, and not tried by

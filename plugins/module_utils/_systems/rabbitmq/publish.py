@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One queue behind a topic exchange: bound, published to, counted.
 
 The management API publishes as mandatory and waits for the broker's confirmation (rabbit_mgmt_wm_exchange_publish of 3.10 and 4.0), so

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The messages of several queues: count them, and wait until the queues are empty."""
 
 from __future__ import annotations

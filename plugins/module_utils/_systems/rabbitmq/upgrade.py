@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The upgrade paths between releases of RabbitMQ, and the feature flags that an upgrade needs."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A replica group of module training_statefulset, as job_info and job_logs see it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The broker's URL as the runner reads it (its AMQP_URL), which is stricter than the URL format. No I/O.
 
 Read in the code of leaf-ai/studio-go-runner (0.14, cmd/runner/rabbit.go and internal/runner/rmq.go):

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A bucket of an S3-compatible store, with errors by meaning. Google Cloud Storage is one with HMAC keys."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The configuration of StudioML's client: the desired settings, merged into the existing file. No I/O.
 
 Read in the wheel studioml 0.0.49:

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The files of StudioML's client: its configuration, two keys, and a record of our values in them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An experiment of StudioML as the client writes it into a request, with what the runner makes of each field. No I/O.
 
 Read in the code of leaf-ai/studio-go-runner (files without another name) and in the wheel studioml 0.0.49:

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Secrets with keys and logins of StudioML: stored values are checked, missing ones are generated, and usable ones are never replaced.
 
 The functions read from the cluster and return the objects to apply, in order, by ``_kube/made_once.py``: two runs at once end with
@@ -17,7 +16,9 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from ..._core.errors import Failed, InvalidInput, NotFound
+from ..._core.pool import OnProgress
 from ..._core.sensitive import Sensitive
+from ..._kube.cluster import Cluster, Reads
 from ..._kube.engine import apply_objects
 from ..._kube.made_once import MadeOf, MadeOnce, apply_made_once
 from ..._kube.objects import ANNOTATION_GENERATED, LABEL_OWNER, Manifest, Ref, annotations_of, labels_of
@@ -27,10 +28,6 @@ from ..._kube.served import Promised
 from . import keys
 from .amqp_url import check_credential
 from .keys import Pair
-
-if t.TYPE_CHECKING:
-    from ..._core.pool import OnProgress
-    from ..._kube.cluster import Cluster, Reads
 
 PRIVATE_KEY, PUBLIC_KEY, PASSPHRASE = "ssh-privatekey", "ssh-publickey", "ssh-passphrase"
 """Keys of the Secrets, as the runner's mounts name them."""

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Keys of StudioML: made, read, checked, and written in the formats that runner and client accept. No I/O.
 
 What the runner (leaf-ai/studio-go-runner, 0.14) accepts, read in its code:
@@ -24,12 +23,11 @@ import typing as t
 
 from ..._core.errors import InvalidInput
 from ..._core.sensitive import Sensitive
+from ..._kube.made_once import Fresh
 from ..._kube.new_keys import ed25519_key, rsa_key
 
 if t.TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
-
-    from ..._kube.made_once import Fresh
 
     PublicKey = rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 

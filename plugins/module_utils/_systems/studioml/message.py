@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Requests of StudioML as they lie in a queue, built as the client builds them. No I/O.
 
 Read in the code of leaf-ai/studio-go-runner and studioml/studio (a file named here is of the first, if nothing else is said):

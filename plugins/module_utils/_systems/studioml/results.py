@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The output of an experiment: its outcome, and the metrics in it. No I/O but on the given file.
 
 Read in the code of leaf-ai/studio-go-runner (internal/runner/pythonenv.go, cmd/runner/processor.go):

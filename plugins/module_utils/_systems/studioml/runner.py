@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A StudioML runner as a Deployment, with the objects that it reads. No I/O.
 
 The requirements come from the manifests and the code of leaf-ai/studio-go-runner (files named here are of it):

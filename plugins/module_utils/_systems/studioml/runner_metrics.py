@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The state of a StudioML runner, from its metrics and its log. No I/O.
 
 Output of runners of 0.14 is recorded in roles/local_images/files/studioml_runner, a file for each version. Of the metrics these

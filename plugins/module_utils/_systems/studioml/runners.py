@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Runners in the cluster: wait until they are healthy, until they are drained, or until old ones are gone."""
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import typing as t
 from ..._core.brief import listed
 from ..._core.errors import MusterError, NotFound
 from ..._core.pool import PARALLEL, OnProgress, run_all_or_raise
+from ..._kube.cluster import Cluster
 from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, selector_of
 from ..._kube.queued import why_queued
 from ..._kube.servers import pods_of, watch
@@ -17,9 +17,6 @@ from ..._training.status import rank_of
 from .key_secrets import has_public_key
 from .runner import DRAINED, METRICS_PORT, Runner
 from .runner_metrics import RunnerView, view
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 T = t.TypeVar("T")
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The life of an experiment for its submitter: submit it once, wait for it, read its output.
 
 Between broker and bucket there is no transaction. A note in the bucket records the submission: it is written before the message is

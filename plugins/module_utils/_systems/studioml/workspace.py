@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The files of an experiment as one tar file, stored under the sum of its content as the client stores it (``blobstore/SHA256.tar``).
 
 Unlike the client's, the file is the same for the same content: names are sorted, and times and owners left out. So a second run finds it in

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A bucket of Google Cloud Storage as a folder of pods on GKE, by its CSI driver for Cloud Storage FUSE. No I/O.
 
 "Access Cloud Storage buckets with the Cloud Storage FUSE CSI driver" (GKE): the annotation has a webhook add the container that mounts.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects that role traefik installs: Traefik as a controller of the Gateway API, its GatewayClass, and only the permissions it uses.
 
 The CustomResourceDefinitions are those of a release of the Gateway API.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An S3-compatible bucket with models, as option model_repository names it."""
 
 from __future__ import annotations

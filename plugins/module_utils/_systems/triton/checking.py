@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Check servers, however they are reached: is the model ready, and does it infer what is expected."""
 
 from __future__ import annotations

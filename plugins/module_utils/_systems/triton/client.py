@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A client of Triton's HTTP API."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The reason why a Triton server does not start, from its log: the pod's state only has its exit.
 
 If its store does not respond, 2.51.0 retries for about a minute without logging, and then ends with the error of its S3 client, which names
@@ -10,16 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-import typing as t
 
 from ..._core.conditions import is_true
 from ..._core.errors import MusterError
+from ..._kube.cluster import Cluster
 from ..._kube.objects import selector_of
 from .bucket import bucket_of, service_of
 from .server import TritonServer, labels_of
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 _TAIL = 200
 _ENDS_WITH = re.compile(r"^(?:error: (?:creating server: )?|\S*tritonserver: (?=error while loading shared libraries))(.+)$", re.MULTILINE)

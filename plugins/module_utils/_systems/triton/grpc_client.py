@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A client of Triton's gRPC API, which keeps its connection. Messages and methods are those of Triton's own package, tritonclient.
 
 gRPC is loaded when a client is made, because few runs need it.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One inference as a value: the request, the expected outputs, and the differences of a response from them."""
 
 from __future__ import annotations

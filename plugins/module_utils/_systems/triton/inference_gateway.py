@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of role inference_gateway besides the routes: a Gateway in front of servers, and how it asks for their health."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Alerts from the metrics of a Triton server, and its figures.
 
 Seen with 2.51.0: each loaded version of a model has its counters, which go when it is unloaded. So a model that one replica has and

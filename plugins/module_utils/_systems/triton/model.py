@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Carry out a plan for a model: its files first, then the replicas, and its configuration in the store last.
 
 Until then a replica that starts serves what was served before; from then on, the new versions.

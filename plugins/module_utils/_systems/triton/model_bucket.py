@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A model in an S3-compatible bucket."""
 
 from __future__ import annotations
 
 import contextlib
-import typing as t
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,15 +11,13 @@ from ..._core import s3
 from ..._core.errors import NotFound, Unreachable
 from ..._core.sensitive import Sensitive
 from ..._kube import forward
+from ..._kube.cluster import Cluster
 from ..._kube.objects import Ref, selector_of
 from ..._kube.secret_text import needed_text
 from .bucket import Bucket, service_of
 from .model_config import FILE
 from .model_objects import SUM, BucketStore
 from .repository import KEYS
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 _REGION = "us-east-1"
 

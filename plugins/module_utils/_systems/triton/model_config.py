@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The configuration of a model, ``config.pbtxt``, read and written by Triton's own definition of it.
 
 The definition is the generated file of the package tritonclient. That file alone is loaded: the package around it imports gRPC and NumPy,

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A model in a bucket of Google Cloud Storage."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A model's folder in a bucket of any store. The SHA-256 of each file is stored as metadata of its object."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The plan for a model's folder in the store: the files to upload and to delete, by content, without changes to served versions."""
 
 from __future__ import annotations

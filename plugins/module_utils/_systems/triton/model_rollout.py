@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Load a model on all replicas of a server, one after the other, and roll back if one refuses it.
 
 Seen with 2.51.0: a load is all or nothing. If one version fails, the served versions stay as they were; otherwise the old
@@ -16,13 +15,11 @@ from ..._core.clock import Clock, Deadline
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
+from ..._kube.cluster import Cluster
 from ..._kube.objects import Manifest, Ref
 from ..._manifests.meta import DEPLOYMENT
 from .client import READY, Client, Version
 from .replicas import pods_ready_now, reached
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 _PAUSE = 1.0
 _LOADS_S = 3600.0

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A model as a folder of this machine: its configuration, its versions, and their files by content."""
 
 from __future__ import annotations

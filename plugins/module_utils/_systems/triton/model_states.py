@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Upload and serve a model, or remove it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A model's folder on a volume, written by a temporary pod.
 
 The written files are recorded in a ConfigMap, so that a run without changes needs no pod.
@@ -19,6 +18,7 @@ from urllib.parse import quote
 from ..._core.errors import Failed, NotFound, Unreachable
 from ..._core.json_http import send
 from ..._kube import forward
+from ..._kube.cluster import Cluster
 from ..._kube.engine import apply_objects
 from ..._kube.objects import Manifest, Ref, ref_of
 from ..._kube.removal import delete_objects
@@ -30,9 +30,6 @@ from ..._pod_programs import model_writer
 from .model_config import FILE
 from .model_plan import Stored
 from .model_source import Source
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 _PORT = 8765
 _ANSWERS_S = 3600.0

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The replicas of a Triton server in a cluster, each reached by a forwarded port: a Service would select any one of them."""
 
 from __future__ import annotations
@@ -11,15 +10,13 @@ from collections.abc import Iterator
 from ..._core.conditions import is_true
 from ..._core.errors import NotFound, Unreachable
 from ..._kube import forward
+from ..._kube.cluster import Cluster
 from ..._kube.objects import Ref, selector_of
 from ..._manifests.meta import DEPLOYMENT
 from ..._manifests.replicas import Replicas
 from ..._manifests.servers import Server
 from .client import Client
 from .server import PORTS, TritonServer, labels_of
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 
 def pods_ready_now(cluster: Cluster, name: str, namespace: str, kind: type[Server] = TritonServer) -> list[Ref]:

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The model repository of a Triton server and its model control mode: checked options, and flags of tritonserver."""
 
 from __future__ import annotations

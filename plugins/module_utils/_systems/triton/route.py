@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The routes from a Gateway to Triton servers: an HTTPRoute and a GRPCRoute with the same weights.
 
 Triton's API can also load and unload models, and map the memory of the server, and it does not authenticate clients. So only the

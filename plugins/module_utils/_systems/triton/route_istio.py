@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The routes as Istio's own object: a VirtualService with a rule for each protocol.
 
 Read in istio.io/api 1.32.0 (networking/v1alpha3/virtual_service.proto): weights are relative to each other, 0 gets nothing, and with one

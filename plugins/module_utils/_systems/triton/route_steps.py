@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Change the weights of a route in steps, and roll back if the servers that get more requests exceed the limits.
 
 The servers are judged by their own statistics, which count each request of each replica. Requests that failed before they reached a model
@@ -16,12 +15,10 @@ from ..._core.clock import Clock, Deadline
 from ..._core.errors import Failed, InvalidInput, MusterError, Unreachable, WaitTimeout
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
+from ..._kube.cluster import Cluster
 from ..._manifests.meta import DEPLOYMENT
 from .replicas import reached, ready_pods
 from .route import Weights, between, shares
-
-if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
 
 _PAUSE = 2.0
 _ANSWERS_S = 30.0

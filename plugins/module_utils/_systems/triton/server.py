@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Triton Inference Server: replicas of one server behind a Service.
 
 Seen with 2.51.0 (docs/systems/triton.md):

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Values of tensors as bytes, as gRPC carries them: little-endian, one after the other; BYTES each with its length in front.
 
 Source: Triton's protocol extension "Binary Tensor Data", and the comment of raw_input_contents in its grpc_service.proto.

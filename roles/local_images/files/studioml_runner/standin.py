@@ -1,7 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A stand-in for StudioML's runner (leaf-ai/studio-go-runner), where its image cannot be had. None of its code is in here.
 
 It holds the same contract: variables, mounts, queues, messages, metrics, lines of the log, the ConfigMap with its state. Lines that

@@ -1,7 +1,6 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Train the classifier of this example: train.py DIGITS_CSV_GZ
 
 The data are the digits of the example of role elastic. It writes digits/1/weights.json, and seven.pgm, a picture that it has not seen.

@@ -5,8 +5,6 @@ Rules are those of the operations' documentation in botocore 1.44.5 (data/eks/20
 source stands beside one. What no source says is marked *assumed*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Who may use a cluster (access entries) and as whom its pods may use AWS (pod identity associations)."""
 
-from __future__ import annotations
-
 import re
 
 from moto.backends import get_backend

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Add-ons: a small catalogue with versions that fit some Kubernetes versions and not others."""
 
-from __future__ import annotations
-
 import json
 
 from ..api import Refused

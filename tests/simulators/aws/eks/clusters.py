@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clusters: made, changed one thing at a time, upgraded one version at a time, deleted when nothing hangs on them."""
 
-from __future__ import annotations
-
 import datetime as dt
 from contextlib import suppress
 from typing import Any

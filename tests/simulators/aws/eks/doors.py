@@ -6,8 +6,6 @@ access only the VPC and networks connected to it reach the private endpoint, and
 network interfaces lets TCP 443 in; the group that EKS makes admits only itself.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Any
 

@@ -5,8 +5,6 @@ Parameters: EKS user guide, "Retrieve recommended Amazon Linux AMI IDs"; names o
 versions".
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -6,8 +6,6 @@ UpdateNodegroupVersionRequest in botocore 1.44.5; messages: terraform-aws-module
 and #5999 (version), pulumi/pulumi-aws-native#1747 (release), aws-samples/eks-cluster-upgrade#123 (no template; the release is the image).
 """
 
-from __future__ import annotations
-
 import re
 
 from ..api import Refused

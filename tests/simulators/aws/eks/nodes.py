@@ -5,8 +5,6 @@
 instances with tags of its own (EKS user guide, "Tag your resources", "eks:cluster-name").
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

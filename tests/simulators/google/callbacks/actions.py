@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write the actions that modules report, one a line, to the file in MUSTER_ACTIONS: what a plan announces, or a run has done."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ Rules: labels only by setLabels (Address.labels: "These can only be added or mod
 there is nothing else to change.
 """
 
-from __future__ import annotations
-
 import ipaddress
 
 from .. import quotas

@@ -4,8 +4,6 @@
 `labels.owner=x` and `name eq REGEX`. Anything else is refused rather than guessed.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

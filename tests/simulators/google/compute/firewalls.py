@@ -8,8 +8,6 @@ terraform-provider-google issue 9280); a patch replaces whole lists; network, di
 made (cloud.google.com/firewall/docs/using-firewalls#updating_firewall_rules).
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Public images, as others' projects have them."""
 
-from __future__ import annotations
-
 from .. import catalogue
 from ..authorise import HOLDERS
 from .resources import link

@@ -7,8 +7,6 @@ may have none left (ZONE_RESOURCE_POOL_EXHAUSTED, cloud.google.com/compute/docs/
 disks that are not auto-deleted stay.
 """
 
-from __future__ import annotations
-
 import copy
 
 from .. import catalogue, quotas

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reading: one resource, those of a place, those of all places."""
 
-from __future__ import annotations
-
 from .. import catalogue, operations
 from ..api import Asked, handles
 from ..discovery import Body

@@ -6,8 +6,6 @@ not found" (GoogleCloudPlatform/terraform-google-nat-gateway issue 86); assumed:
 "External IP address: ... is already in-use".
 """
 
-from __future__ import annotations
-
 import ipaddress
 
 from .. import catalogue

@@ -6,8 +6,6 @@ mode and MTU can be changed, the latter with every machine in it stopped (networ
 what is in use is told by the operation of the deletion.
 """
 
-from __future__ import annotations
-
 from .. import catalogue, quotas
 from ..api import Asked, Refused, handles
 from ..discovery import Body

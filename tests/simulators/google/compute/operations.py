@@ -2,8 +2,6 @@
 """Operations of compute: global, of a region, of a zone. Errors are `error.errors[]` of code and message (Operation in the discovery
 document)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ..api import Asked, Refused, handles

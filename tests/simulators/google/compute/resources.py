@@ -12,8 +12,6 @@ Rules, with what shows them:
   document; message of that of labels: skypilot-org/skypilot issue 4571).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -5,8 +5,6 @@ Rules: a NAT that takes all ranges of all subnetworks is the only one of its net
 and no range of a subnetwork belongs to two (GoogleCloudPlatform/cloud-foundation-fabric issue 2383); what it does not say is added.
 """
 
-from __future__ import annotations
-
 import re
 
 from .. import quotas

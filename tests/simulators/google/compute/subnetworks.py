@@ -8,8 +8,6 @@ machines keep a subnetwork from being deleted. A network that makes its subnetwo
 makes its own from (cloudfoundry/bosh-google-cpi-release issue 238); those that it made cannot be deleted (knative/test-infra issue 946).
 """
 
-from __future__ import annotations
-
 import ipaddress
 
 from .. import quotas

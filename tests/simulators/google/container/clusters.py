@@ -6,8 +6,6 @@ as Terraform does it, with a pool that is deleted afterwards); with the first on
 comes into being; the cluster is there in PROVISIONING, or in ERROR, before and after its operation says so.
 """
 
-from __future__ import annotations
-
 import copy
 import ipaddress
 import re

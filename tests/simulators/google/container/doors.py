@@ -12,8 +12,6 @@ terraform-google-kubernetes-engine issue 153), and Google Cloud's public address
 that reserved are the ranges of cloud.google.com/vpc/docs/subnets#valid-ranges, and that what counts is how the cluster would be afterwards.
 """
 
-from __future__ import annotations
-
 import ipaddress
 
 from ..api import Refused

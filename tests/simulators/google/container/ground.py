@@ -7,8 +7,6 @@ a /24 of it with 110 pods), .../how-to/private-clusters (a control plane's range
 cluster.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import math
 

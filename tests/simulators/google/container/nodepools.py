@@ -7,8 +7,6 @@ condition GCE_STOCKOUT (StatusCondition in the discovery document; message: hash
 range of the pods has no piece left for a node (hashicorp/terraform-cdk issue 1964; assumed: that no node of the request comes then).
 """
 
-from __future__ import annotations
-
 from ..api import Asked, Refused, handles
 from ..compute.instances import STOCK_OUT
 from ..compute.resources import bare

@@ -6,8 +6,6 @@ Names: gke-CLUSTER-POOL-HASH-grp for a group in a zone, gke-CLUSTER-POOL-HASH-XX
 labels, and GKE's own (cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels).
 """
 
-from __future__ import annotations
-
 import ipaddress
 
 from .. import catalogue

@@ -7,8 +7,6 @@ kubernetes-sigs/cluster-api-provider-gcp issue 1363, with CLUSTER_ALREADY_HAS_OP
 side, five at most ("hits the concurrent operations quota 5": hashicorp/terraform-provider-google issues 15205, 15579).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ..api import Asked, Refused, error_info, handles

@@ -7,8 +7,6 @@ where there are pools without GPUs), .../how-to/tpus (topologies), .../how-to/pr
 release_channel ... is set") and terraform-google-modules/terraform-google-kubernetes-engine PR 682 (the same of auto_upgrade alone).
 """
 
-from __future__ import annotations
-
 import copy
 import math
 

@@ -9,8 +9,6 @@ planes of 1.23.4-gke.300; before, hashicorp/terraform-provider-google issue 1357
 change runs the pool is RECONCILING (RUNNING_WITH_ERROR where it fails).
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 

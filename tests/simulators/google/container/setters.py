@@ -11,8 +11,6 @@ least 48 hours in 32 days, in pieces of 4 hours or more
 (cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

@@ -5,8 +5,6 @@ So `minNodeCount: 0`, `enabled: false` and an empty list come back as nothing at
 the first of its enum (flattenMaintenancePolicy of terraform-provider-google). Fields that are optional in the proto are shown even so.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

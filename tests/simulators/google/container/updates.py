@@ -6,8 +6,6 @@ ClusterUpdate has no field for cannot be changed (network, subnetwork, ranges, p
 bound the cluster's.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any

@@ -10,8 +10,6 @@ with the prefix"), 2149 ("Master version ... is unsupported") and 15084 ("Master
 kubeflow/code-intelligence issue 153 ("cannot upgrade the master more than a minor version at a time").
 """
 
-from __future__ import annotations
-
 import re
 
 from .. import catalogue

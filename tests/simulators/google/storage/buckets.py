@@ -12,8 +12,6 @@ Rules, with what shows them:
 - names: 3 to 63 characters, no `goog` at the start, no "google" in it (cloud.google.com/storage/docs/buckets#naming).
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import re

@@ -6,8 +6,6 @@ deleted; what is deleted cannot come back, and is still shown for 30 days to who
 here for a while.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 

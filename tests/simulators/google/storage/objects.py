@@ -6,8 +6,6 @@ Rules: preconditions on generation and metageneration fail with 412, and 304 whe
 soft-deleted one is listed only when asked for.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from typing import Any

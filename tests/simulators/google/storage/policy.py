@@ -2,8 +2,6 @@
 """Policies of buckets. A stale etag is 412 here (cloud.google.com/storage/docs/access-control/iam: "conditionNotMet"); public access may be
 prevented."""
 
-from __future__ import annotations
-
 from .. import policies
 from ..api import Asked, Refused, handles
 from ..discovery import Body

@@ -5,8 +5,6 @@ cloud.google.com/storage/docs/uploads-downloads; a session's pieces are answered
 object.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from email.parser import BytesParser

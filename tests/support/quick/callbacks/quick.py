@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keep what Ansible packs for the modules of other collections: between two runs of playbooks it does not change."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """muster.ml.apply: one suite for the module and for its action plugin, which must give the same result."""
-
-from __future__ import annotations
 
 import json
 import pathlib

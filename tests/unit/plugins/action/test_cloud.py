@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """When the modules for AWS and Google Cloud run in the process of their action plugins, and when as ordinary modules."""
 
-from __future__ import annotations
-
 import importlib
 import pathlib
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What actions take from the inventory: whether root is needed, and which cluster they report about."""
 
-from __future__ import annotations
-
 import types
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A plan that people review, and a run that may do what is in it and nothing else."""
-
-from __future__ import annotations
 
 import copy
 import datetime as dt

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a run prints with callback plugin brief."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Both callback plugins take what every module returns, in every shape that Ansible gives it. No module returns a key of Ansible."""
 
-from __future__ import annotations
-
 import ast
 import json
 import types

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The summary of a run: what is counted in the audit log, and the file."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import time

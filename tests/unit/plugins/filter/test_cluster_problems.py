@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What an inventory may be wrong about before any cluster is asked."""
 
-from __future__ import annotations
-
 import typing as t
 from pathlib import Path
 

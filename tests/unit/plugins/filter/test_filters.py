@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The filters of the roles that set up AWS and nats-operator."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The filters of the roles that set up Google Cloud."""
-
-from __future__ import annotations
 
 import base64
 import ipaddress

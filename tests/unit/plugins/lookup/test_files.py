@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The lookup files: what is read, under which name, and what is refused."""
-
-from __future__ import annotations
 
 import typing as t
 from pathlib import Path

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The lookup manifests: what it finds, and that its options are the roles' variables."""
-
-from __future__ import annotations
 
 import dataclasses
 import typing as t

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables that no role has, and values that none takes, are refused with the nearest name; those of other projects are left alone."""
 
-from __future__ import annotations
-
 import re
 import types
 from pathlib import Path

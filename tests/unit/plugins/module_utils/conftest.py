@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Golden files: what a builder makes, as YAML that a person reviews.
 
 MUSTER_UPDATE_GOLDENS=1 pytest ... writes them anew; the change is then read in the diff.

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Golden files of builders whose other tests need none, and that every builder has one."""
-
-from __future__ import annotations
 
 import ast
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """muster.ml.apply: two owners with one name in two namespaces, what a task reaches, and what earlier runs made."""
 
 from __future__ import annotations

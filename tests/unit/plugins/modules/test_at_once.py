@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Two first runs at once, and two renewals: every module that generates logins, keys or certificates ends with one set of them.
 
 The two runs share a FakeCluster and alternate at given requests, so that each interleaving is the same at every execution.

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """dataset: the Job that fetches a data set."""
-
-from __future__ import annotations
 
 import contextlib
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """elastic_job against a cluster in memory."""
 
 from __future__ import annotations

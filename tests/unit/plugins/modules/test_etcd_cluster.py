@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """etcd_cluster: what is refused, what is made, and certificates that stay as they are."""
-
-from __future__ import annotations
 
 import base64
 import datetime as dt

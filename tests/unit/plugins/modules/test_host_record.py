@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """host_file and host_record: what was recorded when it was created goes, and nothing of others, wherever a run was killed."""
-
-from __future__ import annotations
 
 import contextlib
 import os

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Every option of every module with values that no sane task has: a result, or one error that names what is wrong.
 
 The tasks are the examples of each module. One value in each is replaced, at any depth, and the module runs in check mode and for real,

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """inference_check: every replica that is ready is asked, by a forwarded port or at an address, and what is wrong is told."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """inference_check by gRPC: the same answers and the same errors as by HTTP, from a real server of gRPC; and TLS by both."""
 
 from __future__ import annotations

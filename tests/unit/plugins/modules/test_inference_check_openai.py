@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """inference_check by OpenAI's API: what a language model answered, as vLLM sends it."""
-
-from __future__ import annotations
 
 import base64
 import json

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """inference_info: what real servers have told of themselves, and servers that tell nothing, by forwarded ports."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """inference_route: routes by weights, the steps between them, and the way back."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """job_stacks against a cluster in memory, with what the real py-spy has printed (tests/unit/recorded/py_spy.json)."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Module jobset against a cluster in memory."""
-
-from __future__ import annotations
 
 import typing as t
 

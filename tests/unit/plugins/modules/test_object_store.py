@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """object_store: what is refused, what is made, the login that stays, buckets through a forwarded port."""
-
-from __future__ import annotations
 
 import base64
 import json

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """prometheus_adapter: one owner of the API, and a certificate that the API server verifies."""
 
 from __future__ import annotations

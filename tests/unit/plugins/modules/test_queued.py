@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What a queue of Kueue is to admit: the labels, why it waits, what is refused, and what Kueue changes in it."""
-
-from __future__ import annotations
 
 import typing as t
 

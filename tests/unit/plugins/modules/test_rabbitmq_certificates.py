@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """rabbitmq_certificates: one authority for brokers that come one after another, and the names that each is valid for."""
 
 from __future__ import annotations

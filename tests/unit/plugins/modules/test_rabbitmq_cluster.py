@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """rabbitmq_cluster: what is refused, what is made, secrets that stay as they are, and the way to the management API."""
-
-from __future__ import annotations
 
 import base64
 import json

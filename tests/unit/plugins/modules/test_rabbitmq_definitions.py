@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The modules rabbitmq_definitions and rabbitmq_info at a fake of the management API; tests/rabbitmq runs them at real brokers."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The one life of servers, for every kind of them."""
-
-from __future__ import annotations
 
 import contextlib
 import types

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """studioml_client in a folder: what is merged, what is refused, what is removed; tests/studioml has the role and the real client."""
-
-from __future__ import annotations
 
 import json
 import stat

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """studioml_experiment at a fake of the management API and a bucket in memory; tests/studioml runs it at real ones."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """studioml_runner: what is refused, when runners are drained and restarted, when they are healthy, and that no secret is shown."""
 
 from __future__ import annotations

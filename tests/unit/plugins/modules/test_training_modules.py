@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """persia_job, training_statefulset, nats_cluster, job_info and job_logs against a cluster in memory."""
-
-from __future__ import annotations
 
 import collections
 import json

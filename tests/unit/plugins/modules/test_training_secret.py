@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """training_secret: keys are made once, replaced when that is said, refused with the reason, and never shown."""
 
 from __future__ import annotations

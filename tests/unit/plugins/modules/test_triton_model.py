@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """triton_model: what is refused, uploaded, loaded, rolled back and deleted, on a volume, in a bucket and in one of Google's."""
 
 from __future__ import annotations

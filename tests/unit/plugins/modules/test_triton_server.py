@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """triton_server: what is refused, what is made, what goes and what stays."""
 
 from __future__ import annotations

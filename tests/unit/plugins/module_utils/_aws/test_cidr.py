@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Address ranges: as they are meant, and those that EKS refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster, public_ranges, ranges_of

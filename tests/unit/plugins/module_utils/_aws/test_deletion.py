@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is not ours, holds data or cannot be judged stays, and is named with the reason."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import typing as t

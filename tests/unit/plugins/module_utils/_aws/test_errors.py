@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """No credential is in what AWS, or the client of AWS, says went wrong."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where the published policies give what AWS says is missing."""
 
-from __future__ import annotations
-
 import pytest
 from support.places import ROOT
 

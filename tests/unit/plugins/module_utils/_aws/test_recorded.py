@@ -4,8 +4,6 @@
 recorded/aws.json has them, cut to what is read of them, with the class that reads them and options that say what is there.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import typing as t

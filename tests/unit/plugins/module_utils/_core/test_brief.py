@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One short line of progress, and everything in the error."""
-
-from __future__ import annotations
 
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The rules of deletion, each alone and all together."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

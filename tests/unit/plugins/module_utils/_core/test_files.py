@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Folders that an option names by mistake, and disks that are full."""
-
-from __future__ import annotations
 
 import os
 import pathlib

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Rate limit and patience on a clock that passes only when somebody waits."""
-
-from __future__ import annotations
 
 import pytest
 from hypothesis import given

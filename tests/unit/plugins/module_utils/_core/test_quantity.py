@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Quantities are equal when their numbers are, however they are written."""
-
-from __future__ import annotations
 
 import decimal
 

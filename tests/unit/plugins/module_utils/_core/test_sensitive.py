@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A sensitive value cannot be shown by forgetting that it is one."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import importlib.util

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Which gangs a queue of Kueue never admits, and which it may."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Gangs that fit, that do not, and that are not judged, each for one reason of its own, and what is read of the cluster for it."""
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Google's errors, in all their shapes, are one error with one spelling of words, a next step, and no secret."""
 
-from __future__ import annotations
-
 import typing as t
 
 import pytest

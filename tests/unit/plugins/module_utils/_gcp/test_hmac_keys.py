@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which key is used, which ones go: never one that somebody else may use."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._gcp.hmac_keys import Decision, HmacKeys, Note, decide, decide_absent

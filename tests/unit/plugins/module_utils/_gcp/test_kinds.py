@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the simulator does not show of the kinds: plans as values, and APIs that were just enabled."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing as t
 

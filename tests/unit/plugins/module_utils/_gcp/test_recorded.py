@@ -5,8 +5,6 @@ recorded/google.json has them, cut to what is read of them, with the class that 
 apache/libcloud, libcloud/test/compute/fixtures/gce.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Slices of TPUs: every row of Google's tables, every shape that the rules allow, and what is refused."""
-
-from __future__ import annotations
 
 import itertools
 import typing as t

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Certificates: strict clients take them, an authority is renewed and never replaced, and what is damaged is told."""
-
-from __future__ import annotations
 
 import base64
 import datetime as dt

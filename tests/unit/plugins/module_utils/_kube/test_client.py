@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The HTTP client against a small server on the loopback interface: retries, credentials, watches, paths."""
 
 from __future__ import annotations

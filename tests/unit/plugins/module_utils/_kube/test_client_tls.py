@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A TLS connection that the server ended: after 90 idle seconds, or because it goes down."""
 
 from __future__ import annotations

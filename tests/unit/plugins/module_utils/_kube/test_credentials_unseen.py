@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """No credential gets out: not by printing what holds it, not by any exception, its causes and its traceback."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What must never be deleted, scenario by scenario; each of them was once."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The engine on a fake cluster: what is written, what is not, and what is told."""
 
 from __future__ import annotations

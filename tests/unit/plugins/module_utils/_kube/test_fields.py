@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Ownership of fields, on objects as a real API server (1.36) stored them."""
-
-from __future__ import annotations
 
 import copy
 import json

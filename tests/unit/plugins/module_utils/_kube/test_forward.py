@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A local port that leads to a pod: bytes, many connections, causes, and that nothing is left of it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Values that go into headers, and what is read from those of an answer. Nothing that a server says may end in a traceback."""
 
 from __future__ import annotations

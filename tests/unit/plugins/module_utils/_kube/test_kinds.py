@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Which unknown kinds are misspelt, and which are those of a definition that is gone."""
-
-from __future__ import annotations
 
 import pathlib
 

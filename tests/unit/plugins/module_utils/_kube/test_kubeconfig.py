@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Kubeconfig files and credentials: merged, chosen, read, and told apart when something is missing."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Two runs of one owner: one waits for the other, takes over from a dead one, and gives way where it came too late."""
 
 from __future__ import annotations

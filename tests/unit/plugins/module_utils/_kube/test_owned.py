@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """How everything of an owner is found: each object once, and what could not be looked at is told."""
-
-from __future__ import annotations
 
 import typing as t
 

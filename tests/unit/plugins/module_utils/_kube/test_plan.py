@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Whose an object that exists is, and what becomes of it: used, shared, taken over, or refused."""
-
-from __future__ import annotations
 
 import copy
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is sent for what was written, in which order, and what of it may be seen."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What holds for any list of objects: planning, merging, order and pruning."""
-
-from __future__ import annotations
 
 import copy
 import typing as t

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Which proxy leads to an API server, and the way through it. The cases are those that the real kubectl was held to."""
-
-from __future__ import annotations
 
 import base64
 import contextlib

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is remembered of an owner's objects never claims too much, and is never a reason to fail."""
-
-from __future__ import annotations
 
 import pytest
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Readiness by kind; every predicate accepts an object that is not there."""
 
 from __future__ import annotations

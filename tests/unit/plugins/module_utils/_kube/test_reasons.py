@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What events, API services, dependents and webhooks add to a reason; and that what may not be read is left out."""
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which values of an object are secret, and that none of them comes out again."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import json

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """How objects are deleted: only what was judged, as it was judged, alone among the runs of the owner."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What the API server's answers become. The Status objects are those of a real server (1.36)."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Objects from options, files, folders and URLs."""
 
 from __future__ import annotations

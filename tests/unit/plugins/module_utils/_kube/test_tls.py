@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Which certificates are trusted, and what is told of those that are not. The chains are made by hand."""
 
 from __future__ import annotations

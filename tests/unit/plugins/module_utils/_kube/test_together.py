@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What an owner's runs do beside each other, and what prune remembers and what it needs to be alone for."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A forwarded port and a command, against a WebSocket server that speaks as a node does."""
 
 from __future__ import annotations

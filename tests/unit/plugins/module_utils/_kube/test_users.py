@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Who uses what is to be deleted: what others use is kept and named, whoever made them and however they name it."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Every problem of every object is told at once."""
-
-from __future__ import annotations
 
 import typing as t
 

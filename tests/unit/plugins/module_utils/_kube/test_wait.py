@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Waiting by watches, with a clock that passes only when somebody waits."""
 
 from __future__ import annotations

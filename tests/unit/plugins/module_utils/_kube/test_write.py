@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """How one step is carried out: on the very object that was looked at, and recreated only where that loses nothing."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Text is read as kubectl reads it; what kubectl makes of each text is recorded in tests/differential/yaml_answers.json."""
-
-from __future__ import annotations
 
 import json
 import time

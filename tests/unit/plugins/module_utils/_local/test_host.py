@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is read of the host, and judged."""
 
 from __future__ import annotations

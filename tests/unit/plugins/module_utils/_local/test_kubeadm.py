@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What kubeadm and the node's programs are told."""
-
-from __future__ import annotations
 
 import configparser
 import dataclasses

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The certificate in a kubeconfig is renewed before it ends."""
-
-from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime, timedelta

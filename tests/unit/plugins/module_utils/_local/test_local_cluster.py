@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What a local cluster is given: DNS, storage, NetworkPolicies, simulated nodes."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Only what is missing is done; test_removal.py has that all of it is found again."""
-
-from __future__ import annotations
 
 import json
 import os

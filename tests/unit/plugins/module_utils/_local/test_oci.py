@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Images: when two recipes are one, what umoci is told, what a layer holds, which nodes get it."""
 
-from __future__ import annotations
-
 import json
 import os
 import tarfile

@@ -4,8 +4,6 @@
 The messages of ORAS are those that it printed at a real registry (see the check `registry`).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Where programs come from: released files by checksum from a mirror with every fault, or Go modules by their pins."""
 
 from __future__ import annotations

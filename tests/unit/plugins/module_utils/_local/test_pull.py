@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Images of Kubernetes, pulled from a registry with every fault into archives of the cache."""
-
-from __future__ import annotations
 
 import dataclasses
 import hashlib

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A released manifest made from a Go module: of pinned sources, with the digest of the release, whole or not at all."""
 
 from __future__ import annotations

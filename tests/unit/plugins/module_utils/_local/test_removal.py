@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Removal takes all of a cluster and nothing of anybody else, wherever it, or the making of the cluster, was interrupted."""
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Programs and images are built at the same time, and after a failure nothing else begins."""
 
-from __future__ import annotations
-
 import threading
 import typing as t
 from pathlib import Path

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Names and addresses of a local cluster."""
-
-from __future__ import annotations
 
 import pytest
 

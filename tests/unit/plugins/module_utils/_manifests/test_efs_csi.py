@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The claim on EFS, its class or volume, and the Jobs that verify it."""
-
-from __future__ import annotations
 
 import typing as t
 

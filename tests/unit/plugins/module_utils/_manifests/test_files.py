@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The user's files as a ConfigMap and as a volume: plain names as they are, paths and other characters by items."""
-
-from __future__ import annotations
 
 import base64
 import re

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The DaemonSets that bring GPU drivers and the device plugin."""
-
-from __future__ import annotations
 
 import typing as t
 

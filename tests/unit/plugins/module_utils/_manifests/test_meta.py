@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Names, quantities, hashes."""
-
-from __future__ import annotations
 
 import pytest
 

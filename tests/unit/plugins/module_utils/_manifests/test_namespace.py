@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The namespace with its Pod Security labels."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """NetworkPolicies select the pods of their system and no option of a training. tests/policies tries on a cluster who may connect."""
-
-from __future__ import annotations
 
 import typing as t
 

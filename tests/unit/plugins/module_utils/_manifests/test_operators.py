@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is applied of a released manifest: all of it, and only what the options say differs."""
-
-from __future__ import annotations
 
 import copy
 import typing as t

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Prometheus and its adapter: the objects, and what is refused."""
-
-from __future__ import annotations
 
 import json
 import typing as t

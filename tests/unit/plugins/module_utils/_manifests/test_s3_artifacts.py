@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The service account whose pods read the bucket."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Our YAML reads back as the value it was made from, by YAML 1.1 rules too."""
-
-from __future__ import annotations
 
 import typing as t
 

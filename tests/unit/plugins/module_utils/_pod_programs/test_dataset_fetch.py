@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """dataset_fetch.py, against a web server of its own."""
 
 from __future__ import annotations

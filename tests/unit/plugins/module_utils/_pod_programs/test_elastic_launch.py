@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """elastic_launch.py, run as pods run it, with as much of a torch as it touches. The scenario elastic runs it with the real one."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """persia_launch.py, run as pods run it, with a persia-launcher and a name service of our own."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """persia_metrics.py against a gateway of our own."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """persia_program.py beside Python itself: the same script, the same output and status, and none of what happens after its end."""
 
 from __future__ import annotations

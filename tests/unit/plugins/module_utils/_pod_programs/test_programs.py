@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What holds for every program that runs in a pod, and how its text gets into a ConfigMap."""
 
 from __future__ import annotations

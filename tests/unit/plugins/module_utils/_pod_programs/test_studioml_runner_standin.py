@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The stand-in for StudioML's runner, piece by piece. The whole is run by the check studioml, at a real broker and store."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A rank that ends again and again with the same error ends the wait; what heals by itself does not."""
-
-from __future__ import annotations
 
 import datetime as dt
 import typing as t

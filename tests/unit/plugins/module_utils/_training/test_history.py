@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The records of trainings, which stay when the trainings are removed."""
-
-from __future__ import annotations
 
 import hashlib
 import typing as t

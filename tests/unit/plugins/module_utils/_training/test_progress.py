@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The progress that programs print. Each text was recorded from its program, as the comment beside it says."""
-
-from __future__ import annotations
 
 import pytest
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The preflight of job modules: what does not fit is refused before anything is created, and nothing that runs is."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """One state and one reason out of what pods and workloads say."""
-
-from __future__ import annotations
 
 import dataclasses
 import typing as t

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The waits of trainings, NATS, etcd and data sets: they end at their deadline whoever stays silent, and say what refuses pods."""
 
 from __future__ import annotations

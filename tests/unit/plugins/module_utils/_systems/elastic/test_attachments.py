@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """An etcd and a data set as options of an elastic job."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Elastic jobs as manifests, and what their logs say."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Elastic jobs as PyTorchJobs."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Kubeflow Trainer's controller is installed as its kustomization has it."""
-
-from __future__ import annotations
 
 import dataclasses
 import typing as t

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """JobSet's controller is installed as released."""
-
-from __future__ import annotations
 
 from support.released import manifest
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Trainings as JobSets: what is applied, and what slices of TPUs mean."""
-
-from __future__ import annotations
 
 import typing as t
 

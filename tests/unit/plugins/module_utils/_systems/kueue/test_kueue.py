@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Kueue: what differs from its released manifest, which jobs need it in order to be created, and which queues are refused."""
-
-from __future__ import annotations
 
 import json
 import typing as t

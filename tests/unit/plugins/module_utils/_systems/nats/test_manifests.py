@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """NATS servers, both ways, and how they are judged."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """nats-operator: what is applied, and what its account may do."""
-
-from __future__ import annotations
 
 import typing as t
 

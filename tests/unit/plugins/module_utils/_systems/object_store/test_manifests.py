@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of a store, as YAML in a golden file, and names of buckets."""
-
-from __future__ import annotations
 
 import typing as t
 

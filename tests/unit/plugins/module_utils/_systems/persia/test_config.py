@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """PERSIA's configuration, of which PERSIA itself ignores what it does not know."""
-
-from __future__ import annotations
 
 import typing as t
 

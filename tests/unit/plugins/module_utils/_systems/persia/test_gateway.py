@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A push gateway that exists already, and what a training pushed."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Job files in the shapes of PERSIA's documentation: what is taken over, what is told, what is refused."""
-
-from __future__ import annotations
 
 import copy
 import re

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Two trainings at the same NATS servers would mix their batches and embeddings."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """PERSIA's operator: what is applied."""
-
-from __future__ import annotations
 
 import typing as t
 

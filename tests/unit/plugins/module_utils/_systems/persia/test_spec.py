@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """A PERSIA training on both backends."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The client of the management API: logins, errors by meaning, a broker that starts or breaks off, and no secret in a message."""
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The administrator that rabbitmqctl makes: what is changed, what is only looked at, and no password in an argument or an error."""
-
-from __future__ import annotations
 
 import json
 from collections.abc import Sequence

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of a broker, as YAML in the golden files."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Addresses of brokers: what the runner makes of them, and passwords that it could not send."""
-
-from __future__ import annotations
 
 import pytest
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What a store answers, as errors by meaning; tests/studioml asks a real one."""
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What leaf-ai/studio-go-runner reads in a request, against what is built. Beside each fact is where it was read.
 
 Names of files are of the runner, unless they begin with studio/: those are of the wheel studioml 0.0.49.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import io

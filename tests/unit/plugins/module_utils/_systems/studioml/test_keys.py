@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Keys of StudioML: the formats that runner and client read, judged by others than the library that wrote them."""
-
-from __future__ import annotations
 
 import base64
 import hashlib

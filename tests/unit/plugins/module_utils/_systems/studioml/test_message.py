@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Requests of StudioML: what is built is what the runner reads, byte by byte."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What leaf-ai/studio-go-runner reads, against what is made for it. Beside each fact is where it was read.
 
 15a450f3^ is the last commit with its examples, as they were at 0.14.3.

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is read from runners, against what runners wrote: roles/local_images/files/studioml_runner, made by tests/studioml/record.py."""
-
-from __future__ import annotations
 
 import json
 import re

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Buckets as folders of pods."""
-
-from __future__ import annotations
 
 import typing as t
 

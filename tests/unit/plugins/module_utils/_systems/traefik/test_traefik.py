@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Traefik: what is applied, and what it may not do."""
-
-from __future__ import annotations
 
 import typing as t
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """What is sent, how outputs are compared, and what percentiles mean."""
-
-from __future__ import annotations
 
 import typing as t
 

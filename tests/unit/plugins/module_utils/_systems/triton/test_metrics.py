@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Alerts of a Triton server. docs/systems/triton.md tells what a real Prometheus made of them."""
-
-from __future__ import annotations
 
 import typing as t
 

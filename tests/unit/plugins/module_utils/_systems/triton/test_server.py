@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """The objects of a Triton server, as YAML in golden files, and options that cannot be."""
-
-from __future__ import annotations
 
 import dataclasses
 import typing as t

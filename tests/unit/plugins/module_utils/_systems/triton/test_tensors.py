@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 """Values as the bytes that gRPC carries, beside what NumPy and ml_dtypes make of them."""
-
-from __future__ import annotations
 
 import math
 import typing as t
