@@ -257,8 +257,9 @@ def _follow(
         if without_image:
             raise missing_image_of(observed.status, without_image)
         missing = None if observed.has_ended else pending_reason(observed)
-        queued = missing and desired.queue and observed.status.state == "Pending"
-        return observed, Missing.ending(missing, functools.partial(place_of, cluster, observed.workloads[0])) if queued else missing
+        if missing and desired.queue and observed.status.state == "Pending":
+            missing = Missing.ending(missing, functools.partial(place_of, cluster, observed.workloads[0]))
+        return observed, missing
 
     pods = watching.Changes.of_pods(desired.namespace, desired.backend.selector(desired.name))
     return watching.watch_until(
