@@ -106,7 +106,7 @@ def test_irsa_may_trust_several_service_accounts_of_a_driver() -> None:
 
 def test_alerts_of_a_server_are_rules_of_prometheus() -> None:
     (group,) = triton_rules({"queue_time_ms": 20}, "ml")
-    assert group["name"] == "triton-triton"
+    assert group["name"] == "muster-triton"
     assert 'namespace="ml",job="triton"' in group["rules"][0]["expr"]
     assert group["rules"][0]["expr"].endswith("> 20")
     for wrong in ({"queue_time_ms": 0}, {"queue_time": 20}):
