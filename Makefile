@@ -13,10 +13,10 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run status down prove test bench docs histories clean
+.PHONY: help setup run status down prove conformance test bench docs histories clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## make .venv (pinned) and link this clone as the collection muster.ml
 	@scripts/setup run
@@ -37,6 +37,9 @@ prove: ## check every claim, faults included, on a local cluster made for it: ma
 		-e local_cluster_name=prove -e local_cluster_audit_log=/var/log/muster/prove/audit.log $(ARGS)
 	@case ",$(SYSTEMS)," in *,eks,*) .venv/bin/pytest -n 2 --dist loadfile tests/simulators/aws ;; esac
 	@case ",$(SYSTEMS)," in *,gke,*) .venv/bin/pytest -n 2 --dist loadfile tests/simulators/google ;; esac
+
+conformance: ## Kubernetes' own conformance tests, on a local cluster made for them
+	@scripts/play tests/conformance/conformance.yml -i inventories/local -e @tests/conformance/vars.yml $(ARGS)
 
 test: ## every check, from nothing: static, unit, sanity, molecule on a real cluster (ONLY='ruff unit' for a few)
 	@scripts/setup test

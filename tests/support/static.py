@@ -154,7 +154,7 @@ def quicken(folder: Path) -> None:
 
 
 CODE = ("plugins/*", "tests/*", "roles/*.py", "scripts/*", "*.toml", ".importlinter")
-SCENARIOS = ("extensions", "tests/acceptance")
+SCENARIOS = ("extensions", "tests/acceptance", "tests/conformance")
 BUILT = ("galaxy.yml", "*.toml", "*.txt")
 PLAYS = ("roles/*", "playbooks/*", "site.yml", "inventories/*", "plugins/*", "meta/*", "galaxy.yml")
 # What the tests of a simulated cloud play: its roles, and those of the systems that they plan.
@@ -198,7 +198,7 @@ CHECKS = [
     Check("changelog", changelog, reads=("changelogs/*", "galaxy.yml", "plugins/*", "meta/*")),
     Check("docs", documentation, reads=("docs/*", *PLAYS)),
     Check("ansible-lint", partial(ansible_lint, ("--exclude", "extensions/", "--exclude", "tests/")), reads=(*PLAYS, ".ansible-lint*")),
-    Check("ansible-lint-tests", partial(ansible_lint, SCENARIOS), reads=("extensions/*", "tests/acceptance/*", ".ansible-lint*")),
+    Check("ansible-lint-tests", partial(ansible_lint, SCENARIOS), reads=(*(f"{one}/*" for one in SCENARIOS), ".ansible-lint*")),
     Check("package", package),
     Check("sanity", sanity, reads=("plugins/*", "roles/*.py", "tests/config.yml", "meta/*", *BUILT)),
     *(of_cloud(name) for name in simulators()),
