@@ -165,7 +165,7 @@ class CallbackModule(Default):  # type: ignore[misc]
                     at_risk = action in ("recreate", "delete") and entry.get("kind") in _DATA
                     self._plan.setdefault(action, []).append(f"{before}{entry.get('kind')} {place}{' (its data, too)' if at_risk else ''}")
             if actions := part.get("actions"):
-                where = _HOST if str(result._task.action).endswith(".kubeadm_node") else _CLOUD
+                where = _HOST if "node" in part else _CLOUD  # that of kubeadm_node
                 self._plan.setdefault(where, []).extend(f"{before}{action}" for action in actions)
 
     def _print_plan(self) -> None:
