@@ -101,7 +101,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.llm.metrics imp
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.server import PORT, VllmServer
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import MONITOR_PORT, NatsCluster
-from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
+from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import volume
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import ObjectStore
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import METRICS_PORT, RabbitmqCluster
@@ -150,7 +150,7 @@ KINDS = (
     Kind(VllmServer, PORT, OF_VLLM, "requests_per_s", "models"),
     Kind(RabbitmqCluster, METRICS_PORT, health.FIGURES, "messages_ready", "queues"),
     Kind(NatsCluster, MONITOR_PORT, nats.FIGURES, "connections"),
-    Kind(ObjectStore, 0, store.FIGURES, "used_bytes"),
+    Kind(ObjectStore, 0, volume.FIGURES, "used_bytes"),
 )
 
 
@@ -168,7 +168,7 @@ def told(ctx: Context, kind: Kind, pod: Ref) -> list[metrics.Sample] | str:
     prefix, found = kind.figures.prefix, []
     try:
         if not kind.port:
-            return store.volumes_of(ctx.cluster, pod, WITHIN_S) or f"the kubelet does not measure the volume of {pod}"
+            return volume.volumes_of(ctx.cluster, pod, WITHIN_S) or f"the kubelet does not measure the volume of {pod}"
         with reached_by(ctx.cluster, pod, kind.port, speaking, kind.server, WITHIN_S) as client:
             for path in kind.figures.paths:
                 status, text = client.text(path)

@@ -16,6 +16,8 @@ INDEX_FILE, FRAGMENT_FILE = f"{UTILS}/_edge/systems.py", "plugins/doc_fragments/
 INDEX = '''\
 """The kinds of trainings, by name. Written by scripts/systems; do not edit."""
 
+from __future__ import annotations
+
 {imports}
 from .._training.kind import Kind
 from .options import Spec
@@ -35,6 +37,8 @@ WHICH: Spec = {{
 
 FRAGMENT = '''\
 """The options that name a training; the same as WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
+
+from __future__ import annotations
 
 
 class ModuleDocFragment:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..._core import s3
 from ..._core.clock import Clock
 from ..._core.errors import Failed, MusterError, NotFound, Unauthorized, Unreachable
-from ..._core.metrics import Figures, Sample, named
 from ..._core.sensitive import Sensitive
 from ..._kube import forward, servers
 from ..._kube.cluster import Cluster, Reads
@@ -32,19 +31,8 @@ STORE_KUBERNETES: dict[str, t.Any] = {
     "context": {"type": "str"},
 }
 """The options that name a store in a cluster."""
-FIGURES = Figures(prefix="volume_", counts={"used_bytes": named("volume_usedBytes"), "free_bytes": named("volume_availableBytes")})
-"""The size of its volume, as the kubelet calls it: the store has no metrics."""
 _TELLS_WHY = "Module object_store with wait: true says why."
 _OWN = ("BucketAlreadyOwnedByYou",)
-
-
-def volumes_of(cluster: Cluster, pod: Ref, within: float) -> list[Sample]:
-    """Read from the kubelet the sizes of the claims of a pod: none where their plugin measures none, such as a folder of the node."""
-    node = ((cluster.get(pod) or {}).get("spec") or {}).get("nodeName")
-    told = cluster.read(f"/api/v1/nodes/{node}/proxy/stats/summary", timeout=within)
-    volumes = [volume for one in told.get("pods") or () if one["podRef"]["name"] == pod.name and one["podRef"]["namespace"] == pod.namespace
-               for volume in one.get("volume") or () if "pvcRef" in volume]  # fmt: skip
-    return [Sample(f"volume_{key}", {}, volume[key]) for volume in volumes for key in ("usedBytes", "availableBytes") if key in volume]
 
 
 @dataclasses.dataclass(frozen=True)
