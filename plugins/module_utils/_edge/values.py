@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The values of options, checked for all modules at once, after Ansible's own validation and before anything else reads them."""
 
+from __future__ import annotations
+
 import math
 import typing as t
 import urllib.parse
