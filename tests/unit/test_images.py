@@ -17,6 +17,7 @@ MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py
 PAGES = sorted(
     path for pattern in ("roles/*/defaults/*.yml", "roles/*/vars/*.yml", "roles/*/meta/argument_specs.yml") for path in ROOT.glob(pattern)
 ) + sorted(path for folder in ("inventories", "playbooks") for path in (ROOT / folder).rglob("*.yml"))
+RECIPES = [ROOT / "roles" / "local_images" / "vars" / "main.yml", ROOT / "tests" / "images" / "published.yml"]
 SOURCES = [
     path
     for folder in ("roles", "inventories", "playbooks", "plugins")
@@ -177,3 +178,12 @@ def test_the_versions_that_programs_tell_are_the_pinned_ones() -> None:
     pinned["etcd"] = gobuild.pins(ROOT / "roles" / "local_cluster" / "files" / "go" / "etcd")[0].version
     for name in ("kubernetes", "etcd", "coredns", "containerd", "kwok"):
         assert pinned[name].removeprefix("v") == told[f"__local_cluster_{name}_version"].removeprefix("v"), name
+
+
+def test_security_updates_do_not_stop_a_build() -> None:
+    """A mirror drops a revision when a security update replaces it. Bullseye gets no more of them, and python3 only names a Python."""
+    text = "".join(path.read_text(encoding="utf-8") for path in RECIPES)
+    found = re.findall(r"'suite': '(\w+)'.*?'packages': \[(.*?)\]", text, re.DOTALL)
+    packages = [name for suite, names in found if suite != "bullseye" for name in re.findall(r"'([^']+)'", names)]
+    assert len(packages) > 10
+    assert [name for name in packages if "=" in name and not name.endswith("*") and not name.startswith("python3=")] == []

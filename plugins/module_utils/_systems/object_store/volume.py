@@ -8,7 +8,7 @@ from ..._kube.cluster import Cluster
 from ..._kube.objects import Ref
 
 FIGURES = Figures(prefix="volume_", counts={"used_bytes": named("volume_usedBytes"), "free_bytes": named("volume_availableBytes")})
-"""As the kubelet calls it: the store has no metrics."""
+"""The figures of the kubelet, because the store has no metrics."""
 
 
 def volumes_of(cluster: Cluster, pod: Ref, within: float) -> list[Sample]:
