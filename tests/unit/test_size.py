@@ -35,10 +35,10 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 200_780),
-        ("lines of code in plugins", plugin_code, 39_190),
-        ("lines of code behind a module", code_behind_a_module, 446),
-        ("role variables", role_variables, 501),
+        ("tracked lines", tracked_lines, 201_320),
+        ("lines of code in plugins", plugin_code, 39_450),
+        ("lines of code behind a module", code_behind_a_module, 451),
+        ("role variables", role_variables, 507),
     ],
 )
 def test_it_does_not_grow(what: str, count: object, most: int) -> None:
