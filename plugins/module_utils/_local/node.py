@@ -27,6 +27,8 @@ MOUNT_POINTS = Path(STATE_ROOT) / "mount-points.json"
 LINKED = "programs.json"
 # Programs that supervisord runs. Containers have shims of their own, which run on while any of these restarts.
 SERVICES = ("containerd", "kubelet", "kwok")
+_IN_NODE = 2
+"""Process IDs of a process of a node: that on the host and that in the node."""
 
 
 def write_if_changed(path: Path, text: str, mode: int) -> bool:
@@ -246,8 +248,9 @@ def _supervisorctl(node: NodeSpec, words: list[str], python: str, supervisor_dir
 
 
 def outdated_services(node: NodeSpec, bin_dir: Path) -> list[str]:
-    """The services of the node that still run a file which was replaced since."""
-    running = {one.name: PROC / str(one.pid) / "exe" for one in processes_in(NETNS_DIR / node.netns) if one.name in SERVICES}
+    """The services of the node that still run a file which was replaced since. Containers have a process namespace further inside."""
+    found = [one for one in processes_in(NETNS_DIR / node.netns) if one.name in SERVICES and len(one.ns_pids) == _IN_NODE]
+    running = {one.name: PROC / str(one.pid) / "exe" for one in found}
     with contextlib.suppress(FileNotFoundError):
         return [name for name, exe in running.items() if (bin_dir / name).exists() and not exe.samefile(bin_dir / name)]
     return []  # one ended meanwhile, and supervisord starts the new file

@@ -50,7 +50,7 @@ def node_versions(cluster: LocalCluster, node: NodeSpec) -> dict[str, str]:
         return {}
     words = marker(node).read_text(encoding="utf-8").split()
     made = versions(record.read(cluster.spec.name) or {})
-    return dict(zip(versions(cluster.options), words, strict=True)) if words else made
+    return dict(zip(versions(cluster.options), words, strict=False)) if words else made
 
 
 def pending(cluster: LocalCluster, node: NodeSpec) -> str:

@@ -155,18 +155,20 @@ def test_a_kubeadm_of_a_killed_run_is_waited_for(upgraded: Upgraded, monkeypatch
 def test_services_that_run_a_replaced_file_are_restarted_without_the_node(
     upgraded: Upgraded, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Whichever node of several found that the shared program was replaced."""
+    """Whichever node of several found that the shared program was replaced. A pod with the node's network is no service (process 9)."""
     done: list[object] = []
     monkeypatch.setattr(host, "traits", lambda: TRAITS)
-    monkeypatch.setattr(node, "processes_in", lambda _netns: [host.Process(7, (7, 1), "init"), host.Process(8, (8, 2), "containerd")])
+    there = [host.Process(7, (7, 1), "init"), host.Process(8, (8, 2), "containerd"), host.Process(9, (9, 3, 1), "containerd")]
+    monkeypatch.setattr(node, "processes_in", lambda _netns: there)
     monkeypatch.setattr(node, "init_process", lambda _one: host.Process(7, (7, 1), "init"))
     monkeypatch.setattr(node, "run", lambda argv, **_options: done.append(argv[-2:]))
     monkeypatch.setattr(node, "PROC", tmp_path)
     monkeypatch.setattr(node, "stale_files", lambda *_of: [])
     answers = iter([None, {}, {}])
     monkeypatch.setattr(local_node, "stored_images", lambda *_of: next(answers))
-    (tmp_path / "8").mkdir()
-    (tmp_path / "8/exe").touch()
+    for pid in (8, 9):
+        (tmp_path / f"{pid}").mkdir()
+        (tmp_path / f"{pid}/exe").touch()
     (tmp_path / "containerd").touch()
     programs = {"containerd": str(tmp_path / "containerd")}
     params = {"cluster": upgraded.old.options, "index": 2, "state": "present", "program_paths": programs}
