@@ -8,8 +8,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
 from ansible_collections.muster.ml.plugins.modules import (
     elastic_job,
@@ -66,3 +66,20 @@ def test_bad_thresholds_are_refused_before_anything_is_asked(cluster: FakeCluste
     with pytest.raises(InvalidInput, match=r"alerts.free_ratio: 2.0 is not between"):
         run(module, cluster, alerts={"free_ratio": 2})
     assert cluster.writes == []
+
+
+@pytest.mark.parametrize("module", FIRST)
+@pytest.mark.parametrize("kind", MONITORS)
+def test_who_may_not_read_rules_needs_none(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, module: t.Any, kind: str) -> None:
+    cluster.add(tasks.DISKS)
+    cluster.kinds_served["jobset.x-k8s.io/v1alpha2", "JobSet"] = ServedKind("jobsets", True)
+    cluster.kinds_served[MONITORS[kind], RULES[kind]] = ServedKind("rules", True)
+    reads = cluster.get
+
+    def get(ref: Ref) -> Manifest | None:
+        if ref.kind in RULES.values():
+            raise Forbidden(f"{ref} may not be read")
+        return reads(ref)
+
+    monkeypatch.setattr(cluster, "get", get)
+    assert set(run(module, cluster).values()) == {"created"}
