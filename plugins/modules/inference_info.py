@@ -84,7 +84,6 @@ unread:
 """
 
 import functools
-import itertools
 import json
 import pathlib
 import typing as t
@@ -154,11 +153,10 @@ KINDS = (
 )
 
 
-def servers_of(ctx: Context, kind: Kind) -> list[Server]:
-    """The servers of a kind."""
+def servers_of(ctx: Context, kind: Kind, workload: tuple[str, str]) -> list[Server]:
+    """The servers of a kind whose pods a kind of WORKLOAD makes."""
     selector = f"{LABEL_OWNER},{selector_of({'app.kubernetes.io/name': kind.server.app})}"
-    lists = [ctx.cluster.list(*workload, ctx.params["namespace"], selector) for workload in kind.server.workloads]
-    found = [(live, live["metadata"]) for live in itertools.chain(*lists)]
+    found = [(live, live["metadata"]) for live in ctx.cluster.list(*workload, ctx.params["namespace"], selector)]
     return [Server(kind, live, pods_ready_now(ctx.cluster, meta["name"], meta["namespace"], kind.server)) for live, meta in found]
 
 
@@ -242,9 +240,9 @@ def line_of(row: dict[str, t.Any]) -> str:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the metrics of all replicas."""
     servers, unread, now = [], [], int(ctx.clock.time())
-    for kind in KINDS:
+    for kind, workload in [(one, workload) for one in KINDS for workload in one.server.workloads]:
         try:
-            servers += servers_of(ctx, kind)
+            servers += servers_of(ctx, kind, workload)
         except Forbidden as error:
             unread.append(f"{kind.server.title}: {error.message}")
     asked = [(server.kind, pod) for server in servers for pod in server.pods]

@@ -231,7 +231,7 @@ def test_all_replicas_are_asked_side_by_side(cluster: FakeCluster, add: t.Callab
 def test_a_missing_right_is_told_and_fails_nothing(
     cluster: FakeCluster, add: t.Callable[..., Telling], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add(triton_server, "triton", BUSY)
+    add(vllm_server, "llm", OPT)
 
     def refused(_namespace: str, pod: str, _port: int, **_: float) -> t.Any:
         raise Forbidden("You may not forward a port.", ref=Ref("v1", "Pod", pod, "default"))
@@ -241,11 +241,15 @@ def test_a_missing_right_is_told_and_fails_nothing(
     listing = cluster.list
 
     def hidden(api_version: str, kind: str, *more: t.Any) -> t.Any:
-        if kind == "Deployment":
-            raise Forbidden("You may not list Deployments.")
+        if kind in unlisted:
+            raise Forbidden(f"You may not list {kind}s.")
         return listing(api_version, kind, *more)
 
     monkeypatch.setattr(cluster, "list", hidden)
+    unlisted = {"LeaderWorkerSet"}
+    found = run(cluster)
+    assert ([row["name"] for row in found["servers"]], found["unread"]) == (["llm"], ["vLLM: You may not list LeaderWorkerSets."])
+    unlisted = {"Deployment"}
     found = run(cluster)
     assert (found["servers"], found["unread"]) == ([], ["Triton: You may not list Deployments.", "vLLM: You may not list Deployments."])
 
