@@ -69,7 +69,7 @@ _FLAGS: Mapping[str, Field] = {
 }
 # Its images have the torch of 2020, and torchrun needs 1.13.
 _OLD_IMAGE = re.compile(r"(^|/)torchelastic/examples(:|@|$)")
-_ETCD = re.compile(r"'image': '([^']*/)?etcd[:@']")
+_ETCD_IMAGE = re.compile(r"(.*/)?etcd([:@].*)?")
 _SIMPLE = re.compile(r"""(?:exec )?(?:[^\s;&|<>$`()*?~#{}\[\]'"\\]|'[^']*'|[ \t])+""")
 """A command of a shell that only starts a program."""
 _SWITCHES = ("standalone", "use_env")
@@ -81,9 +81,13 @@ _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "torchelastic
 def translate(documents: Sequence[t.Any], source: str) -> Translation:
     """Return the options for a job file; InvalidInput has all fields that cannot be taken over."""
     pods: list[tuple[str, dict[str, t.Any]]] = []
+    etcds: list[str] = []
 
     def read_pod(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
-        if _ETCD.search(str(spec)):
+        containers = spec.get("containers")
+        images = [one.get("image") for one in containers if isinstance(one, Mapping)] if isinstance(containers, list) else []
+        if any(_ETCD_IMAGE.fullmatch(str(image)) for image in images):
+            etcds.append(name)
             found.differences.append(f"Pod {name}: ignored; role etcd makes one (elastic_rdzv_backend)")
         else:
             pods.append((name, _pod(found, {"spec": spec}, f"Pod {name}", {})))
@@ -94,7 +98,7 @@ def translate(documents: Sequence[t.Any], source: str) -> Translation:
         "Pod": Kind("v1", read_pod, many=True),
         "Service": Kind("v1", _service, many=True),
     }
-    return read(documents, source, kinds, ("ElasticJob", "PyTorchJob", "Pod"), lambda found: _end(found, pods))
+    return read(documents, source, kinds, ("ElasticJob", "PyTorchJob", "Pod"), lambda found: _end(found, pods, etcds))
 
 
 def _service(found: Translation, name: str, _spec: Mapping[str, t.Any]) -> None:
@@ -187,8 +191,8 @@ def _arguments(found: Translation, pod: dict[str, t.Any], words: list[str], wher
     return (rest[0], rest[1:]) if rest else ("", [])
 
 
-def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]]) -> None:
-    """Make one job of equal pods, and settle where the rendezvous is."""
+def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]], etcds: Sequence[str]) -> None:
+    """Make one job of equal pods, and settle where the rendezvous is. ETCDS: the pods of etcd in the file."""
     if found.options.get("rdzv_backend") == "c10d":
         return
     if pods:
@@ -201,7 +205,7 @@ def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]]) -> No
         found.options.setdefault("replicas", len(pods))
     elif "name" not in found.options:
         found.refused.append("Pod: only that of etcd; give the file of the workers, imagenet.yaml in torchelastic's documents.")
-    if any("; role etcd makes one" in line for line in found.differences):
+    if etcds:
         found.options.pop("rdzv_endpoint", None)
     endpoint = str(found.options.get("rdzv_endpoint") or "")
     found.options["rdzv_backend"] = "etcd-v2"
