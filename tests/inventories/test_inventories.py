@@ -361,9 +361,9 @@ def test_the_objects_of_a_local_cluster_are_nobody_elses(theirs: Theirs, local: 
     operator = ("persia-operator", "operator", "persia_operator", "persia-operator")
     local.cluster.add(*(thing(*one) for one in (operator, OF_ANOTHER)))
     assert theirs.play("muster.ml.status") == 0, theirs.output
-    rows = re.findall(r"([\w.]+) +1 objects +ready", theirs.output)
+    rows = re.findall(r"([\w.]+) +1 object +ready", theirs.output)
     assert rows == ["persia_operator", "local_cluster.nowhere"], theirs.output
-    assert "1 other owners of objects on this cluster" in theirs.told
+    assert "1 other owner of objects on this cluster" in theirs.told
     assert "nothing of namespace mine is on this cluster" in theirs.told
 
 

@@ -198,7 +198,8 @@ def live_row(name: str, found: Row) -> Row:
     if name == "vhosts":
         # 3.10 reports "undefined": it has no default type.
         row["default_queue_type"] = "" if row["default_queue_type"] == "undefined" else row["default_queue_type"] or ""
-        row["state"] = sorted(set(found.get("cluster_state", {}).values()))
+        # 4.0.5 reports a list without anything while the vhost of a broker that starts has no state yet.
+        row["state"] = sorted(set((found.get("cluster_state") or {}).values()))
     if name == "queues":
         row["arguments"] = {key: value for key, value in found["arguments"].items() if key != QUEUE_TYPE}
         row["messages"] = found.get("messages")

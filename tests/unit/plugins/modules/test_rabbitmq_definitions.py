@@ -456,3 +456,9 @@ def test_a_type_that_an_export_calls_undefined_is_none() -> None:
     vhost = {"name": "w", "metadata": {"description": "", "tags": [], "default_queue_type": "undefined"}, "limits": []}
     rows, _ignored = document.exported(json.dumps({"rabbit_version": "3.12.12", "vhosts": [vhost]}), "f")
     assert "default_queue_type" not in document.body_of("vhosts", document.parse(rows)["vhosts"]["w",])
+
+
+def test_a_vhost_of_a_broker_that_starts_has_no_state_yet() -> None:
+    """As RabbitMQ 4.0.5 listed the default one just after its start."""
+    vhost = {"name": "/", "description": "Default virtual host", "tags": [], "default_queue_type": "classic", "cluster_state": []}
+    assert document.live_row("vhosts", vhost)["state"] == []
