@@ -38,7 +38,7 @@ def role_vars() -> dict[str, Any]:
     text = (ROLE / "vars" / "main.yml").read_text(encoding="utf-8")
     found: dict[str, Any] = yaml.safe_load(text)
     for _nested in range(2):
-        for name in re.findall(r"\{\{ (__local_cluster_\w+_(?:version|ldflags)) \}\}", text):
+        for name in re.findall(r"\{\{ (__local_cluster_\w+_(?:version|ldflags|module)) \}\}", text):
             text = text.replace(f"{{{{ {name} }}}}", str(found[name]).strip())
         found = yaml.safe_load(text)
     return found
