@@ -63,7 +63,8 @@ def hanging(cluster: HttpCluster, place: str, level: str, **options: t.Any) -> I
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, dry_run=False)
     options = {"name": "hang", "namespace": place, "replicas": 4, "image": PYTHON, "command": ["python3", "-c", PROGRAM], **options}
     try:
-        run(cluster, training_statefulset, wait=False, termination_grace_period_seconds=0, **options)
+        # A rank may hang before the API tells that it runs.
+        run(cluster, training_statefulset, wait=True, wait_timeout=300, termination_grace_period_seconds=0, **options)
         run(cluster, job_logs, **WHICH, namespace=place, search="begun by 4", matches=1, wait_timeout=300)
         yield
     finally:
