@@ -23,15 +23,14 @@ def why_queued(cluster: Cluster, item: Manifest, *, placed: bool = True) -> str:
 
     PLACED: with its place in the queue, as place_of tells it.
     """
-    template = labels_of((item.get("spec") or {}).get("template") or {})
-    queue = labels_of(item).get(LABEL_QUEUE) or template.get(LABEL_QUEUE)
+    queue, group = _queue_of(item)
     if not queue:
         return ""
     where, suspended = f"waits in queue {queue}", _is_suspended(item)
     try:
         if cluster.resource(API_VERSION, "Workload") is None:
             return f"{where}: this cluster has no Kueue (role muster.ml.kueue)" if suspended else ""
-        found = _workload(cluster, item, template.get(LABEL_POD_GROUP))
+        found = _workload(cluster, item, group)
     except MusterError:
         # A user with permission to run trainings may lack the permission to read Kueue's Workloads.
         return where if suspended else ""
@@ -43,12 +42,17 @@ def why_queued(cluster: Cluster, item: Manifest, *, placed: bool = True) -> str:
 
 def place_of(cluster: Cluster, item: Manifest) -> str:
     """The place of an object in its queue; empty if it has none, or if it cannot be read."""
-    template = labels_of((item.get("spec") or {}).get("template") or {})
-    queue = labels_of(item).get(LABEL_QUEUE) or template.get(LABEL_QUEUE)
+    queue, group = _queue_of(item)
     try:
-        return _place(cluster, item, _workload(cluster, item, template.get(LABEL_POD_GROUP)), queue) if queue else ""
+        return _place(cluster, item, _workload(cluster, item, group), queue) if queue else ""
     except MusterError:
         return ""
+
+
+def _queue_of(item: Manifest) -> tuple[str | None, str | None]:
+    """The queue of an object or of the pods that it makes, and the group in which Kueue admits these."""
+    pods = labels_of((item.get("spec") or {}).get("template") or {})
+    return labels_of(item).get(LABEL_QUEUE) or pods.get(LABEL_QUEUE), pods.get(LABEL_POD_GROUP)
 
 
 def not_held(cluster: Cluster, objects: Iterable[Manifest]) -> list[str]:
