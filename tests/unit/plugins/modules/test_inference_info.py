@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import itertools
 import json
 import threading
@@ -21,7 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics 
 from ansible_collections.muster.ml.plugins.modules import inference_info, triton_server, vllm_server
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.triton import Served
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
 
 RECORDED: dict[str, t.Any] = json.loads((Path(__file__).parents[2] / "recorded" / "metrics.json").read_text(encoding="utf-8"))
 BUSY, LATER = RECORDED["triton"]["busy"], RECORDED["triton"]["later"]
@@ -34,23 +33,17 @@ class Telling(Served):
 
     def __init__(self, text: str, status: int = 200, *, meeting: threading.Barrier | None = None, size: int | None = None) -> None:
         self.paths: list[str] = []
-        telling, body = self, text.encode()
+        telling = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(Answering):
             def do_GET(self) -> None:
                 telling.paths.append(self.path)
                 if meeting:
                     meeting.wait(60)
-                self.send_response(status)
-                self.send_header("Content-Length", str(size or len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                self.reply(status, text, {"Content-Length": str(size)} if size else None)
                 # Until the client goes.
                 while size and self.rfile.read(1):
                     pass
-
-            def log_message(self, *_args: object) -> None:
-                """Print nothing."""
 
         super().__init__(Handler)
 
