@@ -35,7 +35,7 @@ WRITTEN = {
     "differences/llm_hub": "llm",
     "jobset_tpu": "tpu",
     "llm_claim": "llm",
-    "differences/nats_cluster_operator": "persia",
+    "nats_cluster_operator": "persia",
     "nats_cluster_statefulset": "persia",
     "object_store": "studioml",
     "persia_job_native": "persia",

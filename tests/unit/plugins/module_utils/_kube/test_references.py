@@ -138,16 +138,10 @@ def test_objects_without_pods_are_not_judged(cluster: FakeCluster) -> None:
     assert applied(cluster, thing("ConfigMap", "c", spec={"secretRef": {"name": "nope"}})).changed
 
 
-@pytest.mark.parametrize("name", ["a", "a:1", "localhost:5000/a/b-c__d.e:v1", "[::1]:5000/a", "r.example.com/a@sha256:" + "0" * 64])
-def test_names_of_images(name: str) -> None:
-    assert is_image(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["", "A", "a b", "https://r.example.com/a", "a:", "a:-1", "a@sha256:12", "r.example.com/A:1", "a//b", "{{ x }}"]
-)
-def test_no_names_of_images(name: str) -> None:
-    assert not is_image(name)
+def test_names_of_images() -> None:
+    right = ["a", "a:1", "localhost:5000/a/b-c__d.e:v1", "[::1]:5000/a", "r.example.com/a@sha256:" + "0" * 64]
+    wrong = ["", "A", "a b", "https://r.example.com/a", "a:", "a:-1", "a@sha256:12", "r.example.com/A:1", "a//b", "{{ x }}"]
+    assert [name for name in (*right, *wrong) if is_image(name)] == right
 
 
 # Claims

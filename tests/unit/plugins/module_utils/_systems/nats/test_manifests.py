@@ -22,7 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests 
     split_image,
 )
 
-Golden = t.Callable[..., None]
+Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
 PAYLOAD = 52428800
 
 
@@ -38,7 +38,7 @@ def test_our_own_statefulset(golden: Golden) -> None:
 
 def test_the_operators_resource(golden: Golden) -> None:
     pod = {"resources": {"requests": {"cpu": 4, "memory": "32Gi"}, "limits": {"cpu": 4, "memory": "32Gi"}}}
-    golden("nats_cluster_operator", manifests(nats(pod, backend="operator", replicas=60)), manifests(nats()))
+    golden("nats_cluster_operator", manifests(nats(pod, backend="operator", replicas=60)))
 
 
 # Shows row 000.19.
