@@ -64,9 +64,8 @@ def full_spec(own: Spec) -> Spec:
 
 
 def spec_of(kind: type[Resource], *hidden: str, wait: int | None = 300, **more: cloud.Option) -> Spec:
-    """The options of a module for one resource: the fields of KIND, and those that all such modules have (see ``cloud.options_of``)."""
-    waits = cloud.wait_options(wait) if wait else {}
-    return {**STATE, **OWNER, **waits, **cloud.options_of(kind, "project", "owner", *hidden, **more)}
+    """The options of a module for one resource (see ``cloud.spec_of``)."""
+    return cloud.spec_of(kind, {**STATE, **OWNER}, ["project", "owner", *hidden], wait, more)
 
 
 class Options:

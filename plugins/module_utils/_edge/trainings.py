@@ -38,10 +38,7 @@ LIFE: Spec = {
 }
 OPTIONS: Spec = {
     "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
-    "files": {"type": "dict", "default": {}},
     **groups.STORAGE,
-    **groups.NETWORK,
     **groups.TRAINING_ALERTS,
     **LIFE,
 }
