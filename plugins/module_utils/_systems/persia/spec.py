@@ -79,7 +79,6 @@ _OWNED = {
 }
 """Variables of PERSIA's launcher -> the option that has their value."""
 LogLevel = t.Literal["trace", "debug", "info", "warn", "error"]
-LOG_LEVELS: tuple[LogLevel, ...] = t.get_args(LogLevel)
 # Options that a group inherits from the job unless it has them itself; lists and dicts as a whole.
 _INHERITED = (
     "image",
