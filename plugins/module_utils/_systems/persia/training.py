@@ -25,12 +25,12 @@ from ..._training.kind import Backend, Desired, Kind, Observed, Request
 from ..._training.status import JOB, STATEFUL_SET, Workload, job_status
 from . import gateway, native, neighbours, operator
 from .operator import API_VERSION, FINALIZER, JOB_LABEL
-from .spec import LAUNCHER_WORDS, PersiaJob, from_params
+from .spec import WORDS, PersiaJob, from_params
 
 # Seconds that the finalizer of PERSIA's operator may take before remove_finalizer applies.
 _OPERATOR_PATIENCE = 20.0
 _UNRETRIABLE = {"kueue.x-k8s.io/retriable-in-group": "false"}
-TRAINER = LAUNCHER_WORDS["nn_worker"]
+TRAINER = WORDS["nn_worker"].launcher
 
 
 def desired(params: Mapping[str, t.Any]) -> Desired:
