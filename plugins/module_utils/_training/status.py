@@ -145,11 +145,6 @@ class JobStatus:
     backend: str = ""
     groups: Sequence[GroupStatus] = ()
 
-    @property
-    def exists(self) -> bool:
-        """Whether any object of it is in the cluster."""
-        return bool(self.groups)
-
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
