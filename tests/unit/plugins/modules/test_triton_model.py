@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core import s3
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unreachable, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._edge import google_login
+from ansible_collections.muster.ml.plugins.module_utils._edge import gcp
 from ansible_collections.muster.ml.plugins.module_utils._gcp import objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.modules import triton_model
@@ -42,7 +42,7 @@ class World:
         self.root.mkdir()
         self.bucket = FakeGoogleBucket(self.root) if where == "google" else FakeBucket(self.root)
         monkeypatch.setattr(objects, "client", lambda _credentials: self.bucket)
-        monkeypatch.setattr(google_login, "credentials_of", lambda _kind: None)
+        monkeypatch.setattr(gcp, "credentials_of", lambda _kind: None)
         monkeypatch.setattr(s3, "client", lambda *_args, **_more: self.bucket)
         self.replicas = {name: FakeReplica(self.root) for name in ("triton-a", "triton-b")}
         self.writer = serve_writer(self.root / "add")
