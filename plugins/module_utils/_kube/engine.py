@@ -29,6 +29,19 @@ _ESTABLISHED_TIMEOUT = 60.0
 _PRUNE_TIMEOUT = 60.0
 
 
+def _nothing_to_keep(owner: str) -> InvalidInput:
+    return InvalidInput(
+        f"prune with no objects at all would delete everything of {owner_text(owner)}.",
+        hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
+    )
+
+
+def _missing_references(cluster: Cluster, written: list[t.Any], steps: t.Sequence[t.Any], references: Promised) -> list[str]:
+    from .references import require
+
+    return require(cluster, written, [step.desired for step in steps], references)
+
+
 def apply_objects(
     cluster: Cluster,
     objects: t.Iterable[t.Any],
@@ -69,15 +82,9 @@ def apply_objects(
     run = _Run(cluster, options)
     steps = make_plan(cluster, objects := list(objects), options)
     if prune and not steps:
-        raise InvalidInput(
-            f"prune with no objects at all would delete everything of {owner_text(owner)}.",
-            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
-        )
-    written, caveats = [step.desired for step in steps if step.verdict != "unchanged"], list[str]()
-    if written and references is not None:
-        from .references import require
-
-        caveats = require(cluster, written, [step.desired for step in steps], references)
+        raise _nothing_to_keep(owner)
+    written = [step.desired for step in steps if step.verdict != "unchanged"]
+    caveats = _missing_references(cluster, written, steps, references) if written and references is not None else []
     if not check and (recreate or prune) and written:
         with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
