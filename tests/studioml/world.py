@@ -32,7 +32,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import t
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture, ensure
 from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runners import RunnerView, view
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import RunnerView, view
 from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
 
 PROGRAM = ROOT / "roles" / "local_images" / "files" / "studioml_runner" / "standin.py"

@@ -17,7 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import t
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ServedKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, runners
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, runner_metrics
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -463,5 +463,5 @@ def test_what_is_missing_is_told(world: World, metrics: str, log: str, more: Man
 
 def test_metrics_of_others_are_not_counted() -> None:
     text = 'go_goroutines 12\nrunner_queue_ignored{queue_name="amqp://x",queue_type="rabbitMQ"} 5\n' + DONE
-    found = runners.view("p", text, IDLE_LINE)
+    found = runner_metrics.view("p", text, IDLE_LINE)
     assert (found.ignored, found.experiments, found.state) == (0, (), "idle")

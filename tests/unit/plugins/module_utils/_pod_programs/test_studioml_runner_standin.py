@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message, results
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runners import view
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import view
 from ansible_collections.muster.ml.roles.local_images.files.studioml_runner import standin as program
 
 pytestmark = pytest.mark.usefixtures("small_keys")

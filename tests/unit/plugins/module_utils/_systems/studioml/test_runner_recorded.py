@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import results
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runners import RunnerView, view
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import RunnerView, view
 from ansible_collections.muster.ml.roles.local_images.files.studioml_runner import standin
 
 Scene = dict[str, t.Any]
