@@ -29,19 +29,6 @@ _ESTABLISHED_TIMEOUT = 60.0
 _PRUNE_TIMEOUT = 60.0
 
 
-def _nothing_to_keep(owner: str) -> InvalidInput:
-    return InvalidInput(
-        f"prune with no objects at all would delete everything of {owner_text(owner)}.",
-        hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
-    )
-
-
-def _missing_references(cluster: Cluster, written: list[t.Any], steps: t.Sequence[t.Any], references: Promised) -> list[str]:
-    from .references import require
-
-    return require(cluster, written, [step.desired for step in steps], references)
-
-
 def apply_objects(
     cluster: Cluster,
     objects: t.Iterable[t.Any],
@@ -81,11 +68,8 @@ def apply_objects(
     )  # fmt: skip
     run = _Run(cluster, options)
     steps = make_plan(cluster, objects := list(objects), options)
-    if prune and not steps:
-        raise _nothing_to_keep(owner)
-    written = [step.desired for step in steps if step.verdict != "unchanged"]
-    caveats = _missing_references(cluster, written, steps, references) if written and references is not None else []
-    if not check and (recreate or prune) and written:
+    caveats = _checked(cluster, steps, options, references)
+    if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
             report = alone.carry_out(steps := _fenced(make_plan(cluster, objects, options), lease), lease)
@@ -95,6 +79,24 @@ def apply_objects(
         run.wait_ready(steps, report, wait_timeout, predicates)
     report.warnings += [*caveats, *cluster.warnings()]
     return report
+
+
+def _checked(cluster: Cluster, steps: list[PlannedObject], options: ApplyOptions, references: Promised | None) -> list[str]:
+    """Raise if the plan would delete everything, or its pods would not start; return what could not be checked of what they name.
+
+    A run again without changes asks nothing.
+    """
+    if options.prune and not steps:
+        raise InvalidInput(
+            f"prune with no objects at all would delete everything of {owner_text(options.owner)}.",
+            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
+        )
+    written = [step.desired for step in steps if step.verdict != "unchanged"]
+    if not written or references is None:
+        return []
+    from .references import require
+
+    return require(cluster, written, [step.desired for step in steps], references)
 
 
 @dataclasses.dataclass(frozen=True)
