@@ -66,6 +66,7 @@ class FakeTriton(Served):
         self.ready = True
         self.error = 0.0
         """Added to every output."""
+        self.config: t.Any = {"name": "add", "model_transaction_policy": {"decoupled": False}}
         self.status = 200
         """Of answers to right requests of inference."""
         self.answers: tuple[int, t.Any] | None = None
@@ -87,6 +88,8 @@ class FakeTriton(Served):
                     self.reply(200, {"name": "triton", "version": "2.51.0"})
                 elif self.path in ("/v2/models/add", "/v2/models/add/versions/1"):
                     self.reply(200, METADATA)
+                elif self.path.endswith("/config"):
+                    self.reply(200, triton.config)
                 elif self.path.startswith("/v2/models/add/") and triton.ready:
                     self.reply(200, None)
                 else:

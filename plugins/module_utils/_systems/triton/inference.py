@@ -16,13 +16,15 @@ DATATYPES = (
 )  # fmt: skip
 NOT_IN_JSON = ("FP16", "BF16")
 """The datatypes that the HTTP API only accepts as bytes."""
-# What Triton 2.51.0 says (tests/unit/recorded/vllm_backend.json): of a model that may answer any number of times, and of its image.
+# What Triton 2.51.0 says (tests/unit/recorded/vllm_backend.json).
 _CAUSES: Causes = (
     ("decoupled", re.compile("decoupled transaction policy|exactly 1 response")),
+    ("sampling", re.compile("no attribute 'lora_name'")),
     ("backend", re.compile("unable to find backend library for backend")),
 )
 _HINTS = {
     "decoupled": "Set stream: true.",
+    "sampling": "vLLM refuses one of the parameters, and the server's log says which.",
     "backend": "Another image has it: nvcr.io/nvidia/tritonserver:26.07-vllm-python-py3 has vllm, and ...-py3 the others.",
 }
 _PERCENTILES = (50, 90, 99)

@@ -122,10 +122,14 @@ def _hub_models(folder: Path, config: ModelConfig, files: Sequence[str]) -> list
         model = given.get("model") if isinstance(given, dict) else None
         if not isinstance(model, str) or not model:
             # The engine would load its own default from the hub.
-            raise InvalidInput(f"src: {path} names no model.", 'It is an object such as {"model": "OWNER/NAME"}, or with the path of a folder.')
+            raise InvalidInput(
+                f"src: {path} names no model.", 'It is an object such as {"model": "OWNER/NAME"}, or with the path of a folder.'
+            )
         parts = [given.get(name, 1) for name in ("tensor_parallel_size", "pipeline_parallel_size")]
         if parts != [1, 1] and config.may_be_on_one_gpu:
-            raise InvalidInput(f"src: {path} has several GPUs, and an instance may be given one.", f"{FILE}: instance_group [{{kind: KIND_MODEL}}].")
+            raise InvalidInput(
+                f"src: {path} has several GPUs, and an instance may be given one.", f"{FILE}: instance_group [{{kind: KIND_MODEL}}]."
+            )
         if model.startswith("."):
             raise InvalidInput(f"src: {path} names {model}, and the server starts in a folder of its image.", "Give the path from /.")
         found |= {model} if _ON_HUB.fullmatch(model) else set()
