@@ -11,6 +11,8 @@ import typing as t
 
 from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 
+RECORDED: dict[str, t.Any] = json.loads((pathlib.Path(__file__).parents[1] / "recorded/vllm_backend.json").read_text(encoding="utf-8"))
+"""What 2.51.0 answered with the vLLM backend, and without it."""
 METADATA: dict[str, t.Any] = {"name": "add", "versions": ["1"], "platform": "python", "inputs": [], "outputs": []}
 
 

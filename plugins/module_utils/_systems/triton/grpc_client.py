@@ -16,7 +16,7 @@ from pathlib import Path
 from ..._core.clock import Clock
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from ..._core.json_http import parts_of
-from .inference import Inference, flat, refused
+from .inference import Inference, flat, hint_of, refused
 from .tensors import packed, unpacked
 
 _OPTIONS = (
@@ -131,7 +131,7 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         found = list(self._server.ModelStreamInfer(iter([request]), timeout=timeout))
         wrong = next((one.error_message for one in found if one.error_message), "")
         if wrong:
-            raise Failed(f"{self.who} refuses to infer with model {request.model_name}: {wrong.rstrip('.')}.")
+            raise Failed(f"{self.who} refuses to infer with model {request.model_name}: {wrong.rstrip('.')}.", hint_of(wrong))
         return [one.infer_response for one in found]
 
     def _request(self, inference: Inference) -> t.Any:

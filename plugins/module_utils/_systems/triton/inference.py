@@ -121,7 +121,8 @@ def flat(data: t.Any) -> list[t.Any]:
 
 def refused(who: str, doing: str, said: str, status: int | str) -> Failed:
     """The error for an answer of the server that has an error."""
-    return Failed(f"{who} refuses to {doing}: {said} (status {status}).", hint_of(said)).with_cause(said, _CAUSES)
+    text = said.rstrip(".; \n")
+    return Failed(f"{who} refuses to {doing}: {text} (status {status}).", hint_of(said)).with_cause(said, _CAUSES)
 
 
 def hint_of(said: str) -> str | None:

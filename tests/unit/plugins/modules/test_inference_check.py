@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import typing as t
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,8 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Fail
 from ansible_collections.muster.ml.plugins.modules import inference_check
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.triton import EVENTS, METADATA, NO_DECOUPLED, NO_SEQUENCE, FakeTriton
+from ansible_collections.muster.ml.tests.unit.fakes.triton import EVENTS, METADATA, NO_DECOUPLED, NO_SEQUENCE, RECORDED, FakeTriton
 
-RECORDED: dict[str, t.Any] = json.loads((Path(__file__).parents[2] / "recorded" / "vllm_backend.json").read_text(encoding="utf-8"))
 LABELS = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}
 INPUTS = [
     {"name": "A", "datatype": "FP32", "shape": [1, 2], "data": [[1.5, 2]]},

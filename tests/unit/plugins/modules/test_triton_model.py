@@ -24,7 +24,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.models import (
     serve_writer,
     write_model,
 )
-from ansible_collections.muster.ml.tests.unit.plugins.modules.test_inference_check import RECORDED
+from ansible_collections.muster.ml.tests.unit.fakes.triton import RECORDED
 
 Manifest = dict[str, t.Any]
 LABELS = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}

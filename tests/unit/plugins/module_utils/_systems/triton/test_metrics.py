@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Alerts of a Triton server. docs/systems/triton.md tells what a real Prometheus made of them."""
 
-import json
 import typing as t
-from pathlib import Path
 
 import pytest
 
@@ -11,6 +9,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._core.metrics import samples
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import RequestAlerts
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import FIGURES, alerts_of
+from ansible_collections.muster.ml.tests.unit.fakes.triton import RECORDED
 
 
 def test_every_alert_is_about_this_server_and_has_the_thresholds() -> None:
@@ -25,7 +24,7 @@ def test_every_alert_is_about_this_server_and_has_the_thresholds() -> None:
 
 
 def test_times_of_vllm_are_those_of_its_answers() -> None:
-    recorded = json.loads((Path(__file__).parents[4] / "recorded" / "vllm_backend.json").read_text(encoding="utf-8"))["metrics"]
+    recorded = RECORDED["metrics"]
     found = FIGURES.of([*samples(recorded)])
     assert (found["served"], found["failed"], found["waiting"]) == (14, 0, 0)
     # 1.8859 s of ten answers, all of them in the first second. Triton itself says 3.2 ms.
