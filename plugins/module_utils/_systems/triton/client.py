@@ -16,7 +16,7 @@ from .inference import Inference, flat, refused
 
 READY = "READY"
 _ABOUT = ("model_name", "model_version", "error")
-"""What a response of Generate has beside its outputs."""
+"""The keys of a response of Generate that are no outputs."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -126,7 +126,7 @@ def refused(who: str, doing: str, said: str, status: int | str) -> Failed:
 
 
 def hint_of(said: str) -> str | None:
-    """What to do about a sentence of the server, where that is known."""
+    """The next step after a sentence of the server, where that is known."""
     return _HINTS.get(cause_of(said, _CAUSES))
 
 

@@ -30,7 +30,7 @@ METRIC = "avg_time_queue_us"
 """The metric's name in NVIDIA's own chart for Triton; roles/prometheus_adapter has the rule that computes it."""
 
 _HOME = {"name": "HOME", "value": "/tmp"}  # noqa: S108
-"""What models' libraries keep below the home folder, as vLLM does, goes to the only folder that can be written to."""
+"""The home folder is the only one that can be written to: libraries of models, such as vLLM, keep files there."""
 _GPU = "nvidia.com/gpu"
 
 
