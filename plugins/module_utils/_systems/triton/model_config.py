@@ -129,8 +129,8 @@ class ModelConfig:
     @property
     def may_be_on_one_gpu(self) -> bool:
         """Whether the server may give each instance one GPU, as it does where it has some and no kind of instance is named."""
-        kinds = {group.kind for group in self._message.instance_group}
-        return not kinds or bool(kinds & {0, 1})  # KIND_AUTO, KIND_GPU
+        groups = self._message.instance_group
+        return not groups or any(group.Kind.Name(group.kind) in ("KIND_AUTO", "KIND_GPU") for group in groups)
 
     @property
     def model_file(self) -> str | None:

@@ -148,7 +148,7 @@ def test_a_decoupled_model_that_is_to_answer_once_is_asked_by_generate(triton: F
     with pytest.raises(Failed, match="exactly 1 response") as caught:
         run(**given, inputs=[text, stream], expected=whole)
     assert caught.value.hint == "Set stream: true."
-    for name, told in ("too_long", "maximum context length"), ("bad_parameter", "lora_name.*server's log says which"):
+    for name, told in ("too_long", "maximum context length"), ("bad_parameter", "has no attribute 'lora_name'.*server's log says which"):
         triton.answers = recorded[name]
         with pytest.raises(Failed, match="refuses to infer") as caught:
             run(**given, inputs=[text])
