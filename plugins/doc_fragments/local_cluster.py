@@ -38,7 +38,9 @@ options:
         type: bool
         default: false
       dns_upstream:
-        description: Name servers for names outside of the cluster. Without any, such lookups fail at once.
+        description:
+          - Name servers for names outside of the cluster. Without any, such lookups fail at once, those of nodes excepted, which ask the
+            name servers of the host with O(cluster.egress).
         type: list
         elements: str
         default: []

@@ -135,36 +135,24 @@ message:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, fields_of, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, fields_of, options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import fetching
-from ansible_collections.muster.ml.plugins.module_utils._systems.dataset.manifests import Dataset, Unpack, manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.dataset.manifests import Dataset, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **options_of(Dataset),
     "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
-    "url": {"type": "str"},
-    "endpoint_url": {"type": "str"},
     "url_secret": {
         "type": "dict",
         "no_log": False,  # names, not secrets
         "options": {"name": {"type": "str", "required": True}, "key": {"type": "str", "default": "url", "no_log": False}},
     },
-    "sha256": {"type": "str"},
-    "size_bytes": {"type": "int"},
-    "path": {"type": "str"},
-    "unpack": {"type": "str", "choices": list(t.get_args(Unpack)), "default": Dataset.unpack},
-    "claim_name": {"type": "str"},
-    "storage_size": {"type": "str"},
-    **groups.CLAIM,
-    "credentials_secret": {"type": "str", "no_log": False},
     **groups.POD,
     "image": {"type": "str", "default": "docker.io/library/python:3.12-slim-bookworm"},
-    **with_defaults(Dataset, backoff_limit="int"),
-    "active_deadline_seconds": {"type": "int"},
     "retry": {"type": "bool", "default": False},
     "delete_data": {"type": "bool", "default": False},
     **REMOVAL,

@@ -283,7 +283,7 @@ groups:
 """
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND, desired
@@ -294,42 +294,13 @@ _DATASET: Spec = {
     "path": {"type": "str", "required": True},
     "mount_path": {"type": "str", "default": "/workspace/data"},
 }
-_RENDEZVOUS: Spec = {
-    "rdzv_backend": {"type": "str", "choices": ["c10d", "etcd-v2"], "default": ElasticJob.rdzv_backend},
-    "rdzv_endpoint": {"type": "str"},
-    "etcd": {"type": "dict", "options": _ETCD},
-    "rdzv_conf": {"type": "dict", "default": {}},
-    **with_defaults(
-        ElasticJob,
-        join_timeout="int",
-        last_call_timeout="int",
-        keep_alive_interval="int",
-        keep_alive_max_attempt="int",
-        monitor_interval="float",
-        max_restarts="int",
-        warm_start="bool",
-    ),
-}
 
 ARGUMENT_SPEC: Spec = {
-    "backend": {"type": "str", "choices": ["native", "pytorchjob", "trainjob"], "default": ElasticJob.backend},
-    "replicas": {"type": "int"},
-    "min_replicas": {"type": "int"},
-    "max_replicas": {"type": "int"},
-    "nproc_per_node": groups.PROCESSES,
-    **with_defaults(ElasticJob, files_path="str", backoff_limit="int", unreachable_toleration_seconds="int"),
-    "script": {"type": "str"},
-    "script_sha256": {"type": "str"},
-    "script_endpoint_url": {"type": "str"},
-    "script_credentials_secret": {"type": "str", "no_log": False},
+    **options_of(ElasticJob),
     "args": groups.WORDS,
-    **_RENDEZVOUS,
-    **groups.QUEUE,
+    "etcd": {"type": "dict", "options": _ETCD},
     **groups.PROGRAM_POD,
     "dataset": {"type": "dict", "options": _DATASET},
-    "ttl_seconds_after_finished": {"type": "int"},
-    "active_deadline_seconds": {"type": "int"},
-    "overrides": {"type": "dict"},
     "world_timeout": {"type": "int", "default": 300},
     **trainings.OPTIONS,
     "wait_for": {"type": "str", "choices": ["completed", "step", "running"], "default": "running"},

@@ -116,7 +116,7 @@ members:
 """
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
@@ -125,7 +125,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests 
 
 ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "etcd"},
-    **with_defaults(EtcdCluster, replicas="int", enable_v2="bool", client_tls="bool", storage_size="str"),
+    **options_of(EtcdCluster, "replicas", "enable_v2", "client_tls", "storage_size"),
     **servers.OPTIONS,
     **servers.CLAIMS,
     "image": {"type": "str", "default": "quay.io/coreos/etcd:v3.5.35"},

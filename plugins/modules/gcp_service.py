@@ -48,11 +48,11 @@ services:
   sample: {container.googleapis.com: ENABLED}
 """
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import spec_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import Spec, converger, gcp_main
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service import GcpServices
 
-ARGUMENT_SPEC: Spec = {**wait_options(600), "services": {"type": "list", "elements": "str", "required": True}}
+ARGUMENT_SPEC: Spec = spec_of(GcpServices, {}, ["project", "owner"], 600, {})
 execute = converger(GcpServices, "services")
 
 

@@ -239,7 +239,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.trust import authorities_in
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAIT, options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.secret_text import needed_text
@@ -270,11 +270,9 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "protocol": {"type": "str", "choices": ["http", "grpc", "openai"], "default": "http"},
     "api_key_secret": {"type": "str", "no_log": False},  # its name
     "model": NAME,
-    "model_version": {"type": "str"},
     "inputs": {"type": "list", "elements": "dict", "default": [], "options": INPUT},
     "expected": {"type": "list", "elements": "dict", "default": [], "options": {"name": NAME, "data": DATA}},
-    "parameters": {"type": "dict", "default": {}},
-    **with_defaults(Inference, stream="bool", tolerance="float"),
+    **options_of(Inference, "model_version", "parameters", "stream", "tolerance"),
     "requests": {"type": "int", "default": 1},
     "request_timeout": {"type": "int", "default": 30},
     **WAIT,

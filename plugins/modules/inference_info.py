@@ -10,7 +10,8 @@ module: inference_info
 short_description: List servers with their requests, queues and latencies
 description:
   - Reads the metrics of each replica that is ready of the servers of M(muster.ml.triton_server), M(muster.ml.vllm_server),
-    M(muster.ml.rabbitmq_cluster) and M(muster.ml.nats_cluster), all side by side, by forwarded ports, with the rights of the kubeconfig.
+    M(muster.ml.rabbitmq_cluster), M(muster.ml.nats_cluster), M(muster.ml.etcd_cluster) (also of a member that is not ready, because one
+    without a leader is not) and M(muster.ml.studioml_runner), all side by side, by forwarded ports, with the rights of the kubeconfig.
     Of those of M(muster.ml.object_store) the kubelet tells the volume. A replica has five seconds.
   - What a server does not tell is left out. A replica that does not answer is named with the cause, and nothing fails.
 author: Muster contributors (!UNKNOWN)
@@ -43,9 +44,9 @@ EXAMPLES = r"""
 RETURN = r"""
 servers:
   description:
-    - Servers, each with C(system) (C(triton), C(vllm), C(rabbitmq), C(nats) or C(object-store)), C(namespace), C(name), the number of
-      replicas that are C(ready) and C(wanted), and the figures that it has of the replicas which are there. C(line) is all of it as one
-      text, C(at) the time in seconds since 1970.
+    - Servers, each with C(system) (C(triton), C(vllm), C(rabbitmq), C(nats), C(object-store), C(etcd) or C(studioml-runner)),
+      C(namespace), C(name), the number of replicas that are C(ready) and C(wanted), and the figures that it has of the replicas which are
+      there. C(line) is all of it as one text, C(at) the time in seconds since 1970.
     - C(served) and C(failed) are requests since the replicas started, C(running) and C(waiting) those of now, C(cache_percent) is the use
       of the fullest KV cache, C(requests_per_s) is since the reading in O(earlier), of replicas that are in both.
     - C(latency_ms) has C(mean), and C(queue), the mean time in the queue, since the start. C(p50) and C(p99) of vLLM are since the start,
@@ -54,6 +55,10 @@ servers:
       replicas that do not tell their metrics, with the cause.
     - A broker has C(messages_ready), C(messages_unacked), C(consumers), C(alarms) and C(free_bytes), and C(queues) the same of each queue.
       NATS has C(connections), C(in_msgs), C(out_msgs) and C(slow_consumers), a store C(used_bytes) and C(free_bytes) of its volume.
+    - etcd has the number of C(members) that answer, C(leader), its pod, or empty, C(alarm), empty or the first of C(NOSPACE) and
+      C(CORRUPT), the number of C(keys) of the v3 API, and C(used_bytes) of C(quota_bytes) of the largest database.
+    - StudioML's runners have the experiments that are C(running) and those that have C(ended) since they started, well or not, and
+      C(waiting), the messages in the queues that they take, where their broker is one of C(servers).
     - C(history) has the latest 60 readings of what C(plots) shows, each with its time, those of O(earlier) among them.
   returned: success
   type: list
@@ -89,13 +94,15 @@ import pathlib
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core import metrics
-from ansible_collections.muster.ml.plugins.module_utils._core.brief import listed, plural
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, MusterError
-from ansible_collections.muster.ml.plugins.module_utils._core.json_http import OK, JsonClient
+from ansible_collections.muster.ml.plugins.module_utils._core.json_http import JsonClient
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import PARALLEL, run_all_or_raise
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, selector_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests import servers as manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import METRICS_PORT as ETCD_METRICS_PORT
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import EtcdCluster
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.members import FIGURES as OF_ETCD
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.metrics import FIGURES as OF_VLLM
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.server import PORT, VllmServer
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
@@ -104,6 +111,10 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.object_store im
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import ObjectStore
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import health
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import METRICS_PORT, RabbitmqCluster
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import METRICS_PORT as RUNNER_METRICS_PORT
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import Runner
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import FIGURES as OF_RUNNER
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import waiting
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import FIGURES as OF_TRITON
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.replicas import pods_ready_now, reached_by
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import PORTS, TritonServer
@@ -115,13 +126,6 @@ WITHIN_S = 5.0
 MOST = 8 << 20
 """Letters of metrics that are read. A hundred models have a hundredth of that."""
 _LATEST = 60
-_TEXTS = ("served", "failed", "running", "waiting")
-_COUNTED = {
-    "messages_ready": ("message", " ready"), "messages_unacked": ("message", " unacked"), "consumers": ("consumer", ""),
-    "alarms": ("alarm", ""), "connections": ("connection", ""), "in_msgs": ("message", " in"), "out_msgs": ("message", " out"),
-    "slow_consumers": ("slow consumer", ""),
-}  # fmt: skip
-_BYTES = {"used_bytes": "used", "free_bytes": "free"}
 
 
 class Kind(t.NamedTuple):
@@ -134,22 +138,27 @@ class Kind(t.NamedTuple):
     """The figure that is plotted."""
     parts: str = ""
     """The key of the figures of its models or queues."""
+    unready: bool = False
+    """Whether pods that are not ready are asked, too."""
 
 
 class Server(t.NamedTuple):
-    """A server, and its pods that are ready."""
+    """A server, and its pods that are asked."""
 
     kind: Kind
     live: Manifest
     pods: list[Ref]
 
 
+# Brokers are before the runners, whose queues they have.
 KINDS = (
     Kind(TritonServer, PORTS["metrics"], OF_TRITON, "requests_per_s", "models"),
     Kind(VllmServer, PORT, OF_VLLM, "requests_per_s", "models"),
     Kind(RabbitmqCluster, METRICS_PORT, health.FIGURES, "messages_ready", "queues"),
     Kind(NatsCluster, MONITOR_PORT, nats.FIGURES, "connections"),
     Kind(ObjectStore, 0, volume.FIGURES, "used_bytes"),
+    Kind(EtcdCluster, ETCD_METRICS_PORT, OF_ETCD, "used_bytes", unready=True),
+    Kind(Runner, RUNNER_METRICS_PORT, OF_RUNNER, "running"),
 )
 
 
@@ -157,7 +166,8 @@ def servers_of(ctx: Context, kind: Kind, workload: tuple[str, str]) -> list[Serv
     """The servers of a kind whose pods a kind of WORKLOAD makes."""
     selector = f"{LABEL_OWNER},{selector_of({'app.kubernetes.io/name': kind.server.app})}"
     found = [(live, live["metadata"]) for live in ctx.cluster.list(*workload, ctx.params["namespace"], selector)]
-    return [Server(kind, live, pods_ready_now(ctx.cluster, meta["name"], meta["namespace"], kind.server)) for live, meta in found]
+    of = kind.server, kind.unready
+    return [Server(kind, live, pods_ready_now(ctx.cluster, meta["name"], meta["namespace"], *of)) for live, meta in found]
 
 
 def told(ctx: Context, kind: Kind, pod: Ref) -> list[metrics.Sample] | str:
@@ -167,13 +177,12 @@ def told(ctx: Context, kind: Kind, pod: Ref) -> list[metrics.Sample] | str:
     try:
         if not kind.port:
             return volume.volumes_of(ctx.cluster, pod, WITHIN_S) or f"the kubelet does not measure the volume of {pod}"
-        with reached_by(ctx.cluster, pod, kind.port, speaking, kind.server, WITHIN_S) as client:
-            for path in kind.figures.paths:
+        with reached_by(ctx.cluster, pod, kind.port, speaking, kind.server, WITHIN_S, unready=kind.unready) as client:
+            for path, read in kind.figures.paths.items():
                 status, text = client.text(path)
-                if status != OK:
+                if status not in kind.figures.answers:
                     return f"{pod} answers {status} to {path} at port {kind.port}"
-                read = metrics.samples(text[:MOST]) if path.startswith("/metrics") else metrics.samples_of_json(text, prefix)
-                found += [one._replace(labels={**one.labels, "pod": pod.name}) for one in read]
+                found += [one._replace(labels={**one.labels, "pod": pod.name}) for one in read(text[:MOST])]
     except MusterError as error:
         return error.message.rstrip(".")
     known = any(one.name.startswith(prefix) for one in found)
@@ -224,19 +233,6 @@ def row_of(server: Server, answers: list[list[metrics.Sample] | str], now: int) 
     }
 
 
-def line_of(row: dict[str, t.Any]) -> str:
-    """The row as one text."""
-    parts = [f"{row['ready']} of {row['wanted']} ready", *(f"{row[name]} {name}" for name in _TEXTS if name in row)]
-    parts += [f"{plural(row[name], noun)}{more}" for name, (noun, more) in _COUNTED.items() if name in row]
-    parts += [f"KV cache {row['cache_percent']} %"] if "cache_percent" in row else []
-    parts += [f"{row['requests_per_s']:.3g} a second"] if "requests_per_s" in row else []
-    parts += [f"{name} {ms:.3g} ms" if ms < 1000 else f"{name} {ms / 1000:.3g} s" for name, ms in row["latency_ms"].items()]
-    parts += [f"{row[name] / 2**30:.3g} GiB {what}" for name, what in _BYTES.items() if name in row]
-    parts += [f"{kind} {listed([one['name'] for one in row[kind]])}" for kind in ("models", "queues") if row.get(kind)]
-    text = ", ".join(parts) + (f": {listed(row['unread'])}" if row["unread"] else "")
-    return " ".join(text.split())  # a name may have other ends of lines
-
-
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the metrics of all replicas."""
     servers, unread, now = [], [], int(ctx.clock.time())
@@ -247,14 +243,16 @@ def execute(ctx: Context) -> dict[str, t.Any]:
             unread.append(f"{kind.server.title}: {error.message}")
     asked = [(server.kind, pod) for server in servers for pod in server.pods]
     answers = iter(run_all_or_raise(lambda one: told(ctx, *one), asked, parallel=PARALLEL))
-    rows, earlier = [], earlier_of(ctx.params["earlier"])
+    rows: list[dict[str, t.Any]] = []
+    earlier = earlier_of(ctx.params["earlier"])
     for server in servers:
         row = row_of(server, [next(answers) for _pod in server.pods], now)
         before, load = earlier.get(_key(row), Earlier(now, {}, [])), server.kind.load
         rate = metrics.rate(row["pods"], before.pods, now - before.at)
         row |= {} if rate is None else {"requests_per_s": rate}
+        row |= waiting(server.live, rows) if server.kind.server is Runner else {}
         history = [*before.history, *([(now, row[load])] if load in row else [])][-_LATEST:]
-        rows.append({**row, "line": line_of(row), "history": history, "plots": plot_of(load.replace("_", " "), history)})
+        rows.append({**row, "line": metrics.line_of(row), "history": history, "plots": plot_of(load.replace("_", " "), history)})
     return {"changed": False, "servers": rows, "unread": unread}
 
 

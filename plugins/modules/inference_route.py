@@ -164,7 +164,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
@@ -178,19 +178,12 @@ BACKEND: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True
 APIS = {"gateway-api": route, "istio": route_istio}
 """The APIs of routes, by option kind."""
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **options_of(InferenceRoute, hidden=("weights",)),
     "name": {"type": "str", "default": "inference"},
-    "namespace": {"type": "str"},
     "kind": {"type": "str", "choices": list(APIS), "default": "gateway-api"},
-    "gateway": {"type": "str"},
-    "gateway_namespace": {"type": "str"},
-    "hostnames": {"type": "list", "elements": "str", "default": []},
     "protocols": {"type": "list", "elements": "str", "choices": list(KINDS), "default": list(BOTH)},
     "backends": {"type": "list", "elements": "dict", "options": BACKEND},
-    **with_defaults(InferenceRoute, management_api="bool"),
-    "request_timeout": {"type": "int"},
-    "steps": {"type": "list", "elements": "int", "default": []},
-    **with_defaults(Limits, interval="int", min_requests="int", max_failure_ratio="float"),
-    "max_latency_ms": {"type": "float"},
+    **options_of(Limits),
     **STATE,
     **APPLY,
     **WAIT,

@@ -201,7 +201,7 @@ groups:
 """
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.spec import JobSet
 from ansible_collections.muster.ml.plugins.module_utils._systems.jobset.training import KIND, desired
@@ -213,20 +213,11 @@ _TPU: Spec = {
 }
 
 ARGUMENT_SPEC: Spec = {
+    **options_of(JobSet),
     "tpu": {"type": "dict", "options": _TPU},
-    "hosts": {"type": "int"},
-    "exclusive_topology": {"type": "str"},
     "command": groups.WORDS,
     "args": groups.WORDS,
-    "pod_annotations": {"type": "dict", "default": {}},
-    **with_defaults(JobSet, slices="int", files_path="str", coordinator_port="int", max_restarts="int"),
-    "success_operator": {"type": "str", "choices": ["All", "Any"], "default": JobSet.success_operator},
-    "restart_strategy": {"type": "str", "choices": ["BlockingRecreate", "Recreate"], "default": JobSet.restart_strategy},
-    "suspend": {"type": "bool"},
-    "ttl_seconds_after_finished": {"type": "int"},
-    **groups.QUEUE,
     **groups.PROGRAM_POD,
-    "overrides": {"type": "dict"},
     **trainings.OPTIONS,
 }
 

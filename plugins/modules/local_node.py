@@ -58,8 +58,9 @@ from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal, upgrade
-from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster, namespace_command
 from ansible_collections.muster.ml.plugins.module_utils._local.kubeadm import AUDIT_POLICY
+from ansible_collections.muster.ml.plugins.module_utils._local.node_files import RESOLVER
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import VOLUMES, NodeSpec
 from ansible_collections.muster.ml.plugins.module_utils._local.system_images import stored_images
 
@@ -82,13 +83,17 @@ def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx:
     replaced = node.link_programs(cluster.bin_dir, upgrade.for_node(cluster, programs), check=ctx.check)
     running = node.init_process(one)
     outdated = {*node.outdated_services(one, cluster.bin_dir), *(RESTARTED[name] for name in stale & RESTARTED.keys())}
-    restart = bool(running and stale - RELOADABLE - RESTARTED.keys())
+    # Another network of the host may have other name servers; CoreDNS reads those of the option when it starts.
+    reloadable = RELOADABLE | RESTARTED.keys() | (set() if cluster.options["dns_upstream"] else {RESOLVER})
+    restart = bool(running and stale - reloadable)
     action = _action(running=running is not None, restart=restart, reload=bool(stale or replaced or outdated))
     if ctx.check or action == "unchanged":
         return action
     record.write(cluster)
     node.write_files(one, files)
     if action == "reloaded":
+        if running and RESOLVER in stale:
+            namespace_command(one, running.pid, [f"{one.state_dir}/resolver.sh"])
         node.reload_services(one, traits.python, cluster.supervisor_dir)
         if outdated:
             node.restart_services(one, sorted(outdated), traits.python, cluster.supervisor_dir)

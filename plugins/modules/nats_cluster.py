@@ -166,7 +166,7 @@ servers:
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
@@ -174,11 +174,9 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests 
 
 ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "persia-nats-service"},
-    "backend": {"type": "str", "choices": ["native", "operator"], "default": NatsCluster.backend},
-    **with_defaults(NatsCluster, replicas="int"),
+    **options_of(NatsCluster, "backend", "replicas", "max_payload", "debug"),
     **servers.OPTIONS,
     "image": {"type": "str", "default": "nats:2.14.2"},
-    **with_defaults(NatsCluster, max_payload="int", debug="bool"),
     "wait_for": {"type": "str", "choices": ["connected", "running"], "default": "connected"},
 }
 

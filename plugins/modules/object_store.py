@@ -105,7 +105,7 @@ created_buckets:
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
@@ -115,7 +115,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.ma
 ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "store"},
     "buckets": {"type": "list", "elements": "str", "default": []},
-    **with_defaults(ObjectStore, storage_size="str"),
+    **options_of(ObjectStore, "storage_size"),
     **servers.OPTIONS,
     **servers.CLAIMS,
     "image": {"type": "str", "default": "ghcr.io/versity/versitygw:v1.8.0"},

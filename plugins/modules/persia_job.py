@@ -391,9 +391,9 @@ groups:
 """
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Spec, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import LOG_LEVELS, Metrics, PersiaJob
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import Metrics, PersiaJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND, desired
 
 _GROUP: Spec = {
@@ -408,37 +408,20 @@ _GROUP: Spec = {
 }
 _ENTRY: Spec = {"entry": {"type": "str", "required": True}}
 _TRAINER: Spec = {"nproc_per_node": groups.PROCESSES, **_ENTRY, **_GROUP}
-_METRICS: Spec = {
-    **with_defaults(Metrics, enabled="bool", image="str"),
-    "resources": {"type": "dict"},
-    "address": {"type": "str"},
-}
 # The options of a group's placement that may be the same for all groups.
-_COMMON = ("node_selector", "tolerations", "priority_class_name", "service_account_name")
-_SECURITY = ("pod_security_context", "security_context")
+_IMAGE = ("image", "image_pull_policy", "image_pull_secrets")
+_COMMON = ("node_selector", "tolerations", "priority_class_name", "service_account_name", "pod_security_context", "security_context")
 
 ARGUMENT_SPEC: Spec = {
-    "backend": {"type": "str", "choices": ["native", "operator"], "default": PersiaJob.backend},
-    **groups.IMAGE,
+    **options_of(PersiaJob, hidden=("groups",)),
     "nn_worker": {"type": "dict", "options": _TRAINER},
     "dataloader": {"type": "dict", "options": {**_ENTRY, **_GROUP}},
     "embedding_worker": {"type": "dict", "options": _GROUP},
     "embedding_parameter_server": {"type": "dict", "options": _GROUP},
-    "global_config": {"type": "dict"},
-    "global_config_path": {"type": "str"},
-    "embedding_config": {"type": "dict"},
-    "embedding_config_path": {"type": "str"},
-    **with_defaults(PersiaJob, files_path="str", nats_url="str"),
-    "launch_script": {"type": "str"},
-    "log_level": {"type": "str", "choices": list(LOG_LEVELS), "default": PersiaJob.log_level},
-    "env": {"type": "list", "elements": "dict", "options": groups.ENV},
     "volumes": {"type": "list", "elements": "dict"},
     "volume_mounts": {"type": "list", "elements": "dict"},
-    **{name: groups.PLACEMENT[name] for name in (*_COMMON, *_SECURITY)},
-    **groups.QUEUE,
-    "metrics": {"type": "dict", "options": _METRICS},
-    **with_defaults(PersiaJob, completion="bool", backoff_limit="int", peer_timeout="int"),
-    "active_deadline_seconds": {"type": "int"},
+    **{name: groups.POD[name] for name in (*_IMAGE, "env", *_COMMON)},
+    "metrics": {"type": "dict", "options": options_of(Metrics)},
     "results_pattern": {"type": "str"},
     "remove_finalizer": {"type": "bool", "default": False},
     **trainings.OPTIONS,

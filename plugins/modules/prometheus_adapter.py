@@ -87,7 +87,8 @@ objects:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import REMOVAL, STATE, WAIT, fields_of, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import REMOVAL, STATE, WAIT, fields_of, options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates, fields
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
@@ -99,19 +100,12 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests import metric
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of, owners
 from ansible_collections.muster.ml.plugins.module_utils._manifests.metrics_adapter import MetricsAdapter
 from ansible_collections.muster.ml.plugins.module_utils._manifests.operators import operator_labels
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PullPolicy
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "namespace": {"type": "str"},
+    **options_of(MetricsAdapter, "namespace", "prometheus_url", "relist_interval"),
     "image": {"type": "str", "default": "registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0"},
-    "image_pull_policy": {"type": "str", "choices": list(t.get_args(PullPolicy))},
-    "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},  # names, not secrets
-    "resources": {"type": "dict"},
-    "node_selector": {"type": "dict"},
-    "tolerations": {"type": "list", "elements": "dict"},
-    "prometheus_url": {"type": "str"},
+    **{name: groups.POD[name] for name in ("image_pull_policy", "image_pull_secrets", "resources", "node_selector", "tolerations")},
     "rules": {"type": "list", "elements": "dict", "default": []},
-    **with_defaults(MetricsAdapter, relist_interval="str"),
     **REMOVAL,
     **STATE,
     **WAIT,

@@ -165,7 +165,7 @@ nodes:
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
@@ -175,14 +175,13 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manife
 
 ARGUMENT_SPEC: Spec = {
     "name": {"type": "str", "default": "rabbitmq"},
-    **with_defaults(RabbitmqCluster, replicas="int", memory_watermark="float", disk_free_limit="str", storage_size="str"),
+    **options_of(RabbitmqCluster, "replicas", "memory_watermark", "disk_free_limit", "storage_size", "admin_secret"),
     **servers.OPTIONS,
     **servers.CLAIMS,
     "image": {"type": "str", "default": "docker.io/library/rabbitmq:4.2.9"},
     "tls": {"type": "bool"},
     "admin_user": {"type": "str", "default": "admin"},
     "admin_password": {"type": "str", "no_log": True},
-    "admin_secret": {"type": "str", "no_log": False},  # a name
 }
 
 CONSTRAINTS = {"mutually_exclusive": [("admin_password", "admin_secret")]}

@@ -299,10 +299,10 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.experiments import run
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE, options_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.store import STORE_KUBERNETES
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.experiment import GOOGLE
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.experiment import GOOGLE, Experiment
 
 RESOURCES: dict[str, t.Any] = {
     "cpus": {"type": "int", "default": 1},
@@ -331,16 +331,11 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "signing_public_keys": {"type": "dict", "no_log": False},
     "workspace": {"type": "list", "elements": "path"},
     "exclude": {"type": "list", "elements": "str", "default": [".git", "__pycache__", "*.pyc"]},
-    "filename": {"type": "str"},
     "args": {"type": "list", "elements": "raw", "default": []},
-    "pythonver": {"type": "str", "default": "3"},
     "pythonenv": {"type": "list", "elements": "str", "default": []},
-    "project": {"type": "str"},
-    "env": {"type": "dict", "default": {}},
+    **options_of(Experiment, "filename", "pythonver", "project", "env", "lifetime", "max_duration"),
     "secret_env": {"type": "dict", "default": {}, "no_log": True},
     "resources_needed": {"type": "dict", "apply_defaults": True, "options": RESOURCES},
-    "lifetime": {"type": "str"},
-    "max_duration": {"type": "str"},
     "metric": {"type": "str"},
     "resubmit": {"type": "bool", "default": False},
     "dest": {"type": "path"},

@@ -248,7 +248,7 @@ import dataclasses
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Result, Spec, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
@@ -265,25 +265,16 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner
     state_config_map,
 )
 
-_STRINGS = ("name", "queue_match", "cache_size", "tmp_size",
-            "key_secret", "passphrase_secret", "signing_secret", "response_secret")  # fmt: skip
-_NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "store_ca", "store_endpoint_url", "queue_mismatch", "max_mem", "max_disk")
 _PLACEMENT = ("node_selector", "tolerations", "affinity", "priority_class_name", "pod_security_context", "security_context")
 
 ARGUMENT_SPEC: Spec = {
-    **with_defaults(Runner, replicas="int", gpus="int", max_cores="int", allow_env_secrets="bool", network_policy="bool"),
-    **{name: {**option, "no_log": False} for name, option in with_defaults(Runner, **dict.fromkeys(_STRINGS, "str")).items()},
-    **{name: {"type": "str"} for name in _NO_DEFAULT},
-    "used_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
-    "namespace": {"type": "str"},
+    **options_of(Runner, hidden=("storage_size", "storage_class_name", "network_policy_from", "monitor")),
     "amqp_url": {"type": "str", "no_log": True},
-    **groups.QUEUE,
     **groups.MONITORING,
     **groups.ALERTS,
     **{name: groups.POD[name] for name in ("image_pull_policy", "image_pull_secrets", "env", "resources", *_PLACEMENT)},
     "image": {"type": "str", "default": "quay.io/leafai/studio-go-runner:0.14.2"},
     "termination_grace_period_seconds": {"type": "int", "default": 10},
-    "overrides": {"type": "dict"},
     "drain": {"type": "bool", "default": True},
     "drain_timeout": {"type": "int", "default": 3600},
     **STATE,

@@ -160,7 +160,7 @@ master_addr:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, fields_of, options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.trainings import alert_rules
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
@@ -170,20 +170,14 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import P
 from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import TrainingStatefulSet, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **options_of(TrainingStatefulSet, hidden=("pod_labels", "selector", "container", "inject_rendezvous")),
     "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
-    "replicas": {"type": "int"},
     "nproc_per_node": groups.PROCESSES,
-    **with_defaults(TrainingStatefulSet, master_port="int"),
-    **groups.QUEUE,
     **groups.PROGRAM_POD,
     "command": groups.WORDS,
     "args": groups.WORDS,
     "ports": {"type": "list", "elements": "dict", "options": groups.PORT},
     "pod_disruption_budget": {"type": "dict", "options": groups.BUDGET},
-    "labels": {"type": "dict", "default": {}},
-    "pod_annotations": {"type": "dict", "default": {}},
-    "overrides": {"type": "dict"},
     **groups.TRAINING_ALERTS,
     **STATE,
     **APPLY,

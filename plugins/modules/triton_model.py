@@ -190,10 +190,9 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import D
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import bucket, model_bucket, model_gcs, model_volume
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import Store
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import Outcome, Store, Wanted, absent, planned, present
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_rollout import Rollout
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_source import Source, check_model, read_source
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_states import Outcome, Wanted, absent, planned, present
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import Repository, checked_repository
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -243,9 +242,9 @@ def opened(ctx: Context, namespace: str, owner: str) -> contextlib.AbstractConte
     storage = Storage.from_params(params["storage"])
     if _on_google(params):
         # This imports Google's libraries, which other repositories do not need.
-        from ansible_collections.muster.ml.plugins.module_utils._edge import google_login
+        from ansible_collections.muster.ml.plugins.module_utils._edge import gcp
 
-        credentials = google_login.credentials_of(params["auth_kind"])
+        credentials = gcp.credentials_of(params["auth_kind"])
         return model_gcs.opened(params["model_repository"], params["model"], credentials)
     if storage is None:
         place = bucket.bucket_of(params["model_repository"])

@@ -213,24 +213,18 @@ endpoints:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import replicas, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import fields_of, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import fields_of, options_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import failing
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import Repository
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import Autoscaling, TritonServer, manifests
 
-WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "default": "triton"},
-    "model_repository": {"type": "str"},
-    "credentials_secret": {"type": "str", "no_log": False},  # its name
-    "model_control_mode": {"type": "str", "choices": list(MODES), "default": "none"},
-    "load_models": WORDS,
-    **with_defaults(Repository, repository_poll_interval="int"),
-    **with_defaults(TritonServer, strict_readiness="bool"),
+    **options_of(Repository),
     **replicas.options(TritonServer, Autoscaling),
+    "name": {"type": "str", "default": "triton"},
     "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
 }
 

@@ -210,25 +210,14 @@ served_model_name:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import replicas, servers
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.server import Autoscaling, VllmServer, manifests
 
-TEXT: dict[str, t.Any] = {"type": "str"}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **replicas.options(VllmServer, Autoscaling),
     "name": {"type": "str", "default": "llm"},
     "image": {"type": "str", "default": "vllm/vllm-openai:v0.32.0"},
-    "model": TEXT,
-    "revision": TEXT,
-    "served_model_name": TEXT,
-    **with_defaults(VllmServer, hosts="int", tensor_parallel_size="int", dtype="str"),
-    "pipeline_parallel_size": {"type": "int"},
-    "max_model_len": {"type": "int"},
-    "gpu_memory_utilization": {"type": "float"},
-    "api_key_secret": {"type": "str", "no_log": False},  # names of Secrets
-    "hub_token_secret": {"type": "str", "no_log": False},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model",))]}

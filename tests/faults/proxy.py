@@ -73,7 +73,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         else:
             self.forward()
 
-    do_GET = do_PATCH = do_DELETE = do_POST = relay  # noqa: N815
+    do_GET = do_PATCH = do_DELETE = do_POST = relay
 
     def ask(self) -> http.client.HTTPResponse:
         """The request, sent to the API server."""

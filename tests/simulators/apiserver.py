@@ -8,8 +8,8 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -19,6 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import r
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering
 
 Body = dict[str, Any]
 AGGREGATED = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -114,14 +115,12 @@ class ApiServer:
         self._server.server_close()
 
 
-def _handler(api: ApiServer) -> type[BaseHTTPRequestHandler]:
+def _handler(api: ApiServer) -> type[Answering]:
     lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(Answering):
         def answer(self) -> None:
-            raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            raw = self.body()
             path, _mark, query = self.path.partition("?")
             api.requests.append(f"{self.command} {path}")
             api.before()
@@ -135,28 +134,10 @@ def _handler(api: ApiServer) -> type[BaseHTTPRequestHandler]:
             with lock:
                 self.reply(*_served(api.cluster, self.command, path, asked, body, accept))
 
-        def do_GET(self) -> None:
-            self.answer()
+        do_GET = do_POST = do_PATCH = do_DELETE = answer
 
-        def do_POST(self) -> None:
-            self.answer()
-
-        def do_PATCH(self) -> None:
-            self.answer()
-
-        def do_DELETE(self) -> None:
-            self.answer()
-
-        def reply(self, status: int, body: Any) -> None:
-            content = json.dumps(revealed(body)).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+        def reply(self, status: int, body: Any = None, headers: Mapping[str, str] | None = None) -> None:
+            super().reply(status, revealed(body), {"Content-Type": "application/json", **(headers or {})})
 
     return Handler
 

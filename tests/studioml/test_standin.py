@@ -310,7 +310,7 @@ def test_a_drained_runner_finishes_and_takes_no_more(world: World, tmp_path: Pat
     # The ConfigMap of one pod drains that pod alone.
     server.states["drained"] = "DrainAndSuspend"
     until("the drain of one", lambda: runner.view.ignored > before.ignored + 3)
-    server.close()
+    server.stop()
 
 
 @ON_ONE

@@ -3,19 +3,15 @@
 
 import base64
 import contextlib
-import http.server
 import io
 import itertools
-import json
 import os
 import re
 import secrets
 import signal
 import socket
-import ssl
 import subprocess
 import tarfile
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +33,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import Go
 from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import RunnerView, view
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
 
 PROGRAM = ROOT / "roles" / "local_images" / "files" / "studioml_runner" / "standin.py"
 RECORDED = ROOT / "roles" / "local_images" / "files" / "studioml_runner" / "0.14.2.json"
@@ -203,7 +200,7 @@ def _unreachable(port: int) -> str | None:
     return None
 
 
-class ApiServer:
+class ApiServer(Served):
     """Answers for ConfigMaps, with TLS and a token, as the one of a pod's cluster."""
 
     def __init__(self, folder: Path) -> None:
@@ -212,39 +209,24 @@ class ApiServer:
         pem, self.authority = certificates(folder, HOST)
         server = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(Answering):
             def do_GET(self) -> None:
                 allowed = self.headers.get("Authorization") == f"Bearer {server.token}"
                 name = self.path.removeprefix("/api/v1/namespaces/studioml/configmaps/")
                 status = 403 if not allowed else 200 if name in server.states else 404
-                body = json.dumps({"data": {"STATE": server.states.get(name, "")}} if status == 200 else {}).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                self.reply(status, {"data": {"STATE": server.states.get(name, "")}} if status == 200 else {})
 
-            def log_message(self, *_args: object) -> None:
-                """Quiet."""
-
-        self._server = http.server.ThreadingHTTPServer((HOST, 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(pem)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        super().__init__(Handler, pem)
 
     def settings(self, standin: Standin, name: str) -> None:
         """Let it find us as a pod of namespace studioml does."""
         (standin.folder / "account" / "token").write_text(self.token)
         (standin.folder / "account" / "ca.crt").write_text(self.authority)
-        port = str(self._server.server_port)
+        port = str(self.port)
         standin.settings |= {
             "KUBERNETES_SERVICE_HOST": HOST, "KUBERNETES_SERVICE_PORT": port, "K8S_NAMESPACE": "studioml",
             "K8S_CONFIGMAP": "studioml-go-runner", "HOSTNAME": name,
         }  # fmt: skip
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 class World:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.docs import collection, kinds
+from support.docs import kinds
 from support.docs.measure import is_documentation, lines_of
 from support.reading import imported, load, syntax
 
@@ -299,36 +299,6 @@ def test_only_the_edge_imports_other_collections() -> None:
 
 def attributes(path: Path) -> list[ast.Attribute]:
     return [node for node in nodes(path) if isinstance(node, ast.Attribute)]
-
-
-@pytest.mark.parametrize(
-    ("fragment", "where", "parts"),
-    [
-        ("auth", "_edge.options", ["AUTH"]),
-        ("wait", "_edge.options", ["WAIT"]),
-        ("apply", "_edge.options", ["STATE", "APPLY"]),
-        ("pod", "_edge.groups", ["POD"]),
-        ("network_policy", "_edge.groups", ["NETWORK"]),
-        ("queue", "_edge.groups", ["QUEUE"]),
-        ("queue.servers", "_edge.groups", ["QUEUE"]),
-        ("replicas", "_edge.replicas", ["COMMON"]),
-        ("storage", "_edge.groups", ["STORAGE"]),
-        ("storage.claim", "_edge.groups", ["CLAIM"]),
-        ("training", "_edge.systems", ["WHICH"]),
-        ("gcp", "_edge.options", ["STATE"]),
-        ("gcp.owner", "_edge.gcp", ["OWNER"]),
-        ("rabbitmq", "_systems.rabbitmq.api", ["CONNECTION"]),
-    ],
-)
-def test_fragments_and_options_are_twins(fragment: str, where: str, parts: list[str]) -> None:
-    package = "ansible_collections.muster.ml.plugins"
-    documented = collection.fragment(f"muster.ml.{fragment}")
-    options = importlib.import_module(f"{package}.module_utils.{where}")
-    spec = {name: option for part in parts for name, option in getattr(options, part).items()}
-    compared = ("type", "elements", "default", "choices", "required", "aliases")
-    assert {o: {k: v[k] for k in compared if k in v} for o, v in documented.items()} == {
-        o: {k: v[k] for k in compared if k in v} for o, v in spec.items()
-    }
 
 
 def test_the_kinds_of_trainings_are_those_of_the_folders() -> None:

@@ -10,7 +10,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from support.reading import load
 
-from ansible_collections.muster.ml.plugins.module_utils._core.metrics import samples
+from ansible_collections.muster.ml.plugins.module_utils._core.metrics import line_of, samples
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._training.plots import plot_of
 from ansible_collections.muster.ml.plugins.modules import elastic_job, inference_info, job_info, training_history_info
@@ -36,7 +36,7 @@ def server() -> dict[str, Any]:
     pods = [Ref("v1", "Pod", name, "default") for name in ("triton-a", "triton-b")]
     row = inference_info.row_of(inference_info.Server(inference_info.KINDS[0], live, pods), [told, "triton-b: timed out"], 1795854600)
     history = [(row["at"] - 60, 1.0), (row["at"], 3.0)]
-    return {**row, "line": inference_info.line_of(row), "history": history, "plots": plot_of("requests per s", history)}
+    return {**row, "line": line_of(row), "history": history, "plots": plot_of("requests per s", history)}
 
 
 def answers() -> dict[str, Any]:

@@ -202,9 +202,10 @@ def test_the_processor_time_of_a_program_is_counted(tmp_path: Path) -> None:
     assert 0.2 <= shell.cpu_s < 5
 
 
-def test_a_program_is_ended_at_the_deadline(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [1, -1])
+def test_a_program_is_ended_at_the_deadline_and_past_it(tmp_path: Path, limit: int) -> None:
     with pytest.raises(CheckFailed, match="time limit"):
-        Shell(tmp_path / "log", timeout_s=1).run(sys.executable, "-c", "import time; time.sleep(60)")
+        Shell(tmp_path / "log", timeout_s=limit).run(sys.executable, "-c", "import time; time.sleep(60)")
 
 
 def test_no_checks_are_no_pass(tmp_path: Path) -> None:
@@ -224,12 +225,6 @@ def test_the_reason_contains_the_newest_error_of_the_log(tmp_path: Path, capsys:
 
     assert lanes_status(tmp_path, Check("bad", fails)) == 1
     assert "on purpose; [ERROR]: Task failed: the disk is full\n" in capsys.readouterr().out
-
-
-def test_a_program_past_its_limit_is_ended(tmp_path: Path) -> None:
-    shell = Shell(tmp_path / "log", timeout_s=-1)
-    with pytest.raises(CheckFailed, match="time limit"):
-        shell.run(sys.executable, "-c", "import signal; signal.pause()")
 
 
 def metadata(name: str, uid: str, *managers: str, owner: str = "", **more: Any) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Metrics in Prometheus' text format, and the figures of servers of models in them. No I/O.
+"""Metrics in Prometheus' text format, and the figures of servers in them. No I/O.
 
 The format: prometheus.io/docs/instrumenting/exposition_formats. A line that is not of it is passed over, and so is one without its end.
 """
@@ -14,12 +14,24 @@ import re
 import typing as t
 from collections.abc import Iterator, Mapping, Sequence
 
+from .brief import listed, plural
+
 _LINE = re.compile(r'^([a-zA-Z_:][\w:]*)(?:\{((?:[^"}\n]|"(?:[^"\\\n]|\\.)*")*)\})?[ \t]+(\S+).*\n', re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _LARGEST = 1e200
 """The largest number that is one: sums of such are finite."""
 _SHARES = {"p50": "0.5", "p99": "0.99"}
 """The quantiles, as a summary writes them."""
+_NUMBERS = ("served", "failed", "running", "ended", "waiting")
+_TEXTS = ("leader", "alarm")
+_COUNTED = {
+    "members": ("member", ""), "keys": ("key", ""),
+    "messages_ready": ("message", " ready"), "messages_unacked": ("message", " unacked"), "consumers": ("consumer", ""),
+    "alarms": ("alarm", ""), "connections": ("connection", ""), "in_msgs": ("message", " in"), "out_msgs": ("message", " out"),
+    "slow_consumers": ("slow consumer", ""),
+}  # fmt: skip
+_BYTES = {"used_bytes": "used", "free_bytes": "free", "quota_bytes": "quota"}
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 class Sample(t.NamedTuple):
@@ -49,6 +61,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 Fits = t.Callable[[Sample], bool]
+Reader = t.Callable[[str], t.Iterable[Sample]]
 
 
 def named(name: str) -> Fits:
@@ -64,7 +77,10 @@ class Figures:
     """Begins every name of its own."""
     counts: Mapping[str, Fits]
     """Figure -> the samples whose sum it is."""
-    paths: Sequence[str] = ("/metrics",)
+    paths: Mapping[str, Reader] = dataclasses.field(default_factory=lambda: {"/metrics": samples})
+    """Paths that are asked, each with what reads the answer."""
+    answers: Sequence[int] = (200,)
+    """The statuses of an answer that is read."""
     model: str = ""
     """The label with the name of a model, or of a queue."""
     means: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
@@ -73,17 +89,23 @@ class Figures:
     """A summary or histogram of the times of requests."""
     in_ms: float = 1
     """Milliseconds of one unit of these times."""
-    share: str = ""
-    """A metric from 0 to 1, whose largest value is shown in percent."""
+    largest: Mapping[str, tuple[str, float]] = dataclasses.field(default_factory=dict)
+    """Figure -> a metric, and by what its largest value is multiplied."""
+    texts: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    """Figure -> a metric, and the label whose texts it is, of the samples that are not zero; empty if all of them are."""
 
     def of(self, found: Sequence[Sample]) -> dict[str, t.Any]:
         """The figures of the samples of all replicas together."""
         sums = {name: [one.value for one in found if fits(one)] for name, fits in self.counts.items()}
-        shares = [one.value for one in found if one.name == self.share]
         times = {**self._means(found), **quantiles(self.latency, found)}
         return {
             **{name: round(sum(values)) for name, values in sums.items() if values},
-            **({"cache_percent": round(100 * max(shares))} if shares else {}),
+            **{name: round(by * max(values)) for name, (metric, by) in self.largest.items() if (values := _values(metric, found))},
+            **{
+                name: ", ".join(sorted({one.labels[label] for one in found if one.name == metric and one.value} - {""}))
+                for name, (metric, label) in self.texts.items()
+                if _values(metric, found)
+            },
             "latency_ms": {name: round(value * self.in_ms, 3) for name, value in times.items()},
         }
 
@@ -93,8 +115,12 @@ class Figures:
         return [{"name": name, **self.of([one for one in found if one.labels.get(self.model) == name])} for name in names]
 
     def _means(self, found: Sequence[Sample]) -> dict[str, float]:
-        values = {figure: [[one.value for one in found if one.name == name] for name in names] for figure, names in self.means.items()}
+        values = {figure: [_values(name, found) for name in names] for figure, names in self.means.items()}
         return {figure: sum(times) / sum(numbers) for figure, (times, numbers) in values.items() if times and sum(numbers)}
+
+
+def _values(name: str, found: Sequence[Sample]) -> list[float]:
+    return [one.value for one in found if one.name == name]
 
 
 def quantiles(name: str, found: Sequence[Sample]) -> dict[str, float]:
@@ -132,3 +158,23 @@ def rate(now: Mapping[str, float], earlier: Mapping[str, float], seconds: float)
     """Requests a second between two readings of the counts of each replica; a replica that was restarted meanwhile begins at 0 again."""
     grown = [now[name] - earlier[name] for name in now.keys() & earlier.keys() if now[name] >= earlier[name]]
     return round(sum(grown) / seconds, 3) if grown and seconds > 0 else None
+
+
+def line_of(row: Mapping[str, t.Any]) -> str:
+    """The row of a server in inference_info as one text."""
+    parts = [f"{row['ready']} of {row['wanted']} ready", *(f"{row[name]} {name}" for name in _NUMBERS if name in row)]
+    parts += [f"{plural(row[name], noun)}{more}" for name, (noun, more) in _COUNTED.items() if name in row]
+    parts += [f"KV cache {row['cache_percent']} %"] if "cache_percent" in row else []
+    parts += [f"{row['requests_per_s']:.3g} a second"] if "requests_per_s" in row else []
+    parts += [f"{name} {ms:.3g} ms" if ms < 1000 else f"{name} {ms / 1000:.3g} s" for name, ms in row["latency_ms"].items()]
+    parts += [f"{_size(row[name])} {what}" for name, what in _BYTES.items() if name in row]
+    parts += [f"{name} {row[name]}" if row[name] else f"no {name}" for name in _TEXTS if name in row]
+    parts += [f"{kind} {listed([one['name'] for one in row[kind]])}" for kind in ("models", "queues") if row.get(kind)]
+    text = ", ".join(parts) + (f": {listed(row['unread'])}" if row["unread"] else "")
+    return " ".join(text.split())  # a name may have other ends of lines
+
+
+def _size(number: int) -> str:
+    """A number of bytes in the largest unit of which it has one."""
+    power = min(max(number.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    return f"{number / 1024**power:.4g} {_UNITS[power]}"

@@ -52,9 +52,8 @@ result_of = functools.partial(cloud.result_of, words=WORDS)
 
 
 def spec_of(kind: type[Resource], *hidden: str, wait: int | None = None, **more: cloud.Option) -> Spec:
-    """The options of a module for one resource: the fields of KIND, and those that all such modules have (see ``cloud.options_of``)."""
-    waits = cloud.wait_options(wait) if wait else {}
-    return {**STATE, **TAGS, **waits, **cloud.options_of(kind, "tags", "purge_tags", *hidden, **more)}
+    """The options of a module for one resource (see ``cloud.spec_of``)."""
+    return cloud.spec_of(kind, {**STATE, **TAGS}, ["tags", "purge_tags", *hidden], wait, more)
 
 
 class Login:

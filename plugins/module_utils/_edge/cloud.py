@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 import typing as t
 from collections.abc import Sequence
 
 from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
 
 from .._cloud.converge import Outcome
+from .options import Spec, options_of
 
 K = t.TypeVar("K")
 
@@ -42,28 +42,14 @@ TAINTS = rows(key=text(required=True, no_log=False), value=text(default=""), eff
 """The taints of nodes, by the names that EKS and GKE have for effects."""
 
 
-def wait_options(seconds: int) -> dict[str, dict[str, t.Any]]:
-    return {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": seconds}}
+def spec_of(kind: type, shared: Spec, hidden: Sequence[str], wait: int | None, more: Spec) -> Spec:
+    """The options of a module for one resource: those that all modules of its cloud have, and the fields of KIND, a dataclass.
 
-
-def options_of(kind: type, /, *hidden: str, **more: Option) -> dict[str, Option]:
-    """The fields of a dataclass as options, with their types and defaults. HIDDEN are fields that are no options.
-
-    MORE are options of which the field does not say all, such as the choices, and those without a field.
+    WAIT is the default of ``wait_timeout`` in seconds, where the module waits. HIDDEN are fields that are no options. MORE are options of
+    which the field does not say all, such as the choices, and those without a field.
     """
-    hints = t.get_type_hints(kind)
-    fields = [field for field in dataclasses.fields(t.cast(t.Any, kind)) if field.name not in (*hidden, *more)]
-    return {**{field.name: _option(hints[field.name], field.default) for field in fields}, **more}
-
-
-def _option(hint: t.Any, default: t.Any) -> Option:
-    given = t.get_args(hint)[0] if types.NoneType in t.get_args(hint) else hint
-    origin, inner = t.get_origin(given), t.get_args(given)
-    if origin in (list, Sequence):
-        option: Option = {"type": "list", "elements": "str" if inner[0] is str else "dict"}
-    else:
-        option = {"type": {str: "str", int: "int", bool: "bool", dict: "dict"}[origin or given]}
-    return {**option, **({"required": True} if default is dataclasses.MISSING else {} if default is None else {"default": default})}
+    waits: Spec = {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": wait}} if wait else {}
+    return {**shared, **waits, **options_of(kind, hidden=[*hidden, *more], required=True), **more}
 
 
 def from_options(kind: type[K], params: dict[str, t.Any]) -> K:

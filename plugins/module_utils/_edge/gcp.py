@@ -8,6 +8,7 @@ the same ``execute`` on the controller. Project, credentials and scopes are thos
 from __future__ import annotations
 
 import functools
+import os
 import typing as t
 
 from ansible.module_utils.basic import env_fallback
@@ -64,9 +65,8 @@ def full_spec(own: Spec) -> Spec:
 
 
 def spec_of(kind: type[Resource], *hidden: str, wait: int | None = 300, **more: cloud.Option) -> Spec:
-    """The options of a module for one resource: the fields of KIND, and those that all such modules have (see ``cloud.options_of``)."""
-    waits = cloud.wait_options(wait) if wait else {}
-    return {**STATE, **OWNER, **waits, **cloud.options_of(kind, "project", "owner", *hidden, **more)}
+    """The options of a module for one resource (see ``cloud.spec_of``)."""
+    return cloud.spec_of(kind, {**STATE, **OWNER}, ["project", "owner", *hidden], wait, more)
 
 
 class Options:
@@ -166,3 +166,23 @@ def surveyor(survey: Survey) -> Execute:
 def gcp_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     host_main(full_spec(argument_spec), execute, **constraints)
+
+
+# What google.cloud's modules take from the environment, by their auth_kind.
+KINDS = {
+    "application": (),
+    "accesstoken": ("access_token",),
+    "serviceaccount": ("service_account_file", "service_account_contents"),
+    "machineaccount": ("service_account_email",),
+}
+
+
+def credentials_of(auth_kind: str | None) -> t.Any:
+    """Credentials for the libraries of Google, as google.cloud's modules would have them without an option."""
+    token = "accesstoken" if os.environ.get("GCP_ACCESS_TOKEN") else "application"
+    kind = auth_kind or os.environ.get("GCP_AUTH_KIND") or token
+    if kind not in KINDS:
+        raise InvalidInput(f"auth_kind: '{kind}' is unknown.", f"One of {', '.join(KINDS)}.")
+    given = {name: os.environ.get(f"GCP_{name.upper()}") for name in KINDS[kind]}
+    with library_errors():
+        return GcpSession(Options({"auth_kind": kind, **given}), "muster")._credentials()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import typing as t
 
 from .._core.clock import Deadline
@@ -18,9 +17,9 @@ from .._kube.servers import Claims
 from .._kube.wait import Predicates
 from .._manifests.meta import owners
 from .._manifests.monitoring import MONITORS, RULES, Alerts, TrainingAlerts
-from .._manifests.pods import PullPolicy
+from .._manifests.pods import PodSettings
 from .._manifests.storage import Storage
-from .options import APPLY, WAIT, Spec, with_defaults
+from .options import APPLY, WAIT, Spec, options_of
 from .run import Context
 
 T = t.TypeVar("T")
@@ -40,64 +39,29 @@ WORDS: dict[str, t.Any] = {"type": "list", "elements": "raw"}
 PROCESSES: dict[str, t.Any] = {"type": "str", "default": "1"}  # a text, because torchrun takes words, too
 BUDGET: Spec = {"min_available": {"type": "str"}, "max_unavailable": {"type": "str"}}
 
-# Placement of a group's pods, and their permissions.
-PLACEMENT: Spec = {
-    "node_selector": {"type": "dict"},
-    "tolerations": {"type": "list", "elements": "dict"},
-    "affinity": {"type": "dict"},
-    "topology_spread_constraints": {"type": "list", "elements": "dict"},
-    "priority_class_name": {"type": "str"},
-    "service_account_name": {"type": "str"},
-    "termination_grace_period_seconds": {"type": "int"},
-    "pod_security_context": {"type": "dict"},
-    "security_context": {"type": "dict"},
-}
-IMAGE: Spec = {
-    "image": {"type": "str"},
-    "image_pull_policy": {"type": "str", "choices": list(t.get_args(PullPolicy))},
-    "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},  # names, not secrets
-}
-POD: Spec = {**IMAGE, "env": {"type": "list", "elements": "dict", "options": ENV}, "resources": {"type": "dict"}, **PLACEMENT}
+_OF_PROGRAMS = ("volumes", "volume_mounts", "shm_size", "init_containers")
+_OF_BUILDERS = ("command", "args", "ports", "readiness_probe", "liveness_probe", "startup_probe")
 PROGRAM_POD: Spec = {
-    **POD,
-    "volumes": {"type": "list", "elements": "dict"},
-    "volume_mounts": {"type": "list", "elements": "dict"},
-    "shm_size": {"type": "str"},
-    "init_containers": {"type": "list", "elements": "dict"},
+    **{
+        name: {key: value for key, value in option.items() if key != "default"}
+        for name, option in options_of(PodSettings, hidden=_OF_BUILDERS).items()
+    },
+    "env": {"type": "list", "elements": "dict", "options": ENV},
 }
 """The options of pods that run a program of the user's."""
-CLAIM: Spec = {
-    "storage_class_name": {"type": "str"},
-    "access_modes": {"type": "list", "elements": "str", "default": list(Storage.access_modes)},
-}
-STORAGE: Spec = {
-    "storage": {
-        "type": "dict",
-        "options": {
-            "claim_name": {"type": "str", "required": True},
-            **with_defaults(Storage, mount_path="str"),
-            "size": {"type": "str"},
-            **CLAIM,
-        },
-    }
-}
-NETWORK: Spec = {
-    "network_policy": {"type": "bool", "default": True},
-    "network_policy_from": {"type": "list", "elements": "dict", "default": []},
-}
-QUEUE: Spec = {"queue_name": {"type": "str"}, "queue_priority_class": {"type": "str"}}
+POD: Spec = {name: option for name, option in PROGRAM_POD.items() if name not in _OF_PROGRAMS}
+STORAGE: Spec = {"storage": {"type": "dict", "options": options_of(Storage, required=True)}}
 
 MONITORING: Spec = {"monitoring": {"type": "str", "choices": ["auto", *MONITORS, "none"], "default": "auto"}}
 
 
-def alerts(of: type[Alerts], **types: str) -> Spec:
+def alerts(of: type[Alerts]) -> Spec:
     """The option alerts, with the thresholds OF a kind of systems."""
-    ratios = {field.name: "float" for field in dataclasses.fields(of) if field.name.endswith("_ratio")}
-    return {"alerts": {"type": "dict", "options": with_defaults(of, after="str", **ratios, **types)}}
+    return {"alerts": {"type": "dict", "options": options_of(of)}}
 
 
 ALERTS: Spec = alerts(Alerts)
-TRAINING_ALERTS: Spec = alerts(TrainingAlerts, waiting="str", idle="str")
+TRAINING_ALERTS: Spec = alerts(TrainingAlerts)
 
 
 def monitor_kind(ctx: Context) -> str | None:

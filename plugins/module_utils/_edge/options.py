@@ -7,7 +7,10 @@ Connection and wait options are named as in kubernetes.core, so that users can k
 from __future__ import annotations
 
 import dataclasses
+import re
+import types
 import typing as t
+from collections.abc import Mapping, Sequence
 
 from ansible.module_utils.basic import env_fallback
 
@@ -60,9 +63,40 @@ def full_spec(own: Spec) -> Spec:
     return {**AUTH, **own}
 
 
-def with_defaults(value: type, **types: str) -> Spec:
-    """The options, with the defaults of the fields of a dataclass, so that each default is written once."""
-    return {name: {"type": kind, "default": getattr(value, name)} for name, kind in types.items()}
+def options_of(kind: type, *names: str, hidden: Sequence[str] = (), required: bool = False) -> Spec:
+    """The fields of a dataclass as options, so that type, choices and default of each are written once: those of NAMES, or all but HIDDEN.
+
+    A field whose type is none of YAML's, such as ``PodSettings``, is no option. REQUIRED: a field without a default is a required option.
+    """
+    hints = t.get_type_hints(kind)
+    fields = [field for field in dataclasses.fields(t.cast(t.Any, kind)) if field.name not in hidden and (not names or field.name in names)]
+    found = {field.name: _option(field, hints[field.name], required=required) for field in fields}
+    return {name: option for name, option in found.items() if option}
+
+
+_YAML = {str: "str", int: "int", bool: "bool", float: "float", dict: "dict", Mapping: "dict"}
+_ELEMENTS = {str: "str", int: "int", t.Any: "raw"}
+_NAMES_SECRET = re.compile(r"secret|token")
+"""Options that are called so hold names: a secret itself is ``Sensitive``, which is no type of YAML."""
+
+
+def _option(field: dataclasses.Field[t.Any], hint: t.Any, *, required: bool) -> dict[str, t.Any]:
+    given = next((one for one in t.get_args(hint) if one is not types.NoneType), hint) if types.NoneType in t.get_args(hint) else hint
+    origin, inner = t.get_origin(given) or given, t.get_args(given)
+    if origin is t.Literal:
+        option: dict[str, t.Any] = {"type": "str", "choices": list(inner)}
+    elif origin in (list, Sequence):
+        option = {"type": "list", "elements": _ELEMENTS.get(inner[0], "dict")}
+    elif origin in _YAML:
+        option = {"type": _YAML[origin]}
+    else:
+        return {}
+    if _NAMES_SECRET.search(field.name):
+        option["no_log"] = False
+    default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    if default is dataclasses.MISSING:
+        return {**option, "required": True} if required else option
+    return option if default is None else {**option, "default": list(default) if isinstance(default, tuple) else default}
 
 
 def fields_of(value: type, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

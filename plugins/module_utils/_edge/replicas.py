@@ -17,36 +17,22 @@ from .._manifests.monitoring import RequestAlerts
 from .._manifests.pods import PodSettings
 from .._manifests.replicas import Replicas
 from . import groups, servers
-from .options import Spec, with_defaults
+from .options import Spec, options_of
 
 R = t.TypeVar("R", bound=Replicas)
-
-COMMON: Spec = {
-    "service_account_annotations": {"type": "dict"},
-    **with_defaults(Replicas, replicas="int", drain_timeout="int"),
-    "overrides": {"type": "dict"},
-    **groups.MONITORING,
-    "delete_data": {"type": "bool", "default": False},
-}
-"""Options that mean the same for every server."""
 
 
 def options(kind: type[Replicas], scaling: type[Autoscaling]) -> Spec:
     """The options of replicas of a KIND, with those of an autoscaler by SCALING."""
-    of_scaling = {
-        **with_defaults(scaling, **{scaling.target: "int"}, min_replicas="int", metric="str"),
-        "max_replicas": {"type": "int", "required": True},
-        "behavior": {"type": "dict"},
-    }
     return {
-        **COMMON,
-        **groups.QUEUE,
-        **with_defaults(kind, shm_size="str", startup_timeout="int", exit_timeout="int"),
-        "autoscaling": {"type": "dict", "options": of_scaling},
-        "args": groups.WORDS,
+        **options_of(kind, hidden=("storage_size", "storage_class_name", "monitor")),
+        "autoscaling": {"type": "dict", "options": options_of(scaling, required=True)},
+        "delete_data": {"type": "bool", "default": False},
+        **groups.MONITORING,
         **groups.STORAGE,
         **servers.OPTIONS,
-        **groups.alerts(RequestAlerts, queue_time_ms="float"),
+        "args": groups.WORDS,
+        **groups.alerts(RequestAlerts),
     }
 
 

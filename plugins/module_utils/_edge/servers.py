@@ -20,16 +20,14 @@ from .._manifests.pods import PodSettings
 from .._manifests.servers import Server
 from . import groups
 from .failure import Result
-from .options import APPLY, REMOVAL, STATE, WAIT, Spec, fields_of
+from .options import APPLY, REMOVAL, STATE, WAIT, Spec, fields_of, options_of
 from .run import Context
 
 S = t.TypeVar("S", bound=Server)
 
 OPTIONS: Spec = {
-    "namespace": {"type": "str"},
+    **options_of(Server, "namespace", "overrides", "network_policy", "network_policy_from"),
     **groups.POD,
-    "overrides": {"type": "dict"},
-    **groups.NETWORK,
     **groups.ALERTS,
     **REMOVAL,
     **STATE,

@@ -38,10 +38,7 @@ LIFE: Spec = {
 }
 OPTIONS: Spec = {
     "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
-    "files": {"type": "dict", "default": {}},
     **groups.STORAGE,
-    **groups.NETWORK,
     **groups.TRAINING_ALERTS,
     **LIFE,
 }
@@ -120,7 +117,7 @@ def chosen(ctx: Context, kind: Kind) -> list[tuple[str, Rank]]:
     """The ranks of a training that must exist, each with the name of its group: of the groups in option group_names, or of all."""
     namespace, name, names = ctx.namespace, ctx.params["name"], ctx.params["group_names"]
     found = kind.read(ctx.cluster, namespace, name).status
-    if not found.exists:
+    if not found.groups:
         raise NotFound(f"There is no training {namespace}/{name}.", hint="Check name, namespace and kind.")
     known = [group.name for group in found.groups]
     for wrong in (one for one in names if one not in known):

@@ -67,7 +67,9 @@ def place(project: str, resource: dict[str, str | None]) -> Place:
     if kind == "project":
         return Place(f"project {name}", "cloudresourcemanager", f"projects/{name}", "projects")
     if kind == "service_account":
-        path = f"projects/{_project_of(name, project)}/serviceAccounts/{name}"
+        found = ACCOUNT_OF.search(name)
+        # The project that a service account is in, which its address tells.
+        path = f"projects/{found[1] if found else project}/serviceAccounts/{name}"
         return Place(f"service account {name}", "iam", path, "projects.serviceAccounts", params=query)
     if kind == "bucket":
         query = {"optionsRequestedPolicyVersion": VERSION}
@@ -75,12 +77,6 @@ def place(project: str, resource: dict[str, str | None]) -> Place:
         return Place(f"bucket {name}", "storage", f"b/{name}", "buckets", verbs, suffixes, query, wrapped=False)
     path, methods = _repository(name, project), "projects.locations.repositories"
     return Place(f"repository {name}", "artifactregistry", path, methods, ("GET", "POST"), params=query)
-
-
-def _project_of(email: str, project: str) -> str:
-    """The project that a service account is in, which its address tells."""
-    found = ACCOUNT_OF.search(email)
-    return found[1] if found else project
 
 
 def _repository(name: str, project: str) -> str:

@@ -29,6 +29,19 @@ _ESTABLISHED_TIMEOUT = 60.0
 _PRUNE_TIMEOUT = 60.0
 
 
+def _nothing_to_keep(owner: str) -> InvalidInput:
+    return InvalidInput(
+        f"prune with no objects at all would delete everything of {owner_text(owner)}.",
+        hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
+    )
+
+
+def _missing_references(cluster: Cluster, written: list[t.Any], steps: t.Sequence[t.Any], references: Promised) -> list[str]:
+    from .references import require
+
+    return require(cluster, written, [step.desired for step in steps], references)
+
+
 def apply_objects(
     cluster: Cluster,
     objects: t.Iterable[t.Any],
@@ -62,13 +75,17 @@ def apply_objects(
     same for what pods name, which is checked then. The report has the objects as they are at the end.
     """
     options = ApplyOptions(
-        owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised, references, made_of or {},
+        owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite,
+        promised if check else Promised(), references, made_of or {},
         recreate=recreate, prune=prune, delete_data=delete_data, namespaces=namespaces, on_progress=on_progress,
     )  # fmt: skip
     run = _Run(cluster, options)
     steps = make_plan(cluster, objects := list(objects), options)
-    caveats = _checked(cluster, steps, options, references)
-    if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
+    if prune and not steps:
+        raise _nothing_to_keep(owner)
+    written = [step.desired for step in steps if step.verdict != "unchanged"]
+    caveats = _missing_references(cluster, written, steps, references) if written and references is not None else []
+    if not check and (recreate or prune) and written:
         with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
             report = alone.carry_out(steps := _fenced(make_plan(cluster, objects, options), lease), lease)
@@ -80,35 +97,12 @@ def apply_objects(
     return report
 
 
-def _checked(cluster: Cluster, steps: list[PlannedObject], options: ApplyOptions, references: Promised | None) -> list[str]:
-    """Raise if the plan would delete everything, or its pods would not start; return what could not be checked of what they name.
-
-    A run again without changes asks nothing.
-    """
-    if options.prune and not steps:
-        raise InvalidInput(
-            f"prune with no objects at all would delete everything of {owner_text(options.owner)}.",
-            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
-        )
-    written = [step.desired for step in steps if step.verdict != "unchanged"]
-    if not written or references is None:
-        return []
-    from .references import require
-
-    return require(cluster, written, [step.desired for step in steps], references)
-
-
 @dataclasses.dataclass(frozen=True)
 class _Run:
     """One call: the steps of its plan are rehearsed, written and pruned on this cluster with these options."""
 
     cluster: Cluster
     options: ApplyOptions
-
-    @property
-    def writer(self) -> Writer:
-        """The writer of steps."""
-        return Writer(self.cluster, self.options)
 
     def lease(self, timeout: float) -> Lease:
         """The Lease that lets one run of this owner at a time prune or recreate. TIMEOUT: seconds to wait for another run."""
@@ -156,7 +150,7 @@ class _Run:
         writes = [step for step in steps if step.verdict != "unchanged"]
         if self.options.check or len(writes) < 2:
             return
-        first, writer = min(wave_of(step.ref.group_kind) for step in writes), self.writer
+        first, writer = min(wave_of(step.ref.group_kind) for step in writes), Writer(self.cluster, self.options)
         failures = run_all(
             lambda step: writer.rehearse(step, later=wave_of(step.ref.group_kind) > first),
             [step for step in writes if not step.deferred],
@@ -167,7 +161,7 @@ class _Run:
 
     def _write(self, steps: list[PlannedObject], report: Report) -> None:
         """Write wave after wave, up to one that fails. In check mode no wave is left out, so that all problems are reported together."""
-        by_ref, writer, check = {step.ref: step for step in steps}, self.writer, self.options.check
+        by_ref, writer, check = {step.ref: step for step in steps}, Writer(self.cluster, self.options), self.options.check
         refused: list[MusterError] = []
         progress = Progress(self.options.on_progress, self.cluster.clock)
         outcomes: dict[Ref, Change] = {}

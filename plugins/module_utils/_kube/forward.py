@@ -73,10 +73,12 @@ def _not_ready(pod: Manifest) -> str:
 
 
 @contextlib.contextmanager
-def forwarded(cluster: Cluster, pod: Ref, port: int, hint: str, within: float | None = None) -> Iterator[Forward]:
+def forwarded(
+    cluster: Cluster, pod: Ref, port: int, hint: str, within: float | None = None, *, starting: bool = False
+) -> Iterator[Forward]:
     """Listen for the time of the with block, or WITHIN so many seconds, after which connections end. That one can be made at all is tried
-    first, so that its error comes at once."""
-    to = functools.partial(reach, cluster, [pod], port, hint)
+    first, so that its error comes at once. STARTING is that of reach."""
+    to = functools.partial(reach, cluster, [pod], port, hint, starting=starting)
     to().close()
     forward = Forward(to, f"Port {port} of {pod}", hint)
     timer = threading.Timer(within or 0, forward.close)

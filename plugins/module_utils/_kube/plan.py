@@ -96,7 +96,9 @@ class ApplyOptions:
     adopt: bool = False
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
     promised: Promised | None = None
-    """Objects that check mode counts as existing; None for our own objects, for which roles may create kinds, namespaces and accounts."""
+    """Objects that check mode counts as existing, of which there are none otherwise; None for our own objects in check mode, for which
+    roles may create kinds, namespaces and accounts.
+    """
     references: Promised | None = None
     """Objects that check mode counts as existing, of those that pods name (references.py); None where these are not checked."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
@@ -105,11 +107,6 @@ class ApplyOptions:
     delete_data: bool = False
     namespaces: t.Collection[str] | None = None
     on_progress: OnProgress | None = None
-
-    @property
-    def expected(self) -> Promised | None:
-        """Objects that exist already; None: any."""
-        return self.promised if self.check else Promised()
 
     @functools.cached_property
     def manager(self) -> str:
@@ -135,7 +132,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
     live = _read(cluster, served, options)
     namespaces = _Namespaces(cluster, desired, live, options)
-    missing = [ref for ref in served if ref not in live and namespaces.exists(ref.namespace)]
+    missing = [ref for ref in served if ref not in live and ref.namespace not in namespaces.missing]
     live.update(_read_of_others(cluster, missing, options))
     unserved = known.keys() - set(served)
     steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1)
@@ -164,9 +161,9 @@ def _lost_tokens(cluster: Cluster, steps: list[PlannedObject], namespaces: _Name
     The API server takes such a Secret without a word, also in a dry run: a controller deletes it
     (pkg/controller/serviceaccount/tokens_controller.go). A namespace that other tasks are yet to create may get more accounts with it.
     """
-    if options.expected is None:
+    if options.promised is None:
         return []
-    coming = objects_among(step.desired for step in steps) | options.expected.objects
+    coming = objects_among(step.desired for step in steps) | options.promised.objects
     asked: dict[Ref, Ref] = {}
     for step in steps:
         ref, name = step.ref, annotations_of(step.desired).get(_ACCOUNT)
@@ -175,7 +172,7 @@ def _lost_tokens(cluster: Cluster, steps: list[PlannedObject], namespaces: _Name
             of_token
             and name
             and name != _OF_EVERY_NAMESPACE
-            and namespaces.is_known(ref.namespace)
+            and ref.namespace not in namespaces.to_come
             and Ref("v1", SERVICE_ACCOUNT[1], name, ref.namespace).key not in coming
         ):
             asked[ref] = Ref("v1", SERVICE_ACCOUNT[1], name, ref.namespace)
@@ -271,34 +268,23 @@ def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref,
 
 
 class _Namespaces:
-    """The namespaces that exist. Only those in which an object was not found are read, so a rerun reads none."""
+    """The namespaces that are missing, or on their way out. Only those in which an object was not found are read, so a rerun reads none.
+
+    ``missing``: none of that name exists, and a user who may not read one counts it as there; ``to_come``: nor is it among the objects, so
+    that others may put something into it first; ``unexpected``: nor will any other task have created it.
+    """
 
     def __init__(self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions) -> None:
-        self._desired = namespaces_among(desired)
-        self._expected = None if options.expected is None else self._desired | options.expected.namespaces
         refs = [ref_of(manifest) for manifest in desired]
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
         found, forbidden = run_all(lambda ref: (ref.name, cluster.get(ref)), asked, parallel=options.parallel)
         # Users of a namespace may lack the right to read it; the server then reports if it is missing.
         raise_all([exc for exc in forbidden if not isinstance(exc, Forbidden)])
-        self._found: dict[str | None, Manifest | None] = dict(found)
-
-    def exists(self, name: str | None) -> bool:
-        """True also if nothing had to be read (an object of ours was found in it), or reading is not allowed."""
-        return name not in self._found or self._found[name] is not None
-
-    def comes(self, name: str | None) -> bool:
-        """Whether one that does not exist will, before its objects are written."""
-        return self._expected is None or name in self._expected
-
-    def is_known(self, name: str | None) -> bool:
-        """Whether it exists, or is among the objects, so that nothing else is in it."""
-        return self.exists(name) or name in self._desired
-
-    def terminating(self, name: str | None) -> bool:
-        """Whether it is being deleted."""
-        return bool((self._found.get(name) or {}).get("metadata", {}).get("deletionTimestamp"))
+        self.missing = {name for name, item in found if item is None}
+        self.terminating = {name for name, item in found if item and item["metadata"].get("deletionTimestamp")}
+        self.to_come = self.missing - namespaces_among(desired)
+        self.unexpected = set[str]() if options.promised is None else self.to_come - options.promised.namespaces
 
 
 def _step(
@@ -309,18 +295,17 @@ def _step(
     pinned, overwrites = ref in options.made_of, frozenset((options.overwrite or {}).get(ref, ()))
     if pinned and (found or {}).get("metadata", {}).get("resourceVersion") != options.made_of[ref]:
         raise overtaken(ref, options.made_of[ref])
-    if namespaces.terminating(ref.namespace):
+    if ref.namespace in namespaces.terminating:
         raise Terminating(f"Namespace {ref.namespace} is being deleted, so nothing can be created in it.",
                           hint="Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
     if found is None:
-        absent = not namespaces.exists(ref.namespace)
-        if absent and not namespaces.comes(ref.namespace):
+        if ref.namespace in namespaces.unexpected:
             until = " In check mode, namespaces that earlier tasks would have applied count, and expected_namespaces."
             raise NotFound(
                 f"Namespace {ref.namespace} does not exist.",
                 hint=f"Create it first, or put it into the same list of objects.{until if options.check else ''} Nothing was changed.",
             )
-        deferred = absent or ref in unserved
+        deferred = ref.namespace in namespaces.missing or ref in unserved
         return PlannedObject(ref, desired, None, "create", deferred=deferred, pinned=pinned, overwrites=overwrites)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,

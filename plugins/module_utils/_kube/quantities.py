@@ -40,21 +40,20 @@ def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
 
 def with_canonical_quantities(manifest: Manifest) -> Manifest:
     """A copy in which equal quantities are written equally."""
-    return t.cast(Manifest, _with_canonical(manifest)) if _has_them(manifest) else manifest
+    return t.cast(Manifest, _with_canonical("", manifest)) if _has_them(manifest) else manifest
 
 
-def _with_canonical(value: t.Any) -> t.Any:
-    if isinstance(value, dict):
-        return {key: _canonical_field(key, one) if isinstance(one, COLLECTIONS) or key in _SINGLE else one for key, one in value.items()}
-    return [_with_canonical(item) for item in value] if isinstance(value, list) else value
-
-
-def _canonical_field(key: str, item: t.Any) -> t.Any:
-    if key in _MAPS and isinstance(item, dict):
-        return {name: _canonical_field(name, amount) if isinstance(amount, dict) else canonical(amount) for name, amount in item.items()}
+def _with_canonical(key: str, value: t.Any) -> t.Any:
+    """The value of a field KEY; empty for an object, and for an item of a list."""
+    if key in _MAPS and isinstance(value, dict):
+        return {name: _with_canonical(name, amount) if isinstance(amount, dict) else canonical(amount) for name, amount in value.items()}
     if key in _FREE:
-        return item
-    return canonical(item) if key in _SINGLE else _with_canonical(item)
+        return value
+    if key in _SINGLE:
+        return canonical(value)
+    if isinstance(value, dict):
+        return {name: _with_canonical(name, one) if isinstance(one, COLLECTIONS) or name in _SINGLE else one for name, one in value.items()}
+    return [_with_canonical("", item) for item in value] if isinstance(value, list) else value
 
 
 def _has_them(manifest: Manifest) -> bool:

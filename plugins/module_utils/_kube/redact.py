@@ -123,15 +123,14 @@ def _secret_keys(value: dict[str, t.Any]) -> list[str]:
     kind = value.get("kind")
     if isinstance(kind, str) and is_like_secret(kind):
         return [key for key in value if isinstance(key, str) and (key in ("data", "stringData") or is_like_secret(key, _DATA))]
-    plain = _is_flat(value.get("stringData"))
+    # Whether each is a map whose values are all scalars, as in a Secret.
+    plain, flat = (
+        isinstance(part, dict) and bool(part) and not any(isinstance(item, COLLECTIONS) for item in part.values())
+        for part in (value.get("stringData"), value.get("data"))
+    )
     typed = isinstance(value.get("type"), str) and bool(_TYPE.fullmatch(value["type"]))
-    data = ["data"] if (plain or typed) and _is_flat(value.get("data")) else []
+    data = ["data"] if (plain or typed) and flat else []
     return [*data, "stringData"] if plain else data
-
-
-def _is_flat(value: t.Any) -> bool:
-    """Whether it is a map whose values are all scalars, as in the data of a Secret."""
-    return isinstance(value, dict) and bool(value) and not any(isinstance(item, COLLECTIONS) for item in value.values())
 
 
 def _secrets_below(manifest: Manifest) -> list[tuple[t.Any, t.Any]]:

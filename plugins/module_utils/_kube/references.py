@@ -64,13 +64,16 @@ def require(cluster: Cluster, written: Sequence[Manifest], desired: Sequence[Man
     this run, and PROMISED: what check mode counts as there.
     """
     makers = [item for item in written if group_kind(item) in _WITH_PODS]
-    problems: list[MusterError] = [_bad_image(ref_of(item), name) for item in makers for name in images_of(item) if not is_image(name)]
+    problems: list[MusterError] = [
+        _bad_image(ref_of(item), name) for item in makers for name in images_of(item) if not _IMAGE.fullmatch(name)
+    ]
     coming = {ref_of(item).key: item for item in desired}
     there = promised.objects | objects_among(desired)
     users: dict[Ref, list[tuple[Ref, Need]]] = collections.defaultdict(list)
     for item in makers:
-        for need in needs_of(item):
-            wanted = _ref(need, ref_of(item).namespace)
+        for need in dict.fromkeys(_walk(item.get("spec"), "")):
+            version = _VERSIONS.get(need.kind)
+            wanted = Ref(version or "v1", need.kind, need.name, None if version else ref_of(item).namespace)
             if wanted.key in coming:
                 problems += _without_keys(wanted, coming[wanted.key], [(ref_of(item), need)])
             elif wanted.key not in there and (need.kind, need.name) not in _BY_ITSELF:
@@ -92,11 +95,6 @@ def require(cluster: Cluster, written: Sequence[Manifest], desired: Sequence[Man
     return [*warnings, *([f"What pods name could not all be checked: {' '.join(unread)}"] if unread else [])]
 
 
-def is_image(name: str) -> bool:
-    """Whether a text is the name of an image that a container runtime can read."""
-    return bool(_IMAGE.fullmatch(name))
-
-
 def images_of(value: t.Any, key: str = "") -> Iterator[str]:
     """The names of the images in an object that makes pods."""
     if isinstance(value, dict):
@@ -107,11 +105,6 @@ def images_of(value: t.Any, key: str = "") -> Iterator[str]:
             yield from images_of(inner)
     elif key == "image" and isinstance(value, str):
         yield value
-
-
-def needs_of(item: Manifest) -> list[Need]:
-    """The objects without which the pods of an object do not start, each once."""
-    return list(dict.fromkeys(_walk(item.get("spec"), "")))
 
 
 def _walk(value: t.Any, key: str) -> Iterator[Need]:
@@ -127,11 +120,6 @@ def _walk(value: t.Any, key: str) -> Iterator[Need]:
             yield from _walk(inner, field)
     elif key in _NAMES and isinstance(value, str) and value:
         yield Need(_NAMES[key], value, key)
-
-
-def _ref(need: Need, namespace: str | None) -> Ref:
-    version = _VERSIONS.get(need.kind)
-    return Ref(version or "v1", need.kind, need.name, None if version else namespace)
 
 
 def _claims(written: Sequence[Manifest]) -> Iterator[tuple[Ref, Manifest]]:

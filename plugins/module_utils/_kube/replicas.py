@@ -48,19 +48,15 @@ def is_left_over(cluster: Cluster, ref: Ref, owner: str) -> bool:
     live = cluster.get(ref)
     if live is None:
         return False
-    others = _writers(live) - {(manager_of(owner), "")}
-    left = bool(others) and others <= {(_BY_AUTOSCALER, "scale"), (BETWEEN, "")}
-    return left and not _autoscalers(cluster, ref, owner)
-
-
-def _writers(live: Manifest) -> set[tuple[str, str]]:
-    """The field managers of the number, each with the subresource that it wrote it by."""
     entries = live["metadata"].get("managedFields") or []
-    return {
+    # The field managers of the number, each with the subresource that it wrote it by.
+    others = {
         (str(entry.get("manager")), str(entry.get("subresource") or ""))
         for entry in entries
         if "f:replicas" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
-    }
+    } - {(manager_of(owner), "")}
+    left = bool(others) and others <= {(_BY_AUTOSCALER, "scale"), (BETWEEN, "")}
+    return left and not _autoscalers(cluster, ref, owner)
 
 
 def _autoscalers(cluster: Cluster, ref: Ref, owner: str) -> list[Manifest]:

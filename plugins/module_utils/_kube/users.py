@@ -92,18 +92,14 @@ def uses_of(cluster: Cluster, live: t.Mapping[Ref, Manifest], *, leaving: t.Coll
     for ref, some in names.items():
         found = users.of(some | search.claims_of_driver(ref)) + search.instances(users, some)
         if found:
-            kept[ref] = Use(needed=_needed(found))
+            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+            kept[ref] = Use(needed=f"used by {', '.join(found[:_NAMED])}{more}: end or remove what uses it, then remove this again")
         elif search.unknown:
             kept[ref] = Use(unknown=f"whether it is used, because {'; '.join(sorted(set(search.unknown)))}")
     # What serves others stays as a whole: a Service without its servers is of no use.
     whole = next((use for ref, use in kept.items() if use.needed and ref.group_kind not in _ALONE), None)
     whole = whole or next((use for ref, use in kept.items() if ref.group_kind not in _ALONE), None)
     return ({ref: kept.get(ref, whole) for ref in live} if whole else kept), search.warnings
-
-
-def _needed(users: t.Sequence[str]) -> str:
-    more = f" and {len(users) - _NAMED} more" if len(users) > _NAMED else ""
-    return f"used by {', '.join(users[:_NAMED])}{more}: end or remove what uses it, then remove this again"
 
 
 class _Search:

@@ -29,7 +29,15 @@ _NUMBER_FIRST = re.compile(r"\s*[+-]?[0-9.]")
 
 def check_objects(objects: t.Sequence[t.Any]) -> None:
     """Raise one InvalidInput that lists every problem of every object."""
-    problems = [f"{_title(manifest, index)}: {problem}" for index, manifest in enumerate(objects, 1) for problem in problems_of(manifest)]
+    problems = []
+    for index, manifest in enumerate(objects, 1):
+        if not isinstance(manifest, dict):
+            found = [f"is not a mapping but {type(manifest).__name__}"]
+        else:
+            found = [*_identity(manifest), *(misshapen := shapes.of_manifest(manifest))]
+            found += [] if misshapen else [*_maps(manifest), *_quantities(manifest), *_values(manifest, "")]
+            found = found or list(redact.annotation_problems(manifest))
+        problems += [f"{_title(manifest, index)}: {problem}" for problem in found]
     refuse([*problems, *duplicates(objects)], "apply")
 
 
@@ -56,17 +64,6 @@ def check_deletion(objects: t.Sequence[t.Any]) -> None:
         for index, manifest in enumerate(objects, 1)
         for problem in (_identity(manifest) if isinstance(manifest, dict) else ["is not a mapping"])
     ], "delete")  # fmt: skip
-
-
-def problems_of(manifest: t.Any) -> list[str]:
-    """Return the problems of one object; empty if there is none."""
-    if not isinstance(manifest, dict):
-        return [f"is not a mapping but {type(manifest).__name__}"]
-    identity, misshapen = list(_identity(manifest)), shapes.of_manifest(manifest)
-    if misshapen:
-        return [*identity, *misshapen]
-    found = [*identity, *_maps(manifest), *_quantities(manifest), *_values(manifest, "")]
-    return found or list(redact.annotation_problems(manifest))
 
 
 def _title(manifest: t.Any, index: int) -> str:

@@ -95,6 +95,7 @@ class LocalCluster:
         return NodeSettings(
             pause_image=f"{self.options['image_repository']}/pause:{self.options['pause_tag']}",
             snapshotter=self.options["snapshotter"],
+            egress=self.options["egress"],
             dns_upstream=tuple(self.options["dns_upstream"]),
             extra_programs=(("kwok", kwok_command(self.bin_dir, self.spec.control_plane)),) if self.options["simulated_nodes"] else (),
         )

@@ -22,6 +22,8 @@ CAP_SYS_RESOURCE = 24
 PROC = Path("/proc")
 # Debian and Ubuntu put the plugins in the first, upstream's own packages in the second.
 CNI_BIN_DIRS = ("/usr/lib/cni", "/opt/cni/bin")
+# Of programs, of systemd-resolved and of NetworkManager. The first may have the address of a cache on this machine, the others have not.
+RESOLVERS = (Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf"), Path("/run/NetworkManager/no-stub-resolv.conf"))
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -115,6 +117,16 @@ def cgroup_folders(path: str) -> list[Path]:
     return [Path(mount) / path for mount in mounts if (Path(mount) / path).is_dir()]
 
 
+def name_servers() -> tuple[str, ...]:
+    """The addresses of the host's name servers that its nodes reach, which have no IPv6. A resolver reads three (resolv.conf(5))."""
+    for path in RESOLVERS:
+        with contextlib.suppress(OSError):
+            addresses = re.findall(r"^nameserver[ \t]+([0-9.]+)[ \t]*$", path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+            if found := [one for one in addresses if not one.startswith("127.")]:
+                return tuple(found[:3])
+    return ()
+
+
 def traits() -> HostTraits:
     version, mounts = cgroup_mounts((PROC / "self/mountinfo").read_text(encoding="utf-8"))
     effective = capabilities((PROC / "self/status").read_text(encoding="utf-8"))
@@ -125,6 +137,7 @@ def traits() -> HostTraits:
         cgroup_mounts=mounts,
         may_raise_limits=bool(effective >> CAP_SYS_RESOURCE & 1),
         cni_bin_dirs=tuple(path for path in CNI_BIN_DIRS if Path(path).is_dir()) or CNI_BIN_DIRS[:1],
+        name_servers=name_servers(),
     )
 
 

@@ -21,6 +21,19 @@ OWN_FOLDERS = (
     "/var/log/pods",
     "/var/log/containers",
 )
+RESOLVER = "own/etc/kubernetes/resolv.conf"
+# On a host with systemd-resolved /etc/resolv.conf is a link into /run, of which a node has one of its own; the addresses of others are
+# often those of the host alone (127.0.0.53), or not reached. A file of the host is never made.
+RESOLVER_SCRIPT = """\
+#!/bin/sh
+# Gives programs of the node name servers that it reaches; made by Muster.
+set -eu
+target=$(readlink -m /etc/resolv.conf)
+case $target in /run/*) mkdir -p "${target%/*}"; [ -e "$target" ] || : > "$target";; esac
+[ -e "$target" ] || exit 0
+umount -n "$target" 2> /dev/null || true  # of an earlier run
+mount -n --bind /etc/kubernetes/resolv.conf "$target"
+"""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -35,6 +48,7 @@ class HostTraits:
     # Without CAP_SYS_RESOURCE a process may not lower an OOM score or raise a limit.
     may_raise_limits: bool
     cni_bin_dirs: tuple[str, ...]
+    name_servers: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,6 +57,7 @@ class NodeSettings:
 
     pause_image: str
     snapshotter: str = "overlayfs"
+    egress: bool = False
     dns_upstream: tuple[str, ...] = ()
     extra_programs: tuple[tuple[str, str], ...] = ()
 
@@ -52,10 +67,11 @@ def node_files(spec: ClusterSpec, node: NodeSpec, host: HostTraits, settings: No
     return {
         "start.sh": (0o755, start_script(node, host)),
         "init.sh": (0o755, init_script(spec, node, host)),
+        "resolver.sh": (0o755, RESOLVER_SCRIPT),
         "kubelet.sh": (0o755, kubelet_script(spec)),
         "supervisord.conf": (0o644, supervisor_config(spec, node, settings)),
         "containerd.toml": (0o644, containerd_config(spec, node, host, settings)),
-        "own/etc/kubernetes/resolv.conf": (0o644, resolver_config(spec, settings)),
+        RESOLVER: (0o644, resolver_config(spec, host, settings)),
         "own/etc/cni/net.d/10-muster.conflist": (0o644, cni_config(node)),
     }
 
@@ -93,6 +109,7 @@ def init_script(spec: ClusterSpec, node: NodeSpec, host: HostTraits) -> str:
     ]
     lines += [f"mount -n --bind {state}/own{folder} {folder}" for folder in OWN_FOLDERS]
     lines += [
+        f"{state}/resolver.sh",
         "# Mounts of pods must be seen by the kubelet and the other way round (never by the host: this is its own tree).",
         "mount --make-rshared /",
         "echo 1 > /proc/sys/net/ipv4/ip_forward",
@@ -222,9 +239,10 @@ def cni_config(node: NodeSpec) -> str:
     return json.dumps({"cniVersion": "1.0.0", "name": "muster", "plugins": [point_to_point, portmap]}, indent=2) + "\n"
 
 
-def resolver_config(spec: ClusterSpec, settings: NodeSettings) -> str:
-    """The name servers of CoreDNS. The default is the gateway, where none listens, so that outside names fail at once."""
-    servers = settings.dns_upstream or (spec.gateway,)
+def resolver_config(spec: ClusterSpec, host: HostTraits, settings: NodeSettings) -> str:
+    """The name servers of the node's programs, and of CoreDNS. Where there are none, it is the gateway, where none listens, so that outside
+    names fail at once."""
+    servers = settings.dns_upstream or (host.name_servers if settings.egress else ()) or (spec.gateway,)
     return "".join(f"nameserver {server}\n" for server in servers)
 
 

@@ -141,6 +141,7 @@ def training_alerts(alerts: TrainingAlerts, namespace: str, name: str, objects: 
         # A Job that a queue suspends has no time of its start; the pods of a group wait by themselves.
         created = f'kube_job_created{{namespace="{namespace}",job_name=~"{held}"}}'
         waits.append(f"({created} unless on (namespace, job_name) kube_job_status_start_time)")
+    waits += [one for item in objects for one in _held(item, namespace)]
     if alone:
         failed.append(f'kube_pod_status_phase{{phase="Failed",{of_alone}}} == 1')
     # Of a pod and of its containers, where the kubelet tells both: not all of them do.
@@ -155,6 +156,20 @@ def training_alerts(alerts: TrainingAlerts, namespace: str, name: str, objects: 
               f"Training {name} runs and has computed nothing for {alerts.idle}.", "playbooks/stacks.yml shows where each rank waits."),
         *claims_alerts(alerts, namespace, objects),
     ]  # fmt: skip
+
+
+def _held(item: Manifest, namespace: str) -> list[str]:
+    """The condition that a PyTorchJob has no pods while its queue holds something. Nothing tells of the job itself (alerts.md of docs).
+
+    Prometheus renames the label namespace of Kueue's metric, because what it collects has one of its own, unless it honours labels.
+    """
+    queue, made = item["metadata"].get("labels", {}).get(LABEL_QUEUE), _named([item], _ALONE)
+    if not queue or not made or item["spec"].get("runPolicy", {}).get("ttlSecondsAfterFinished") is not None:
+        return []
+    pending = " or ".join(f'kueue_local_queue_pending_workloads{{name="{queue}",{where}}}' for where in
+                          (f'exported_namespace="{namespace}"', f'namespace="{namespace}",exported_namespace=""'))  # fmt: skip
+    pods = f'kube_pod_status_phase{{namespace="{namespace}",pod=~"{made}"}}'
+    return [f'(label_replace({pending}, "namespace", "{namespace}", "", "") > 0 unless on (namespace) {pods})']
 
 
 def claims_alerts(alerts: Alerts, namespace: str, objects: Sequence[Manifest]) -> list[Manifest]:

@@ -87,7 +87,7 @@ class Observed:
     @property
     def exists(self) -> bool:
         """Whether any object of it is in the cluster."""
-        return self.status.exists
+        return bool(self.status.groups)
 
     @property
     def has_ended(self) -> bool:

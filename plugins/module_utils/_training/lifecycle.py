@@ -65,7 +65,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     left = {*again_later, *desired.kept}
     applied = _apply(request, desired, [item for item in desired.objects if ref_of(item) not in left], made_of)
     applied.changes += [Change(ref, "unchanged", "stays as an earlier version of Muster made it") for ref in desired.kept]
-    report = _as_one(stopped, applied, desired.objects)
+    report = _as_one(stopped, applied, desired.objects) if again else applied
     if request.check:
         return report, before
     if before.exists and not again:

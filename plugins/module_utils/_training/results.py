@@ -18,9 +18,7 @@ _WIDTH = 10
 def results(cluster: Cluster, kind: Kind, observed: Observed, pattern: re.Pattern[str] | None = None) -> dict[str, t.Any]:
     """The keys ``summary`` and ``table`` of the modules, and the further keys of the kind."""
     status = observed.status
-    reported: dict[str, t.Any] = {"summary": status.summary(), "table": status.table()}
-    if kind.results:
-        reported = kind.results(observed)
+    reported: dict[str, t.Any] = kind.results(observed) if kind.results else {"summary": status.summary(), "table": status.table()}
     if pattern is None or status.state != "Succeeded":
         return reported
     # Later attempts log after earlier ones, so the last line of an epoch counts.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import re
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
@@ -143,11 +144,6 @@ class JobStatus:
     reason: str = ""
     backend: str = ""
     groups: Sequence[GroupStatus] = ()
-
-    @property
-    def exists(self) -> bool:
-        """Whether any object of it is in the cluster."""
-        return bool(self.groups)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -373,35 +369,27 @@ def judge_bare(group: GroupStatus) -> GroupStatus:
 
 def job_status(name: str, namespace: str, groups: Sequence[GroupStatus], *, trainer_role: str = "", backend: str = "") -> JobStatus:
     """The state of the training: that of its trainers, and Degraded or Pending if other groups keep them from working."""
-    state, reason = _overall(groups, trainer_role)
-    return JobStatus(name=name, namespace=namespace, state=state, reason=reason, groups=groups, backend=backend)
-
-
-def _overall(groups: Sequence[GroupStatus], trainer_role: str) -> tuple[State, str]:
+    status = functools.partial(JobStatus, name=name, namespace=namespace, groups=groups, backend=backend)
     if not groups:
-        return "Unknown", "there is nothing of it in the cluster"
+        return status(state="Unknown", reason="there is nothing of it in the cluster")
     trainers = [group for group in groups if group.role == trainer_role] or list(groups)
     others = [group for group in groups if group not in trainers]
     if all(group.desired and group.state == "Succeeded" for group in trainers):
-        return "Succeeded", ""
+        return status(state="Succeeded")
     failed = [group for group in (*trainers, *others) if group.state == "Failed"]
     if failed:
-        return "Failed", f"{failed[0].name}: {failed[0].reason}"
+        return status(state="Failed", reason=f"{failed[0].name}: {failed[0].reason}")
     # Without these pods the training makes no progress.
     gone = [group for group in groups if not group.desired]
     unwell = [group for group in groups if group.state in ("Pending", "Degraded")] + gone
     if not unwell:
-        return "Running", ""
+        return status(state="Running")
     worse = gone or any(group.state == "Degraded" or _came_back(group, trainers) for group in unwell)
-    return ("Degraded" if worse else "Pending"), _reasons(unwell)
-
-
-def _reasons(groups: Sequence[GroupStatus]) -> str:
-    """The reasons of the groups, with their names; a reason that several groups share is listed once."""
     names: dict[str, list[str]] = {}
-    for group in groups:
+    for group in unwell:
         names.setdefault(group.reason, []).append(group.name)
-    return "; ".join(f"{', '.join(those)}: {reason}" for reason, those in names.items())
+    reason = "; ".join(f"{', '.join(those)}: {shared}" for shared, those in names.items())
+    return status(state="Degraded" if worse else "Pending", reason=reason)
 
 
 def _came_back(group: GroupStatus, trainers: Sequence[GroupStatus]) -> bool:

@@ -74,7 +74,7 @@ def handler(gate: Gate, authority: Authority) -> type[BaseHTTPRequestHandler]:
             except Dropped:
                 self.close_connection = True
 
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_any  # noqa: N815
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_any
 
         def reply(self, answer: Raw) -> None:
             self.send_response(answer.status)

@@ -630,7 +630,7 @@ def test_groups_that_may_be_of_another_cluster_of_the_network_are_not_listed(goo
 def test_a_cluster_is_deleted_and_stays_so(run: Run, changes: Run, reader: Reader) -> None:
     changes("gke_node_pool", **pool(), state="absent")
     run("gke_cluster", **GROUND, deletion_protection=True)
-    assert "protected" in run("gke_cluster", **GROUND, state="absent")["msg"]
+    assert "is protected from deletion. Set deletion_protection: false together with" in run("gke_cluster", **GROUND, state="absent")["msg"]
     done = changes("gke_cluster", **GROUND, state="absent", deletion_protection=False)
     assert done["cluster"] == {}
     assert reader.get(CLUSTER) is None

@@ -176,14 +176,6 @@ def test_a_broken_version_leaves_replicas_and_bucket_as_they_were(world: World) 
     assert (world.served(), world.policy, world.names()) == ([[1], [1]], config, ["1/model.py", "config.pbtxt"])
 
 
-def test_what_no_server_would_load_is_refused_before_anything_is_asked(world: World) -> None:
-    src = Path(world.model(v1="one"))
-    (src / "config.pbtxt").write_text('backend: "python"\nnosuch: 1')
-    with pytest.raises(InvalidInput, match='no field named "nosuch"'):
-        world.run(src=str(src))
-    assert world.google.ask("requests") == []
-
-
 def test_files_go_by_their_own_word_only(world: World) -> None:
     world.run(src=world.model(v1="one", v2="two"), versions=[1])
     with pytest.raises(InvalidInput, match="would load model add again"):

@@ -39,10 +39,12 @@ def training(*objects: dict[str, t.Any]) -> Rules:
 def every() -> dict[str, Rules]:
     broker = RabbitmqCluster(name="rabbitmq", namespace="ml", pod=PodSettings(image="docker.io/library/rabbitmq:4.2.9"), alerts=Alerts())
     mounted = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "training"}}]}
-    waiting = {**workload("Job", "mnist"), "metadata": {"name": "mnist", "labels": {"kueue.x-k8s.io/queue-name": "gpus"}}}
+    queued = {"metadata": {"name": "mnist", "labels": {"kueue.x-k8s.io/queue-name": "training"}}}
+    waiting = {**workload("Job", "mnist"), **queued}
     return {
         "elastic": training({**waiting, "spec": {"template": {"spec": mounted}}}),
-        "pytorchjob": training(workload("PyTorchJob", "mnist")),
+        "pytorchjob": training({**workload("PyTorchJob", "mnist"), **queued}),
+        "pytorchjob that goes": training({**workload("PyTorchJob", "mnist", runPolicy={"ttlSecondsAfterFinished": 60}), **queued}),
         "jobset": training(workload("JobSet", "mnist")),
         "persia": training(workload("StatefulSet", "mnist-embedding-worker"), workload("Job", "mnist-nn-worker")),
         "rabbitmq": [*servers_alerts(Alerts(), "ml", manifests(broker)), *broker.alerts_of_metrics],

@@ -34,6 +34,24 @@ class Killed(BaseException):
     """The end of a run, at once."""
 
 
+def _part_of_bucket(
+    field: str, missing: str = "", *, within: str = "", part: str = ""
+) -> tuple[t.Callable[..., Body], t.Callable[..., None]]:
+    """What gets and puts a FIELD of answers, which requests have WITHIN another one. The code MISSING is the answer where there is none."""
+    part = part or field
+
+    def get(account: Account, Bucket: str, ExpectedBucketOwner: str) -> Body:
+        found = account._bucket(Bucket, ExpectedBucketOwner).get(part)
+        if missing and not found:
+            raise Refusal(missing)
+        return {field: found or ""}
+
+    def put(account: Account, Bucket: str, ExpectedBucketOwner: str, **request: t.Any) -> None:
+        account._bucket(Bucket, ExpectedBucketOwner)[part] = request[within][field] if within else request[field]
+
+    return get, put
+
+
 class Account:
     """Things by kind and name. ``kill_at`` counts requests that change something; ``answered`` is whether it was done before the end."""
 
@@ -409,43 +427,15 @@ class Account:
         self._bucket(Bucket, ExpectedBucketOwner, missing="404")
         return {}
 
-    def _part(self, bucket: str, owner: str, part: str, missing: str) -> t.Any:
-        found = self._bucket(bucket, owner).get(part)
-        if not found:
-            raise Refusal(missing)
-        return found
-
-    def s3_get_bucket_tagging(self, Bucket: str, ExpectedBucketOwner: str) -> Body:
-        return {"TagSet": self._part(Bucket, ExpectedBucketOwner, "tags", "NoSuchTagSet")}
-
-    def s3_put_bucket_tagging(self, Bucket: str, ExpectedBucketOwner: str, Tagging: Body) -> None:
-        self._bucket(Bucket, ExpectedBucketOwner)["tags"] = Tagging["TagSet"]
-
-    def s3_get_bucket_encryption(self, Bucket: str, ExpectedBucketOwner: str) -> Body:
-        code = "ServerSideEncryptionConfigurationNotFoundError"
-        return {"ServerSideEncryptionConfiguration": self._part(Bucket, ExpectedBucketOwner, "encryption", code)}
-
-    def s3_put_bucket_encryption(self, Bucket: str, ExpectedBucketOwner: str, ServerSideEncryptionConfiguration: Body) -> None:
-        self._bucket(Bucket, ExpectedBucketOwner)["encryption"] = ServerSideEncryptionConfiguration
-
-    def s3_get_bucket_policy(self, Bucket: str, ExpectedBucketOwner: str) -> Body:
-        return {"Policy": self._part(Bucket, ExpectedBucketOwner, "policy", "NoSuchBucketPolicy")}
-
-    def s3_put_bucket_policy(self, Bucket: str, ExpectedBucketOwner: str, Policy: str) -> None:
-        self._bucket(Bucket, ExpectedBucketOwner)["policy"] = Policy
-
-    def s3_get_public_access_block(self, Bucket: str, ExpectedBucketOwner: str) -> Body:
-        code = "NoSuchPublicAccessBlockConfiguration"
-        return {"PublicAccessBlockConfiguration": self._part(Bucket, ExpectedBucketOwner, "access", code)}
-
-    def s3_put_public_access_block(self, Bucket: str, ExpectedBucketOwner: str, PublicAccessBlockConfiguration: Body) -> None:
-        self._bucket(Bucket, ExpectedBucketOwner)["access"] = PublicAccessBlockConfiguration
-
-    def s3_get_bucket_versioning(self, Bucket: str, ExpectedBucketOwner: str) -> Body:
-        return {"Status": self._bucket(Bucket, ExpectedBucketOwner).get("versioning", "")}
-
-    def s3_put_bucket_versioning(self, Bucket: str, ExpectedBucketOwner: str, VersioningConfiguration: Body) -> None:
-        self._bucket(Bucket, ExpectedBucketOwner)["versioning"] = VersioningConfiguration["Status"]
+    s3_get_bucket_tagging, s3_put_bucket_tagging = _part_of_bucket("TagSet", "NoSuchTagSet", within="Tagging", part="tags")
+    s3_get_bucket_encryption, s3_put_bucket_encryption = _part_of_bucket(
+        "ServerSideEncryptionConfiguration", "ServerSideEncryptionConfigurationNotFoundError"
+    )
+    s3_get_bucket_policy, s3_put_bucket_policy = _part_of_bucket("Policy", "NoSuchBucketPolicy", part="policy")
+    s3_get_public_access_block, s3_put_public_access_block = _part_of_bucket(
+        "PublicAccessBlockConfiguration", "NoSuchPublicAccessBlockConfiguration"
+    )
+    s3_get_bucket_versioning, s3_put_bucket_versioning = _part_of_bucket("Status", within="VersioningConfiguration")
 
     def s3_list_object_versions(self, Bucket: str, ExpectedBucketOwner: str, MaxKeys: int = 0) -> Body:
         rows = [{"Key": key, "VersionId": version} for key, version in self._bucket(Bucket, ExpectedBucketOwner)["objects"]]

@@ -69,8 +69,6 @@ class Google:
             self.things[place] = {"id": str(next(self._ids)), "fingerprint": "f1", "labelFingerprint": "l1", **body}
             return 200, self.operation(path)
         owner = path if path in self.things else path.rsplit("/", 1)[0]
-        if path.endswith("/switchToCustomMode"):
-            body = {"autoCreateSubnetworks": False}
         self.things[owner].update(body)
         return 200, self.operation(path)
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import io
 import json
 import typing as t
@@ -14,7 +13,7 @@ from google.protobuf import json_format
 
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import model_writer
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import model_config
-from ansible_collections.muster.ml.tests.unit.fakes.triton import Served
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
 
 CONFIG = """\
 backend: "python"
@@ -44,29 +43,16 @@ class FakeReplica(Served):
         self.refuses = ""
         replica = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Answering):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+                body = self.body()
                 parts = self.path.split("/")
                 if self.path == "/v2/repository/index":
-                    rows = replica.rows()
-                    self.reply(200, rows)
+                    self.reply(200, replica.rows())
                     return
                 replica.asked.append(f"{parts[-1]} {parts[-2]}")
                 wrong = replica.unload(parts[-2]) if parts[-1] == "unload" else replica.load(parts[-2], json.loads(body or b"{}"))
                 self.reply(400 if wrong else 200, {"error": wrong} if wrong else None)
-
-            def reply(self, status: int, body: t.Any) -> None:
-                text = b"" if body is None else json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_args: object) -> None:
-                """Print nothing."""
 
         super().__init__(Handler)
 
@@ -159,43 +145,3 @@ class FakeBucket:
         with contextlib.suppress(OSError):
             (self.root / Key).parent.rmdir()
             (self.root / Key).parent.parent.rmdir()
-
-
-class FakeGoogleBucket(FakeBucket):
-    """google-cloud-storage's client, as far as it is asked."""
-
-    def __enter__(self) -> FakeGoogleBucket:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close nothing."""
-
-    def list_blobs(self, bucket: str, *, prefix: str, **_more: t.Any) -> list[FakeBlob]:
-        rows = self.paginate(Bucket=bucket, Prefix=prefix)[0]["Contents"]
-        return [FakeBlob(self, bucket, row["Key"], self.sums.get(row["Key"])) for row in rows]
-
-    def bucket(self, name: str) -> FakeGoogleBucket:
-        self.name = name
-        return self
-
-    def blob(self, key: str) -> FakeBlob:
-        return FakeBlob(self, self.name, key)
-
-
-class FakeBlob:
-    """One object of it."""
-
-    def __init__(self, bucket: FakeGoogleBucket, name: str, key: str, metadata: dict[str, str] | None = None) -> None:
-        self.within, self.bucket, self.name, self.metadata = bucket, name, key, metadata
-
-    def download_as_bytes(self, **_more: t.Any) -> bytes:
-        return (self.within.root / self.name).read_bytes()
-
-    def upload_from_filename(self, path: str, **_more: t.Any) -> None:
-        self.within.upload_file(path, self.bucket, self.name, {"Metadata": self.metadata})
-
-    def upload_from_string(self, content: bytes, **_more: t.Any) -> None:
-        self.within.put_object(Bucket=self.bucket, Key=self.name, Body=content)
-
-    def delete(self, **_more: t.Any) -> None:
-        self.within.delete_object(Bucket=self.bucket, Key=self.name)

@@ -12,6 +12,8 @@ import threading
 import typing as t
 import urllib.parse
 
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering
+
 Rows = dict[tuple[str, ...], dict[str, t.Any]]
 PASSWORD = "secret-of-admin"
 _SALT = b"abcd"
@@ -101,19 +103,15 @@ def _vhost(body: dict[str, t.Any]) -> dict[str, t.Any]:
     return {**plain, "default_queue_type": "undefined", "cluster_state": {"n": "running"}}
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Answering):
     wbufsize = 1 << 16  # an answer in one piece
     server: FakeBroker
-
-    def log_message(self, format: str, *args: t.Any) -> None:  # noqa: A002
-        """Quiet."""
 
     def relay(self) -> None:
         target, _mark, query = self.path.partition("?")
         self.server.requests.append(f"{self.command} {target}")
         self.server.headers.append(dict(self.headers))
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.body()
         fault = self.server.faults.pop(0) if self.server.faults else None
         if fault == "cut before":
             self.close_connection = True
@@ -123,33 +121,20 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if fault == "cut after":
             self.close_connection = True
         elif fault == "failing":
-            self.send(500, {"error": "internal", "reason": "mnesia"})
+            self.reply(500, {"error": "internal", "reason": "mnesia"})
         elif fault == "a page":
-            self.send(200, "<html>")
+            self.reply(200, "<html>")
         elif fault == "a redirect":
-            self.send_response(302)
-            self.send_header("Location", "http://127.0.0.1:9/")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.reply(302, headers={"Location": "http://127.0.0.1:9/"})
         elif fault == "half":
-            self.send_response(200)
-            self.send_header("Content-Length", "100")
-            self.end_headers()
-            self.wfile.write(b'{"half')
+            self.reply(200, '{"half', {"Content-Length": "100"})
             self.close_connection = True
         elif fault and fault.startswith("{"):
-            self.send(400, json.loads(fault))
+            self.reply(400, json.loads(fault))
         else:
-            self.send(status, found)
+            self.reply(status, found)
 
-    do_GET = do_PUT = do_DELETE = do_POST = relay  # noqa: N815
-
-    def send(self, status: int, found: t.Any) -> None:
-        text = b"" if found is None else found.encode() if isinstance(found, str) else json.dumps(found).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
+    do_GET = do_PUT = do_DELETE = do_POST = relay
 
     def respond(self, path: tuple[str, ...], body: t.Any, query: dict[str, str]) -> tuple[int, t.Any]:
         kind, word = self.headers.get("Authorization", " ").split(" ", 1)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An S3 store with buckets and nothing in them. It looks at the access key of a request, and not at its signature."""
 
-import http.server
 import re
-import threading
+import typing as t
+
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
 
 FORBIDDEN = "<Error><Code>{}</Code><Message>as the store says.</Message></Error>"
 
 
-class FakeStore:
+class FakeStore(Served):
     """Listens at ``port`` until it is stopped."""
 
     def __init__(self) -> None:
@@ -20,15 +21,15 @@ class FakeStore:
         """Method and path -> status and code of the answer."""
         store = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(Answering):
             def do_GET(self) -> None:
                 rows = "".join(f"<Bucket><Name>{name}</Name></Bucket>" for name in store.buckets)
                 self.reply(200, f"<ListAllMyBucketsResult><Buckets>{rows}</Buckets></ListAllMyBucketsResult>")
 
             def do_PUT(self) -> None:
-                self.reply(200, "")
+                self.reply(200)
 
-            def reply(self, status: int, body: str) -> None:
+            def reply(self, status: int, body: t.Any = None, headers: t.Mapping[str, str] | None = None) -> None:
                 asked = f"{self.command} {self.path}"
                 store.requests.append(asked)
                 found = re.search(r"Credential=([^/]*)/", self.headers.get("Authorization") or "")
@@ -38,18 +39,6 @@ class FakeStore:
                     status, body = refusal[0], FORBIDDEN.format(refusal[1])
                 elif self.command == "PUT":
                     store.buckets.append(self.path.strip("/"))
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body.encode())
+                super().reply(status, body, headers)
 
-            def log_message(self, *_args: object) -> None:
-                """Print nothing."""
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler)

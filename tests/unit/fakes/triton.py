@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A Triton server with one model, ``add``, as 2.51.0 answers over HTTP; and what it answers for one that is decoupled."""
 
-import http.server
 import json
 import pathlib
-import ssl
-import sys
-import threading
 import typing as t
 
 from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
 
 RECORDED: dict[str, t.Any] = json.loads((pathlib.Path(__file__).parents[1] / "recorded/vllm_backend.json").read_text(encoding="utf-8"))
 """What 2.51.0 answered with the vLLM backend, and without it."""
@@ -21,31 +18,6 @@ def certificate_in(folder: pathlib.Path, host: str) -> pathlib.Path:
     made, file = signed("test", host=host), folder / "server.pem"
     file.write_text(made.pem + made.key_pem())
     return file
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    def handle_error(self, request: t.Any, client_address: t.Any) -> None:
-        """Print nothing of a client that went in the middle of an answer."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
-class Served:
-    """An HTTP server at ``port`` until it is stopped."""
-
-    def __init__(self, handler: type[http.server.BaseHTTPRequestHandler], certificate: pathlib.Path | None = None) -> None:
-        self.server = _Server(("127.0.0.1", 0), handler)
-        if certificate:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
 
 
 # With a model that makes three responses, and one that has a state.
@@ -80,9 +52,7 @@ class FakeTriton(Served):
         self.hosts: set[str | None] = set()
         triton = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Answering):
             def do_GET(self) -> None:
                 triton.requests.append(self.path)
                 triton.hosts.add(self.headers["Host"])
@@ -100,7 +70,7 @@ class FakeTriton(Served):
             def do_POST(self) -> None:
                 triton.requests.append(self.path)
                 triton.clients.add(self.client_address)
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = json.loads(self.body())
                 triton.bodies.append(body)
                 if triton.answers:
                     self.reply(*triton.answers)
@@ -112,15 +82,5 @@ class FakeTriton(Served):
                 data = [a + b + triton.error for a, b in zip(rows["A"]["data"], rows["B"]["data"], strict=True)]
                 output = {"name": "SUM", "datatype": "FP32", "shape": rows["A"]["shape"], "data": data}
                 self.reply(triton.status, {"model_name": "add", "model_version": "1", "outputs": [output]})
-
-            def reply(self, status: int, body: t.Any) -> None:
-                text = b"" if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_args: object) -> None:
-                """Print nothing."""
 
         super().__init__(Handler, certificate)

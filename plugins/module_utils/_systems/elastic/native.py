@@ -67,26 +67,6 @@ def launcher_env(job: ElasticJob) -> dict[str, str]:
     }
 
 
-def torchrun_env(job: ElasticJob, hosts: str) -> list[Manifest]:
-    """torchrun's own variables. HOSTS: begin of the pods' host names, which is the name of their Job.
-
-    The ID of a run is the uid of the Job: scaling keeps it, and a new run has a new one.
-    """
-    values = {
-        "PET_NNODES": f"{job.min_replicas}:{job.max_replicas}",
-        "PET_NPROC_PER_NODE": job.nproc_per_node,
-        RENDEZVOUS: job.rdzv_backend,
-        # With c10d the DNS name of pod 0, which stays when the pod moves to another node.
-        "PET_RDZV_ENDPOINT": job.rdzv_endpoint or f"{hosts}-0.{job.name}.{job.namespace}.svc:{C10D_PORT}",
-        "PET_RDZV_CONF": ",".join(f"{key}={value}" for key, value in job.rendezvous.items()),
-        "PET_MAX_RESTARTS": str(job.max_restarts),
-        "PYTHONUNBUFFERED": "1",
-        **launcher_env(job),
-    }
-    run = [field_env("MUSTER_RUN_UID", RUN_UID_FIELD), {"name": "PET_RDZV_ID", "value": f"{job.name}-$(MUSTER_RUN_UID)"}]
-    return [*run, *({"name": name, "value": value} for name, value in values.items())]
-
-
 def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str = "c10d") -> Manifest:
     """The pod template: the user's settings and those that torchrun needs; the backend determines the names of container and port."""
     maps = {"config": (job.objects_name, CONFIG_PATH)}
@@ -154,8 +134,23 @@ def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
 
 
 def job_spec(job: ElasticJob, container: str, name: str) -> Manifest:
-    """The Indexed Job NAME, whose pods run the launcher in CONTAINER."""
-    pods = template(job, container, torchrun_env(job, name))
+    """The Indexed Job NAME, whose pods run the launcher in CONTAINER.
+
+    torchrun's ID of a run is the uid of the Job: scaling keeps it, and a new run has a new one.
+    """
+    values = {
+        "PET_NNODES": f"{job.min_replicas}:{job.max_replicas}",
+        "PET_NPROC_PER_NODE": job.nproc_per_node,
+        RENDEZVOUS: job.rdzv_backend,
+        # With c10d the DNS name of pod 0, which begins as that of the Job, and stays when the pod moves to another node.
+        "PET_RDZV_ENDPOINT": job.rdzv_endpoint or f"{name}-0.{job.name}.{job.namespace}.svc:{C10D_PORT}",
+        "PET_RDZV_CONF": ",".join(f"{key}={value}" for key, value in job.rendezvous.items()),
+        "PET_MAX_RESTARTS": str(job.max_restarts),
+        "PYTHONUNBUFFERED": "1",
+        **launcher_env(job),
+    }
+    run = [field_env("MUSTER_RUN_UID", RUN_UID_FIELD), {"name": "PET_RDZV_ID", "value": f"{job.name}-$(MUSTER_RUN_UID)"}]
+    pods = template(job, container, [*run, *({"name": key, "value": value} for key, value in values.items())])
     pods["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
     rules = [
         *([on_exit("FailJob", FETCH, EXIT_PERMANENT)] if job.is_remote else []),

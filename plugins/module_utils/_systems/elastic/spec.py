@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An elastic PyTorch job as the user describes it: valid options, whichever backend runs it."""
+"""An elastic PyTorch job as the user describes it: valid options, whichever backend runs it.
+
+Objects that this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,51 @@ import functools
 import posixpath
 import re
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ..._core.errors import InvalidInput
-from ..._manifests.meta import check_count, check_name, check_port, check_sha256
+from ..._manifests.meta import Manifest, check_count, check_name, check_port, check_sha256
 from ..._manifests.pods import refuse_variables
 from ..._manifests.program_training import ProgramTraining
-from ..._manifests.shared import File
-from .attachments import with_dataset, with_etcd
+
+Params = Mapping[str, t.Any]
+
+CLIENT_PORT = 2379
+TLS_PATH = "/etc/etcd-tls"
+# Variables of torchrun's etcd-v2 client; the files are those of the Secret that etcd_cluster creates for clients.
+TLS_CONF = {"protocol": "https", "ca_cert": f"{TLS_PATH}/ca.crt", "ssl_cert": f"{TLS_PATH}/tls.crt", "ssl_cert_key": f"{TLS_PATH}/tls.key"}
+DATA_DIR = "MUSTER_DATA_DIR"
+
+
+def with_etcd(given: Params, etcd: Mapping[str, t.Any]) -> Params:
+    """The options with the etcd as endpoint, certificate and rendezvous settings. Options of the user win."""
+    if given["rdzv_backend"] == "c10d":
+        raise InvalidInput("etcd: with c10d pod 0 hosts the rendezvous.", "Leave it out, or set rdzv_backend to etcd-v2.")
+    met: Params = {**given, "rdzv_endpoint": f"{etcd['name']}:{CLIENT_PORT}"}
+    if not etcd["tls"]:
+        return met
+    volume = {"name": "etcd-tls", "secret": {"secretName": f"{etcd['name']}-client-tls"}}
+    return {**_mounted(met, volume, TLS_PATH), "rdzv_conf": {**TLS_CONF, **(given["rdzv_conf"] or {})}}
+
+
+def with_dataset(given: Params, dataset: Mapping[str, t.Any]) -> Params:
+    """The options with the data set as volume and environment. A data set in a folder of the claim for checkpoints is mounted already."""
+    storage = given.get("storage")
+    shared = storage and storage["claim_name"] == dataset["claim_name"]
+    root = storage["mount_path"] if storage and shared else dataset["mount_path"]
+    if not shared:
+        volume = {"name": "dataset", "persistentVolumeClaim": {"claimName": dataset["claim_name"]}}
+        given = _mounted(given, volume, root)
+    env = given.get("env") or []
+    if any(variable["name"] == DATA_DIR for variable in env):
+        return given
+    return {**given, "env": [{"name": DATA_DIR, "value": f"{root}/{dataset['path']}"}, *env]}
+
+
+def _mounted(given: Params, volume: Manifest, path: str) -> Params:
+    mount = {"name": volume["name"], "mountPath": path, "readOnly": True}
+    return {**given, "volumes": [*(given.get("volumes") or []), volume], "volume_mounts": [*(given.get("volume_mounts") or []), mount]}
+
 
 FETCHED_PATH = "/run/muster/script"
 GROUP = "worker"
@@ -101,19 +141,15 @@ class ElasticJob(ProgramTraining):
         if not (nproc in ("auto", "cpu", "gpu") or (nproc.isdecimal() and int(nproc))):
             raise InvalidInput(f"nproc_per_node: '{nproc}' is neither a number nor auto, cpu or gpu.")
         refuse_variables(self.pod.env, _OWNED)
-        _check_args(self.pod.args)
-        _check_conf(self.rdzv_conf)
-        _check_endpoint(self.rdzv_backend, self.rdzv_endpoint or "")
-        _check_script(self.script, self.files)
+        _check_rendezvous(self)
+        _check_program(self)
         for name in ("script_sha256", "script_endpoint_url", "script_credentials_secret"):
             if getattr(self, name) and not self.is_remote:
                 raise InvalidInput(f"{name}: '{self.script}' is in no bucket.", "Leave it out, or give s3://... or gs://...")
         if self.script_sha256 is not None:
             check_sha256(self.script_sha256, "script_sha256")
-        if self.backend == "pytorchjob":
-            _check_pytorchjob(self.name, self.max_replicas, self.backoff_limit)
-        if self.backend == "trainjob":
-            _check_trainjob(self.name, self.min_replicas, self.max_replicas)
+        if self.backend != "native":
+            _check_backend(self)
 
     @property
     def files_name(self) -> str:
@@ -155,44 +191,39 @@ def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
     return ElasticJob.from_params({"min_replicas": replicas, "max_replicas": replicas, **given})
 
 
-def _check_endpoint(backend: str, endpoint: str) -> None:
-    if backend == "c10d":
-        if endpoint:
-            raise InvalidInput("rdzv_endpoint: with c10d pod 0 hosts the rendezvous.", "Leave it out.")
-        return
-    found = _ENDPOINT.fullmatch(endpoint)
-    if not found:
-        hint = "Example: etcd:2379. With TLS: option etcd, or rdzv_conf: {protocol: https}."
-        raise InvalidInput(f"rdzv_endpoint: '{endpoint}' is not HOST:PORT, which etcd-v2 needs.", hint)
-    check_port(int(found[3]), "rdzv_endpoint")
-
-
-def _check_conf(conf: Mapping[str, t.Any]) -> None:
-    """Refuse what torchrun's --rdzv-conf, KEY=VALUE with commas between them, would take for something else."""
-    for key, value in conf.items():
+def _check_rendezvous(job: ElasticJob) -> None:
+    """Refuse what torchrun's --rdzv-conf, KEY=VALUE with commas between them, would take for something else, and a wrong address."""
+    for key, value in job.rdzv_conf.items():
         if "," in f"{key}{value}" or "=" in str(key):
             raise InvalidInput(f"rdzv_conf: {key} has a comma or '=', which separate settings.", "torchrun has no way to quote it.")
         if key in ElasticJob.__dataclass_fields__:
             raise InvalidInput(f"rdzv_conf: {key} is set by an option of its own.", f"Use option {key}.")
+    endpoint = job.rdzv_endpoint or ""
+    if job.rdzv_backend != "c10d":
+        found = _ENDPOINT.fullmatch(endpoint)
+        if not found:
+            hint = "Example: etcd:2379. With TLS: option etcd, or rdzv_conf: {protocol: https}."
+            raise InvalidInput(f"rdzv_endpoint: '{endpoint}' is not HOST:PORT, which etcd-v2 needs.", hint)
+        check_port(int(found[3]), "rdzv_endpoint")
+    elif endpoint:
+        raise InvalidInput("rdzv_endpoint: with c10d pod 0 hosts the rendezvous.", "Leave it out.")
 
 
-def _check_args(args: Sequence[t.Any]) -> None:
-    """Refuse flags of torchrun, which would reach the script."""
-    for arg in map(str, args):
+def _check_program(job: ElasticJob) -> None:
+    """Refuse flags of torchrun, which would reach the script, and a script that is not there or not in Python."""
+    for arg in map(str, job.pod.args):
         variable = "PET_" + arg.partition("=")[0].removeprefix("--").replace("-", "_").upper()
         if arg.startswith("--") and variable in _TORCHRUN:
             raise InvalidInput(
                 f"args: {arg} is a flag of torchrun, and args are those of the script.", f"Use option {_TORCHRUN[variable]}."
             )
-
-
-def _check_script(script: str, files: Mapping[str, File]) -> None:
+    script, files = job.script, job.files
     if script.endswith(_NO_PROGRAMS):
         raise InvalidInput(
             f"script: '{script}' is no Python program.",
             "Several files are a folder of storage, files, or a ZIP archive, with __main__.py where none of them is named.",
         )
-    if script.startswith(REMOTE):
+    if job.is_remote:
         if not script.partition("://")[2].partition("/")[2]:
             raise InvalidInput(f"script: '{script}' names no object in its bucket.")
     elif not script.startswith("/") and script not in files:
@@ -203,19 +234,19 @@ def _check_script(script: str, files: Mapping[str, File]) -> None:
         raise InvalidInput(f"script: '{script}' is for {first[2:].strip()}, not for Python.", "Name a Python program.")
 
 
-def _check_pytorchjob(name: str, max_replicas: int, backoff_limit: int) -> None:
-    """Refuse what training-operator cannot do, rather than ignore it."""
-    # The operator creates a Service for each pod, with the same name.
-    check_name(f"{name}-worker-{max_replicas - 1}", "name of the last pod", service=True)
-    if backoff_limit != ElasticJob.backoff_limit:
-        raise InvalidInput("backoff_limit: with backend pytorchjob, lost pods are created again and not counted.", "Leave it out.")
-
-
-def _check_trainjob(name: str, min_replicas: int, max_replicas: int) -> None:
-    """Refuse what a TrainJob cannot do, rather than ignore it. JobSet 0.12 refuses longer names of pods."""
-    if min_replicas != max_replicas:
-        raise InvalidInput(
-            f"min_replicas: {min_replicas} with max_replicas {max_replicas}, and the size of a TrainJob is fixed.",
-            "Leave out both, or use backend: native.",
-        )
-    check_name(f"{name}-{TRAINER_NODE}-0-{max_replicas - 1}-abcde", "name of the last pod")
+def _check_backend(job: ElasticJob) -> None:
+    """Refuse what training-operator and Trainer cannot do, rather than ignore it."""
+    last = job.max_replicas - 1
+    if job.backend == "pytorchjob":
+        # The operator creates a Service for each pod, with the same name.
+        check_name(f"{job.name}-worker-{last}", "name of the last pod", service=True)
+        if job.backoff_limit != ElasticJob.backoff_limit:
+            raise InvalidInput("backoff_limit: with backend pytorchjob, lost pods are created again and not counted.", "Leave it out.")
+    if job.backend == "trainjob":
+        if job.min_replicas != job.max_replicas:
+            raise InvalidInput(
+                f"min_replicas: {job.min_replicas} with max_replicas {job.max_replicas}, and the size of a TrainJob is fixed.",
+                "Leave out both, or use backend: native.",
+            )
+        # JobSet 0.12 refuses longer names of pods.
+        check_name(f"{job.name}-{TRAINER_NODE}-0-{last}-abcde", "name of the last pod")

@@ -12,7 +12,7 @@ from ..._kube.cluster import Cluster
 from ..._kube.objects import Manifest, Ref, group_kind
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.logs import read_logs
-from ..._training.status import JOB, JobStatus, Rank, Workload
+from ..._training.status import JOB, Workload
 from . import native, pytorch_job, train_job
 from .spec import ElasticJob, from_params
 from .world import World, with_reported, world
@@ -53,7 +53,13 @@ def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> li
 
 def _read(cluster: Cluster, observed: Observed) -> World:
     """The world, from the logs of a few pods only, however many there are, and from what pods reported to Kubeflow Trainer."""
-    namespace, ranks = observed.status.namespace, _ranks_to_read(observed.status)
+    namespace, all_ranks = observed.status.namespace, [rank for group in observed.status.groups for rank in group.ranks]
+    # The logs of these suffice: the first one logs the steps, the youngest pods log why they could not join.
+    spoke = [rank for rank in all_ranks if rank.phase in ("Running", "Succeeded", "Failed")]
+    # The rendezvous ranks pods by their host names: digits-1.digits, digits-10.digits, digits-2.digits.
+    first = sorted(spoke, key=lambda rank: (rank.phase == "Failed", f"{rank.rank}."))[:3]
+    youngest = sorted(spoke, key=lambda rank: (rank.created, rank.rank))[-2:]
+    ranks = first + [rank for rank in youngest if rank not in first]
     texts = read_logs(cluster, namespace, ranks, required=False, tail_lines=_TAIL, timestamps=True) if ranks else []
     found = world(texts)
     if found.nodes is None and any(text.count("\n") >= _TAIL for text in texts):
@@ -119,16 +125,6 @@ def _with_reason(said: str, observed: Observed) -> Missing:
     world, status = _world(observed), observed.status
     full, brief = world.reason or status.reason, world.reason or status.brief_reason
     return Missing(f"{said} ({full})" if full else said, f"{said} ({brief})" if brief else said)
-
-
-def _ranks_to_read(status: JobStatus) -> list[Rank]:
-    """The ranks whose logs suffice: the first one logs the steps, the youngest pods log why they could not join."""
-    ranks = [rank for group in status.groups for rank in group.ranks]
-    spoke = [rank for rank in ranks if rank.phase in ("Running", "Succeeded", "Failed")]
-    # The rendezvous ranks pods by their host names: digits-1.digits, digits-10.digits, digits-2.digits.
-    first = sorted(spoke, key=lambda rank: (rank.phase == "Failed", f"{rank.rank}."))[:3]
-    youngest = sorted(spoke, key=lambda rank: (rank.created, rank.rank))[-2:]
-    return first + [rank for rank in youngest if rank not in first]
 
 
 def _rendezvous(workloads: Sequence[Manifest]) -> str:

@@ -34,7 +34,7 @@ FIGURES = Figures(
     means={"mean": (f"{_LATENCY}_sum", f"{_LATENCY}_count"), "queue": (f"{_QUEUED}_sum", f"{_QUEUED}_count")},
     latency=_LATENCY,
     in_ms=1000,
-    share=_CACHE,
+    largest={"cache_percent": (_CACHE, 100)},
 )
 
 

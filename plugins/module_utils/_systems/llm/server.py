@@ -7,6 +7,11 @@ Seen with 0.32.0 (docs/systems/llm.md):
 - After SIGTERM with ``--shutdown-timeout`` the answers in flight are finished while ``/health`` is still good; without it all
   are cut at once. The workers then need up to 25 s to end.
 - A Service called ``vllm`` would set ``VLLM_PORT`` to an address, which the server refuses. So pods get no variables of Services.
+
+Replicas of several hosts each, as a LeaderWorkerSet: the leader of a group answers clients, its workers hold their parts of the model.
+
+All pods of a group are replaced when one of them has ended (LeaderWorkerSet 0.9, RecreateGroupOnPodRestart), because the others would
+wait for it. Its controller gives each container LWS_LEADER_ADDRESS, LWS_GROUP_SIZE and LWS_WORKER_INDEX.
 """
 
 from __future__ import annotations
@@ -16,12 +21,12 @@ import posixpath
 import re
 
 from ..._core.errors import InvalidInput
-from ..._manifests import autoscaling, monitoring, replicas, servers, storage
+from ..._manifests import autoscaling, monitoring, network_policy, replicas, servers, storage
 from ..._manifests.meta import DEPLOYMENT, LEADER_WORKER_SET, Manifest, check_count
-from ..._manifests.pods import PodSettings, refuse_variables
+from ..._manifests.operators import type_of
+from ..._manifests.pods import PodSettings, pod_template, refuse_variables
 from ..._manifests.storage import Storage
 from . import metrics
-from .hosts import ARGUMENTS, leader_worker_set, with_workers
 
 PORT = 8000
 _PORTS = {"http-metrics": PORT}
@@ -221,3 +226,61 @@ def _env(server: VllmServer) -> list[Manifest]:
         *({"name": name, "value": value} for name, value in plain.items()),
         *({"name": key, "value_from": {"secretKeyRef": {"name": name, "key": key}}} for key, name in secrets.items() if name),
     ]
+
+
+ARGUMENTS = ("--nnodes=$(LWS_GROUP_SIZE)", "--node-rank=$(LWS_WORKER_INDEX)", "--master-addr=$(LWS_LEADER_ADDRESS)")
+"""The flags of ``vllm serve`` by which the pods of a group find each other, without Ray (vLLM 0.32.0, ``vllm serve --help``)."""
+
+
+def leader_worker_set(server: replicas.Replicas, hosts: int, leader: Manifest, pod: PodSettings, env: list[Manifest]) -> Manifest:
+    """The groups. LEADER: the template of the first pod, POD: the settings of the others, which clients are not led to.
+
+    A group ends only after another one got ready, as a pod of a Deployment does.
+    """
+    labels = {**server.labels, "app.kubernetes.io/name": _workers(server)}
+    bare = dataclasses.replace(
+        pod,
+        args=[*pod.args, "--headless"],
+        ports=(),
+        startup_probe=None,
+        readiness_probe=None,
+        liveness_probe=None,
+        termination_grace_period_seconds=server.spare,
+    )
+    worker = pod_template(bare, container=server.app, labels=labels, selector=labels, env=env)
+    worker["spec"].update({key: leader["spec"][key] for key in ("automountServiceAccountToken", "enableServiceLinks")})
+    return {
+        "apiVersion": LEADER_WORKER_SET[0],
+        "kind": LEADER_WORKER_SET[1],
+        "metadata": server.queued_metadata,
+        "spec": {
+            **({} if server.replicas is None else {"replicas": server.replicas}),
+            # Otherwise the controller's headless Service would have the name of ours.
+            "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
+            "rolloutStrategy": {"type": "RollingUpdate", "rollingUpdateConfiguration": {"maxSurge": 1, "maxUnavailable": 0}},
+            "leaderWorkerTemplate": {
+                "size": hosts,
+                "restartPolicy": "RecreateGroupOnPodRestart",
+                "leaderTemplate": leader,
+                "workerTemplate": worker,
+            },
+        },
+    }
+
+
+def with_workers(server: replicas.Replicas, objects: list[Manifest]) -> list[Manifest]:
+    """OBJECTS, of which NetworkPolicy and disruption budget select the workers, too. Pods of a group reach each other at every port."""
+    names = {"key": "app.kubernetes.io/name", "operator": "In", "values": [server.app, _workers(server)]}
+    every = {"matchLabels": {"app.kubernetes.io/instance": server.name}, "matchExpressions": [names]}
+    for one in objects:
+        if type_of(one) == (network_policy.API_VERSION, network_policy.KIND):
+            one["spec"]["podSelector"] = every
+            one["spec"]["ingress"].append({"from": [{"podSelector": every}]})
+        elif type_of(one) == ("policy/v1", "PodDisruptionBudget"):
+            one["spec"]["selector"] = every
+    return objects
+
+
+def _workers(server: replicas.Replicas) -> str:
+    """Their value of the label by which Service, metrics and checks find the pods that answer."""
+    return f"{server.app}-worker"

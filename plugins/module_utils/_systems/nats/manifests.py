@@ -45,7 +45,7 @@ class NatsCluster(servers.ServerGroup):
     module, title, app, peers_end = "nats_cluster", "NATS cluster", "nats", "mgmt"
 
     replicas: int = 3
-    backend: t.Literal["operator", "native"] = "native"
+    backend: t.Literal["native", "operator"] = "native"
     max_payload: int = 1024 * 1024
     debug: bool = False
 

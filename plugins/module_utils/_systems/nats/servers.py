@@ -10,7 +10,7 @@ from ..._core.brief import listed
 from ..._core.clock import Deadline
 from ..._core.conditions import condition
 from ..._core.errors import MusterError, Unreachable
-from ..._core.metrics import Figures, named
+from ..._core.metrics import Figures, named, samples_of_json
 from ..._core.pool import PARALLEL, run_all_or_raise
 from ..._doctor.findings import Finding
 from ..._doctor.reading import Snapshot
@@ -27,7 +27,7 @@ _TIMEOUT, _SETTLED = 5.0, 30.0
 """Seconds for an answer; and that a server has been ready for, in which the others connect to it."""
 FIGURES = Figures(
     prefix="nats_",
-    paths=("/varz",),
+    paths={"/varz": lambda text: samples_of_json(text, "nats_")},
     counts={name: named(f"nats_{name}") for name in ("connections", "in_msgs", "out_msgs", "slow_consumers")},
 )
 OPERATOR_HINT = (

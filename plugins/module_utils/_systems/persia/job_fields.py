@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..._manifests.job_file import Field
-from .spec import ROLES, Role
+from .spec import WORDS, Role
 
 _OLD = "renamed to persiaEnv.{}, as PERSIA calls it since December 2021"
 
@@ -35,13 +35,6 @@ JOB: Mapping[str, Field] = {
     "imagePullPolicy": Field("image_pull_policy"),
     "restartPolicy": Field(why="ignored; Jobs start failed pods again (persia_options.backoff_limit), and never those that are done"),
 }
-
-OLD_SECTIONS: Mapping[Role, str] = {
-    "embedding_parameter_server": "embeddingServer",
-    "embedding_worker": "middlewareServer",
-    "nn_worker": "trainer",
-}
-"""The names of the groups before 24 November 2021."""
 
 NATS: Mapping[str, Field] = {
     "size": Field("replicas"),
@@ -96,19 +89,14 @@ ENV: Mapping[str, Field] = {
 }
 
 # The words of every document of PERSIA for each group, without dashes and in small letters.
-_WORDS: Mapping[Role, tuple[str, ...]] = {
-    "nn_worker": ("trainer", "nnworker"),
-    "dataloader": ("datacompose", "dataloader"),
-    "embedding_worker": ("middleware", "middlewareserver", "embeddingworker"),
-    "embedding_parameter_server": ("embserver", "embeddingserver", "embeddingps", "embeddingparameterserver"),
-}
+_WORDS = {role: {word.replace("-", "").lower() for word in words} for role, words in WORDS.items()}
 
 
 def role_of(words: list[str]) -> Role | None:
     """The group that the first of WORDS names which names one: ``trainer``, and with a prefix ``clicks-trainer``."""
     for word in words:
         plain = word.lower().replace("_", "-")
-        for role in ROLES:
+        for role in WORDS:
             # The longest part after a dash that is a name: data-compose, and not compose.
             parts = plain.split("-")
             if any("".join(parts[at:]) in _WORDS[role] for at in range(len(parts))):

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from ..._manifests.job_file import Field, Kind, Translation
 from ..._manifests.job_file import translate as read
-from .job_fields import ENV, JOB, NATS, OLD_SECTIONS, STATEFUL_SET, role_of, section_fields
-from .operator import SECTIONS
-from .spec import DEFAULT_GROUP_NAMES, NATS_ADDRESS, ROLES, Role
+from .job_fields import ENV, JOB, NATS, STATEFUL_SET, role_of, section_fields
+from .spec import NATS_ADDRESS, WORDS, Role
 
 _NATS_URL = re.compile(r"nats://([a-z0-9]([a-z0-9-]*[a-z0-9])?):4222/?")
 # Tags that name another image tomorrow.
@@ -38,7 +37,7 @@ def translate(documents: Sequence[t.Any], source: str) -> Translation:
 
 def _job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
     found.options["name"] = name
-    sections: dict[str, Role] = {section: role for names in (SECTIONS, OLD_SECTIONS) for role, section in names.items()}
+    sections: dict[str, Role] = {word: role for role, words in WORDS.items() for word in (words.section, words.former_section)}
     rest = {key: item for key, item in spec.items() if key not in sections}
     given = found.take(rest, JOB, "spec")
     env = _env(found, given.pop("env", []), "spec.env")
@@ -52,8 +51,8 @@ def _job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
 
 def _section(found: Translation, role: Role, section: str, given: t.Any) -> None:
     where = f"spec.{section}"
-    if section != SECTIONS[role]:
-        found.differences.append(f"{where}: renamed to {SECTIONS[role]}, as PERSIA calls it since 24 November 2021")
+    if section != WORDS[role].section:
+        found.differences.append(f"{where}: renamed to {WORDS[role].section}, as PERSIA calls it since 24 November 2021")
     group = found.take(given, section_fields(role), where)
     found.mounts(group, where)
     if "replicas" not in group:
@@ -69,7 +68,7 @@ def _stateful_set(found: Translation, name: str, spec: Mapping[str, t.Any]) -> N
     words = [str(word) for key in ("command", "args") for word in found.sequence(pod.pop(key, None), f"{where} {key}")]
     role = role_of([name, *map(str, labels.values()), *words[-1:]])
     if role is None:
-        known = ", ".join(DEFAULT_GROUP_NAMES.values())
+        known = ", ".join(words.group for words in reversed(WORDS.values()))
         found.refused.append(f"{where}: no group of PERSIA by its name, the labels of its pods or its last argument. Groups: {known}.")
         return
     if role in ("nn_worker", "dataloader"):
@@ -95,7 +94,7 @@ def _volumes(found: Translation, given: t.Any, where: str) -> None:
 def _group(found: Translation, role: Role, group: dict[str, t.Any], where: str) -> None:
     """Add a group with what its variables say of it and of the job."""
     if role in found.options:
-        found.refused.append(f"{where}: the file has {DEFAULT_GROUP_NAMES[role]} a second time; keep one of both.")
+        found.refused.append(f"{where}: the file has {WORDS[role].group} a second time; keep one of both.")
     if "env" in group:
         group["env"] = _env(found, group["env"], f"{where}.env", group)
     size = group.pop("replica_size", group.get("replicas"))
@@ -120,15 +119,15 @@ def _end(found: Translation) -> None:
             found.missing(variable, f"persia_{option.removesuffix('_path')} is used")
     if "image_pull_policy" not in options and "name" in options:
         found.missing("spec.imagePullPolicy", "persia_image_pull_policy is used; PERSIA's operator takes Always")
-    for role in ROLES:
+    for role in WORDS:
         entry = options.pop(f"{role}.entry", None)
         if role not in options:
-            found.missing(DEFAULT_GROUP_NAMES[role], f"it is made as persia_{role}_replicas and the like say")
+            found.missing(WORDS[role].group, f"it is made as persia_{role}_replicas and the like say")
         group = options.setdefault(role, {})
         if entry:
             group["entry"] = entry
         elif role in ("nn_worker", "dataloader"):
-            found.missing(f"program of {DEFAULT_GROUP_NAMES[role]}", f"persia_{role}_entry is used")
+            found.missing(f"program of {WORDS[role].group}", f"persia_{role}_entry is used")
 
 
 def _env(found: Translation, env: t.Any, where: str, group: dict[str, t.Any] | None = None) -> list[dict[str, t.Any]]:

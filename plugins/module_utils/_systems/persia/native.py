@@ -36,11 +36,9 @@ from ..._pod_programs.persia_metrics import SETTINGS
 from . import gpus
 from .spec import (
     CONFIG_PATH,
-    DOCUMENT_WORDS,
     GATEWAY_PORT,
-    LAUNCHER_WORDS,
     NATS_ENV,
-    ROLES,
+    WORDS,
     Group,
     PersiaJob,
     Role,
@@ -96,7 +94,7 @@ def manifests(job: PersiaJob, run: str = "1") -> list[Manifest]:
     config_hash = spec_hash([{**item["data"], **item.get("binaryData", {})} for item in objects if group_kind(item) == CONFIG_MAP])
     if job.metrics.makes_gateway:
         objects += metrics_gateway(job, run)
-    for role in ROLES:
+    for role in WORDS:
         group = job.groups.get(role)
         if group is not None and group.replicas:
             objects += _group_objects(job, group, config_hash, run)
@@ -139,7 +137,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str, run: str) -> Trainin
     port, (labels, annotations) = _PORTS.get(group.role), in_queue(job, run)
     pod = dataclasses.replace(
         group.pod,
-        command=("python3", "-u", f"{CONFIG_PATH}/launch.py", LAUNCHER_WORDS[group.role]),
+        command=("python3", "-u", f"{CONFIG_PATH}/launch.py", WORDS[group.role].launcher),
         env=(*persia_env(job, group), *group.pod.env),
         volumes=(*group.pod.volumes, *volumes),
         volume_mounts=(*group.pod.volume_mounts, *mounts),
@@ -151,7 +149,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str, run: str) -> Trainin
         replicas=group.replicas,
         nproc_per_node=group.nproc_per_node,
         pod=pod,
-        labels={**job.labels, "app.kubernetes.io/component": group.group_name, LABEL_ROLE: LAUNCHER_WORDS[group.role]},
+        labels={**job.labels, "app.kubernetes.io/component": group.group_name, LABEL_ROLE: WORDS[group.role].launcher},
         pod_labels=labels,
         pod_annotations={ANNOTATION_CONFIG_HASH: config_hash, **annotations},
         selector=job.selector(group.group_name),
@@ -178,7 +176,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
         "MUSTER_PEER_TIMEOUT": str(job.peer_timeout) if peers else None,
     }
     if job.launch_script:
-        values["MUSTER_LAUNCH_SCRIPT"] = f"{job.launch_script} {DOCUMENT_WORDS[group.role]}"
+        values["MUSTER_LAUNCH_SCRIPT"] = f"{job.launch_script} {WORDS[group.role].script}"
         values["PERSIA_PORT"] = str(port) if (port := _PORTS.get(group.role)) else None
     if group.role == "nn_worker":
         if job.launch_script:

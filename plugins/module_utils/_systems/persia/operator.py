@@ -16,12 +16,10 @@ from ..._training.status import GroupStatus, judge_bare, ranks_of
 from . import gpus
 from .spec import (
     CONFIG_PATH,
-    DEFAULT_GROUP_NAMES,
-    LAUNCHER_WORDS,
     NATS_ENV,
+    WORDS,
     Group,
     PersiaJob,
-    Role,
     config_paths,
     script_program,
     shared_objects,
@@ -34,20 +32,6 @@ FINALIZER = "persiajobs.persia.com"
 # The operator sets this label on its pods and Services, which have no owner reference.
 JOB_LABEL = "persia_job"
 
-SECTIONS: dict[Role, str] = {
-    "embedding_parameter_server": "embeddingParameterServer",
-    "embedding_worker": "embeddingWorker",
-    "dataloader": "dataloader",
-    "nn_worker": "nnWorker",
-}
-# The part for each group in the names of the operator's pods: <job>-<part>-<index>.
-POD_WORDS: dict[Role, str] = {
-    "embedding_parameter_server": "embedding-ps",
-    "embedding_worker": "embedding-worker",
-    "dataloader": "dataloader",
-    "nn_worker": "nn-worker",
-}
-
 
 def manifests(job: PersiaJob) -> list[Manifest]:
     """The objects of JOB; the operator creates the pods and the gateway."""
@@ -59,12 +43,11 @@ def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
     """The groups of a PersiaJob, whose bare pods differ only by name."""
     name, spec = resource["metadata"]["name"], resource.get("spec") or {}
     found = []
-    for role, section in SECTIONS.items():
-        desired = int((spec.get(section) or {}).get("replicas") or 0)
+    for words in WORDS.values():
+        desired = int((spec.get(words.section) or {}).get("replicas") or 0)
         if desired:
-            own = [p for p in pods if re.fullmatch(rf"{re.escape(name)}-{POD_WORDS[role]}-\d+", p["metadata"]["name"])]
-            group = GroupStatus(name=DEFAULT_GROUP_NAMES[role], role=LAUNCHER_WORDS[role], kind="Pod", desired=desired,
-                                ranks=ranks_of(own))  # fmt: skip
+            own = [p for p in pods if re.fullmatch(rf"{re.escape(name)}-{words.pod}-\d+", p["metadata"]["name"])]
+            group = GroupStatus(name=words.group, role=words.launcher, kind="Pod", desired=desired, ranks=ranks_of(own))
             found.append(judge_bare(group))
     return found
 
@@ -72,7 +55,7 @@ def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
 def pod_sets(item: Manifest) -> list[PodSet]:
     """The bare pods that the operator makes of a PersiaJob, its push gateway among them."""
     spec, name = item["spec"], item["metadata"]["name"]
-    rows = [(POD_WORDS[role], spec.get(section) or {}) for role, section in SECTIONS.items()]
+    rows = [(words.pod, spec.get(words.section) or {}) for words in WORDS.values()]
     if spec.get("enableMetrics", True):
         rows.append(("metrics-gateway", {"replicas": 1}))
     found = []
@@ -131,7 +114,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
             "restartPolicy": "Never",
             "imagePullPolicy": nn_worker.pod.image_pull_policy,
             "volumes": [*nn_worker.pod.volumes, *volumes],
-            **{SECTIONS[role]: _section(job, group) for role, group in job.groups.items() if group.replicas},
+            **{WORDS[role].section: _section(job, group) for role, group in job.groups.items() if group.replicas},
         }
     )
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(job.name, job.namespace, job.labels), "spec": spec}

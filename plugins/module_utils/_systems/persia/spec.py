@@ -41,31 +41,34 @@ _ADDRESS = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[1-9][0-9]{0,4}"
 NATS_ADDRESS = re.compile(rf"nats://([^@/\s]+@)?{_ADDRESS.pattern}/?")
 
 Role = t.Literal["nn_worker", "dataloader", "embedding_worker", "embedding_parameter_server"]
-ROLES: tuple[Role, ...] = ("embedding_parameter_server", "embedding_worker", "dataloader", "nn_worker")
 
-# Names from PERSIA's Google Cloud document, which existing dashboards use.
-DEFAULT_GROUP_NAMES: dict[Role, str] = {
-    "nn_worker": "trainer",
-    "dataloader": "data-compose",
-    "embedding_worker": "middleware",
-    "embedding_parameter_server": "emb-server",
+
+class Words(t.NamedTuple):
+    """The words of PERSIA for one role.
+
+    ``group``: of its Google Cloud document, which existing dashboards use, and so our default names of groups; ``launcher``: sub-commands
+    of the current persia-launcher; ``script``: of the launch script of that document; ``section`` and ``former_section``: fields of a
+    PersiaJob, now and before 24 November 2021; ``pod``: the part in the names of the operator's pods, <job>-<part>-<index>.
+    """
+
+    group: str
+    launcher: str
+    script: str
+    section: str
+    former_section: str
+    pod: str
+
+
+WORDS: dict[Role, Words] = {
+    "embedding_parameter_server": Words(
+        "emb-server", "embedding-parameter-server", "embserver", "embeddingParameterServer", "embeddingServer", "embedding-ps"
+    ),
+    "embedding_worker": Words("middleware", "embedding-worker", "middleware", "embeddingWorker", "middlewareServer", "embedding-worker"),
+    "dataloader": Words("data-compose", "data-loader", "datacompose", "dataloader", "dataloader", "dataloader"),
+    "nn_worker": Words("trainer", "nn-worker", "trainer", "nnWorker", "trainer", "nn-worker"),
 }
 NATS_ENV = "PERSIA_NATS_URL"
 """The variable with the address of NATS for PERSIA's processes."""
-# The sub-commands of the current persia-launcher.
-LAUNCHER_WORDS: dict[Role, str] = {
-    "nn_worker": "nn-worker",
-    "dataloader": "data-loader",
-    "embedding_worker": "embedding-worker",
-    "embedding_parameter_server": "embedding-parameter-server",
-}
-DOCUMENT_WORDS: dict[Role, str] = {
-    "nn_worker": "trainer",
-    "dataloader": "datacompose",
-    "embedding_worker": "middleware",
-    "embedding_parameter_server": "embserver",
-}
-"""The words by which the launch script of PERSIA's document knows the groups."""
 _OWNED = {
     NATS_ENV: "Use option nats_url.",
     "LOG_LEVEL": "Use option log_level.",
@@ -79,7 +82,6 @@ _OWNED = {
 }
 """Variables of PERSIA's launcher -> the option that has their value."""
 LogLevel = t.Literal["trace", "debug", "info", "warn", "error"]
-LOG_LEVELS: tuple[LogLevel, ...] = t.get_args(LogLevel)
 # Options that a group inherits from the job unless it has them itself; lists and dicts as a whole.
 _INHERITED = (
     "image",
@@ -229,7 +231,7 @@ class PersiaJob:
 def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
     """The job that module options describe, checked."""
     common = {key: params[key] for key in _INHERITED if params.get(key) is not None}
-    groups = {role: _group(role, given, params, common) for role in ROLES if (given := params.get(role)) is not None}
+    groups = {role: _group(role, given, params, common) for role in WORDS if (given := params.get(role)) is not None}
     names = {field.name for field in dataclasses.fields(PersiaJob)} - {"groups", "metrics", "storage"}
     plain = {key: value for key, value in params.items() if key in names and value is not None}
     if "global_config" in plain:
@@ -262,7 +264,7 @@ def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], 
     )
     return Group(
         role=role,
-        group_name=given.get("group_name") or DEFAULT_GROUP_NAMES[role],
+        group_name=given.get("group_name") or WORDS[role].group,
         replicas=given["replicas"],
         pod=pod,
         nproc_per_node=number(str(given.get("nproc_per_node", 1))),

@@ -12,7 +12,7 @@ from ..._core.brief import listed
 from ..._core.clock import Deadline
 from ..._core.conditions import is_true
 from ..._core.errors import Failed, MusterError
-from ..._core.metrics import Figures, named
+from ..._core.metrics import Figures, named, samples
 from ..._core.pool import OnProgress, Progress
 from ..._core.waiting import fixed_interval, wait_for
 from ..._doctor.findings import Finding
@@ -35,7 +35,7 @@ _MORE = {"memory": "raise the memory limit of the broker's pods", "disk": "make 
 Row = dict[str, t.Any]
 FIGURES = Figures(
     prefix="rabbitmq_",
-    paths=("/metrics", "/metrics/detailed?family=queue_coarse_metrics&family=queue_consumer_count"),
+    paths=dict.fromkeys(("/metrics", "/metrics/detailed?family=queue_coarse_metrics&family=queue_consumer_count"), samples),
     model="queue",
     counts={
         "messages_ready": named("rabbitmq_detailed_queue_messages_ready"),

@@ -35,6 +35,7 @@ from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
     ANNOTATION_USES,
+    DEPLOYMENT,
     DNS_LABEL_MAX,
     Manifest,
     check_count,
@@ -81,6 +82,7 @@ class Runner(servers.Server):
     """REPLICAS pods that take experiments from the queues of one broker. Field names are the options' names."""
 
     module, title, app = "studioml_runner", "Runner", "studioml-runner"
+    workloads = (DEPLOYMENT,)
 
     name: str = "studioml-go-runner"
     amqp_url: Sensitive

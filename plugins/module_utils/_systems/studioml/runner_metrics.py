@@ -5,6 +5,7 @@ Output of runners of 0.14 is recorded in roles/local_images/files/studioml_runne
 matter:
 
 - ``runner_project_running``: experiments that run now, a sample for each. It goes back to 0 when one ends;
+- ``runner_project_completed``: counts experiments that have ended, whether well or not (scene "artifact_missing");
 - ``runner_queue_checked``: counts polls for work, by broker. It exists once a queue was found;
 - ``runner_queue_ignored`` with the queue name ``*``: counts polls that were skipped because of the state. It rises while it is drained.
 
@@ -15,11 +16,24 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import typing as t
 
 from ..._core.errors import Causes, cause_of
-from ..._core.metrics import samples
+from ..._core.metrics import Figures, Sample, named, samples
+from ..._kube.objects import Manifest
+from ..._kube.uses import ADDRESS, Name, named_by
 
 _RUNNING, _CHECKED, _IGNORED = "runner_project_running", "runner_queue_checked", "runner_queue_ignored"
+_ENDED = "runner_project_completed"
+
+
+def told(text: str) -> t.Iterator[Sample]:
+    """The samples of a runner. A metric without any has not been counted yet, because Go's client writes only what was."""
+    yield from (Sample(name, {}, 0) for name in (_RUNNING, _ENDED))
+    yield from samples(text)
+
+
+FIGURES = Figures(prefix="runner_", paths={"/metrics": told}, counts={"running": named(_RUNNING), "ended": named(_ENDED)})
 
 _IDLE, _UNREAD, _NO_KEYS = "no queues", "queues are not listed", "no keys"
 _LINES: Causes = (
@@ -85,3 +99,20 @@ def _trouble(log: str, *, found: bool) -> str:
         return "" if cause == _IDLE else f"it cannot list the broker's queues ({cause_of(line, _CAUSES) or 'its log says why'})"
     # No relevant line: it has found queues since its start, is drained, or has not polled yet.
     return "" if found else "it has not listed the broker's queues yet"
+
+
+def waiting(runner: Manifest, brokers: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
+    """The messages that wait in the queues which a runner takes, by the rows of inference_info of BROKERS; nothing if none is its own.
+
+    The exchange of experiments has no binding to a queue of answers, so it is none of them.
+    """
+    uses, env = named_by(runner), runner["spec"]["template"]["spec"]["containers"][0].get("env", ())
+    take, leave = (next((one.get("value", "") for one in env if one["name"] == name), "") for name in ("QUEUE_MATCH", "QUEUE_MISMATCH"))
+    queues = [
+        queue
+        for one in brokers
+        if Name(ADDRESS, one["namespace"], one["name"]) in uses
+        for queue in one.get("queues", ())
+        if re.search(take, queue["name"]) and not (leave and re.search(leave, queue["name"])) and not queue["name"].endswith("_response")
+    ]
+    return {"waiting": sum(queue["messages_ready"] for queue in queues)} if queues else {}

@@ -118,14 +118,11 @@ class Rollout:
         known = {pod.name: self._asked(pod, lambda client: client.index(self._model)) for pod in self._pods()[0]}
         return {name: index for name, index in known.items() if index is not None}
 
-    def wait_for_replicas(self) -> list[Ref]:
-        """The replicas, once all are ready."""
-        return self._wait(self._pods, f"Model {self._model} can be loaded only when all replicas are ready, and they are not")
-
     def load(self, config: str, *, back: bool) -> None:
         """Load the model with CONFIG at all replicas. If one refuses, all roll back: to the store's configuration (BACK), or to none."""
         touched: list[Ref] = []
-        for pod in self.wait_for_replicas():
+        # The replicas, once all are ready.
+        for pod in self._wait(self._pods, f"Model {self._model} can be loaded only when all replicas are ready, and they are not"):
             touched.append(pod)
             try:
                 self._asked(pod, lambda client: client.load(self._model, config))

@@ -19,11 +19,11 @@ from .client import Client
 from .server import PORTS, TritonServer, labels_of
 
 
-def pods_ready_now(cluster: Cluster, name: str, namespace: str, kind: type[Server] = TritonServer) -> list[Ref]:
-    """The pods of the server of a KIND that are ready and stay."""
+def pods_ready_now(cluster: Cluster, name: str, namespace: str, kind: type[Server] = TritonServer, unready: bool = False) -> list[Ref]:
+    """The pods of the server of a KIND that are ready, with UNREADY all, and stay."""
     found = cluster.list("v1", "Pod", namespace, selector_of(labels_of(name, kind.app)))
-    staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
-    return [Ref("v1", "Pod", pod, namespace) for pod in sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))]
+    taken = [one["metadata"] for one in found if unready or is_true(one, "Ready")]
+    return [Ref("v1", "Pod", pod, namespace) for pod in sorted(one["name"] for one in taken if not one.get("deletionTimestamp"))]
 
 
 def ready_pods(cluster: Cluster, name: str, namespace: str, kind: type[Replicas] = TritonServer) -> list[Ref]:
@@ -53,10 +53,14 @@ def reached(cluster: Cluster, pod: Ref, *, timeout: float) -> contextlib.Abstrac
 
 @contextlib.contextmanager
 def reached_by(
-    cluster: Cluster, pod: Ref, port: int, speaking: Speaking[T], kind: type[Server] = TritonServer, within: float | None = None
-) -> Iterator[T]:
-    """Return the client that SPEAKING creates for one replica of a KIND, at PORT, for the time of the with block, or WITHIN seconds."""
-    way = forward.forwarded(cluster, pod, port, _tells_why(kind), within)
+    cluster: Cluster, pod: Ref, port: int, speaking: Speaking[T], kind: type[Server] = TritonServer, within: float | None = None,
+    *, unready: bool = False,
+) -> Iterator[T]:  # fmt: skip
+    """Return the client that SPEAKING creates for one replica of a KIND, at PORT, for the time of the with block, or WITHIN seconds.
+
+    UNREADY: also for one that runs and is not ready.
+    """
+    way = forward.forwarded(cluster, pod, port, _tells_why(kind), within, starting=unready)
     with way as open_way, speaking(f"http://{open_way.address}", f"{kind.title} in {pod}") as client:
         try:
             yield client

@@ -14,7 +14,6 @@ from ..._manifests.meta import Manifest, check_count
 from ..._manifests.storage import Storage
 
 Mode = t.Literal["none", "poll", "explicit"]
-MODES: tuple[Mode, ...] = t.get_args(Mode)
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 _BUCKET = re.compile(r"(?:s3://(?:https?://[^/\s]+/|[^/\s:]+:\d+/)?|gs://)[^/\s:]+(?:/[^\s]*)?")

@@ -87,10 +87,18 @@ def has_gpus(pod: PodSettings) -> bool:
 
 def _settings(server: TritonServer) -> PodSettings:
     pod = replicas.settings(server, PORTS, "/v2/health/ready", "/v2/health/live", server.repository.storage)
+    readiness, gpus = (str(yes).lower() for yes in (server.strict_readiness, has_gpus(server.pod)))
     return dataclasses.replace(
         pod,
         # Arguments and no command: the entrypoint of the published image sets up CUDA, and then runs what it is given.
-        args=_command_line(server),
+        args=[
+            "tritonserver",
+            *arguments(server.repository),
+            f"--strict-readiness={readiness}",
+            f"--exit-timeout-secs={server.exit_timeout}",
+            f"--allow-gpu-metrics={gpus}",
+            *replicas.flags(server, "tritonserver", "--NAME=VALUE", OWN_FLAGS),
+        ],
         init_containers=(*pod.init_containers, *_folder(server)),
     )
 
@@ -101,15 +109,3 @@ def _folder(server: TritonServer) -> list[Manifest]:
     if shared is None or posixpath.normpath(folder) == posixpath.normpath(shared.mount_path):
         return []
     return [init_container(pod, "folder", ["mkdir", "-p", folder], [{"name": "models", "mountPath": shared.mount_path}])]
-
-
-def _command_line(server: TritonServer) -> list[str]:
-    readiness, gpus = (str(yes).lower() for yes in (server.strict_readiness, has_gpus(server.pod)))
-    return [
-        "tritonserver",
-        *arguments(server.repository),
-        f"--strict-readiness={readiness}",
-        f"--exit-timeout-secs={server.exit_timeout}",
-        f"--allow-gpu-metrics={gpus}",
-        *replicas.flags(server, "tritonserver", "--NAME=VALUE", OWN_FLAGS),
-    ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Golden files: what a builder makes, as YAML that a person reviews.
+"""Golden files: what a builder makes, as YAML that a person reviews. What several places have alike is told once, with an anchor.
 
 MUSTER_UPDATE_GOLDENS=1 pytest ... writes them anew; the change is then read in the diff.
 """
@@ -15,17 +15,18 @@ import pytest
 import yaml
 
 GOLDENS = Path(__file__).resolve().parents[2] / "goldens"
+LINE = 100  # characters of a value in one line, about
 HEADER = Path(__file__).read_text(encoding="utf-8").partition("\n")[0] + "\n"
 
 
 class _Dumper(yaml.SafeDumper):
-    """No anchors, lists indented, text with several lines as a block, and what fits on a line on one line."""
+    """Lists indented, text with several lines as a block, and what fits on a line on one line."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
 
-    def ignore_aliases(self, _data: t.Any) -> bool:
-        return True
+    def ignore_aliases(self, data: t.Any) -> bool:
+        return not data or not isinstance(data, (dict, list))
 
     def represent_mapping(self, *args: t.Any, **kwargs: t.Any) -> yaml.MappingNode:
         return _in_one_line(super().represent_mapping(*args, **kwargs))
@@ -38,8 +39,20 @@ Collection = t.TypeVar("Collection", bound=yaml.CollectionNode)
 
 
 def _in_one_line(node: Collection) -> Collection:
-    node.flow_style = _width(node) <= 100
+    node.flow_style = _width(node) <= LINE
     return node
+
+
+def _shared(value: t.Any, known: dict[str, t.Any]) -> t.Any:
+    """A copy in which equal values that do not fit on a line are one object, which the dumper writes once."""
+    if not isinstance(value, (dict, list)):
+        return value
+    if repr(value) in known:
+        return known[repr(value)]
+    made = {key: _shared(row, known) for key, row in value.items()} if isinstance(value, dict) else [_shared(row, known) for row in value]
+    if _width(yaml.representer.SafeRepresenter().represent_data(value)) > LINE:
+        known[repr(value)] = made
+    return made
 
 
 def _width(node: yaml.Node) -> float:
@@ -85,7 +98,7 @@ def golden() -> t.Callable[..., None]:
         path = GOLDENS / f"{name}.yaml" if others is None else GOLDENS / "differences" / f"{name}.yaml"
         shown = objects if others is None else differences(others, objects)
         # One document: the linters of Ansible's own tests read no file with several.
-        text = HEADER + "---\n" + yaml.dump(shown, Dumper=_Dumper, sort_keys=False, width=120)
+        text = HEADER + "---\n" + yaml.dump(_shared(shown, {}), Dumper=_Dumper, sort_keys=False, width=120)
         if os.environ.get("MUSTER_UPDATE_GOLDENS"):
             path.write_text(text, encoding="utf-8")
         assert text == path.read_text(encoding="utf-8")

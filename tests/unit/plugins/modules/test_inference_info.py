@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import itertools
 import json
 import threading
@@ -21,7 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics 
 from ansible_collections.muster.ml.plugins.modules import inference_info, triton_server, vllm_server
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.triton import Served
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
 
 RECORDED: dict[str, t.Any] = json.loads((Path(__file__).parents[2] / "recorded" / "metrics.json").read_text(encoding="utf-8"))
 BUSY, LATER = RECORDED["triton"]["busy"], RECORDED["triton"]["later"]
@@ -34,23 +33,17 @@ class Telling(Served):
 
     def __init__(self, text: str, status: int = 200, *, meeting: threading.Barrier | None = None, size: int | None = None) -> None:
         self.paths: list[str] = []
-        telling, body = self, text.encode()
+        telling = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(Answering):
             def do_GET(self) -> None:
                 telling.paths.append(self.path)
                 if meeting:
                     meeting.wait(60)
-                self.send_response(status)
-                self.send_header("Content-Length", str(size or len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                self.reply(status, text, {"Content-Length": str(size)} if size else None)
                 # Until the client goes.
                 while size and self.rfile.read(1):
                     pass
-
-            def log_message(self, *_args: object) -> None:
-                """Print nothing."""
 
         super().__init__(Handler)
 
@@ -116,7 +109,11 @@ def test_vllm_tells_what_runs_and_how_long_it_takes(cluster: FakeCluster, add: t
 def test_the_names_are_those_that_the_pinned_version_has() -> None:
     fits = [name for name in RECORDED["vllm_names"]["names"] if any(fit(metrics.Sample(name, {}, 1)) for fit in OF_VLLM.counts.values())]
     assert fits == ["vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:request_success_total"]
-    others = {OF_VLLM.latency, OF_VLLM.share, *(name.rpartition("_")[0] for names in OF_VLLM.means.values() for name in names)}
+    others = {
+        OF_VLLM.latency,
+        *(name for name, _by in OF_VLLM.largest.values()),
+        *(name.rpartition("_")[0] for names in OF_VLLM.means.values() for name in names),
+    }
     assert {*fits, *others} == set(RECORDED["vllm_names"]["names"])
 
 
@@ -251,7 +248,8 @@ def test_a_missing_right_is_told_and_fails_nothing(
     assert ([row["name"] for row in found["servers"]], found["unread"]) == (["llm"], ["vLLM: You may not list LeaderWorkerSets."])
     unlisted = {"Deployment"}
     found = run(cluster)
-    assert (found["servers"], found["unread"]) == ([], ["Triton: You may not list Deployments.", "vLLM: You may not list Deployments."])
+    titles = ("Triton", "vLLM", "Runner")
+    assert (found["servers"], found["unread"]) == ([], [f"{title}: You may not list Deployments." for title in titles])
 
 
 def test_a_server_without_replicas_has_no_figures(cluster: FakeCluster, add: t.Callable[..., Telling]) -> None:
@@ -265,7 +263,11 @@ def test_labels_are_read_as_they_were_meant() -> None:
     assert [tuple(one) for one in metrics.samples(text)] == [("a", {"m": 'x"},\\\n', "n": "}"}, 1.0), ("b", {}, 2000.0)]
 
 
-BROKER = (Path(__file__).parents[2] / "recorded" / "exposition.txt").read_text(encoding="utf-8").partition("# RabbitMQ")[2]
+_TOLD, _OF_ETCD, ETCD = (Path(__file__).parents[2] / "recorded" / "exposition.txt").read_text(encoding="utf-8").partition("# etcd")
+BROKER = _TOLD.partition("# RabbitMQ")[2]
+FIRST, LEADS, ALONE, FULL, FULL_3_5 = ETCD.split("# etcd")
+RUNNER = Path(__file__).parents[4] / "roles" / "local_images" / "files" / "studioml_runner" / "0.14.2.json"
+SCENES: dict[str, t.Any] = json.loads(RUNNER.read_text(encoding="utf-8"))["scenes"]
 SUMMARY = {"pods": [{"podRef": {"name": name, "namespace": "default"}, "volume": [
     {"name": "tmp", "usedBytes": 7}, {"name": "data", "pvcRef": {"name": "data"}, "usedBytes": 1 << 30, "availableBytes": 3 << 30},
 ]} for name in ("x-0", "other")]}  # fmt: skip
@@ -273,18 +275,23 @@ SUMMARY = {"pods": [{"podRef": {"name": name, "namespace": "default"}, "volume":
 
 @pytest.fixture(name="place")
 def placed(cluster: FakeCluster) -> t.Iterator[t.Callable[..., None]]:
-    """Adds a StatefulSet x of an app with one ready pod, which tells TEXT at PORT."""
+    """Adds the workload x of an app, of which each pod tells a text at PORT, where it is not empty; READY: how many are ready."""
     with contextlib.ExitStack() as stack:
 
-        def place(app: str, port: int, text: str) -> None:
+        def place(app: str, port: int, *texts: str, ready: int = 1, status: int = 200, kind: str = "StatefulSet", **more: t.Any) -> None:
             labels = {"app.kubernetes.io/name": app, "app.kubernetes.io/instance": "x"}
-            meta = {"name": "x", "namespace": "default", "labels": {**labels, "muster.ml/owner": "x"}}
-            cluster.add({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": {}, "status": {"readyReplicas": 1}})
-            pod = pods.pod("x-0", labels=labels, conditions=[{"type": "Ready", "status": "True"}])
-            cluster.add({**pod, "spec": {**pod.get("spec", {}), "nodeName": "n"}})
-            made = Telling(text)
-            stack.callback(made.stop)
-            cluster.forwarded["default", "x-0", port] = ("127.0.0.1", made.port)
+            meta = {"name": "x", "namespace": "default", "labels": {**labels, "muster.ml/owner": "x"}, "annotations": more.pop("notes", {})}
+            spec = {"replicas": len(texts), **more}
+            cluster.add({"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": spec, "status": {"readyReplicas": ready}})
+            for number, text in enumerate(texts):
+                name = f"x-{number}" if kind == "StatefulSet" else f"x-{kind}-{number}"
+                are = {"PodScheduled": True, "Ready": number < ready}
+                states = [{"type": one, "status": str(is_so)} for one, is_so in are.items()]
+                pod = pods.pod(name, labels=labels, conditions=states)
+                cluster.add({**pod, "spec": {**pod.get("spec", {}), "nodeName": "n"}})
+                made = Telling(text, status)
+                stack.callback(made.stop)
+                cluster.forwarded["default", name, port] = ("127.0.0.1", made.port)
 
         yield place
 
@@ -315,3 +322,63 @@ def test_the_kubelet_tells_the_volume_of_a_store(cluster: FakeCluster, place: t.
     assert run(cluster)["servers"][0]["unread"] == ["the kubelet does not measure the volume of Pod default/x-0"]
     cluster.paths["/api/v1/nodes/n/proxy/stats/summary"] = SUMMARY
     assert run(cluster)["servers"][0]["line"] == "1 of 1 ready, 1 GiB used, 3 GiB free"
+
+
+ETCD_LINES = {
+    "three members": ((FIRST, LEADS, FIRST), 3, 200, "3 of 3 ready, 3 members, 3 keys, 20 KiB used, 2 GiB quota, leader x-1, no alarm"),
+    # One that has no leader is not ready.
+    "no majority": ((ALONE,), 0, 503, "0 of 1 ready, 1 member, 3 keys, 20 KiB used, 2 GiB quota, no leader, no alarm"),
+    "3.6": ((FULL,), 0, 503, "0 of 1 ready, 1 member, 11 keys, 2.895 MiB used, 2.861 MiB quota, leader x-0, alarm NOSPACE"),
+    "3.5": ((FULL_3_5,), 0, 503, "0 of 1 ready, 1 member, 8 keys, 2.707 MiB used, 2.861 MiB quota, leader x-0, alarm NOSPACE"),
+    "an alarm that is over": ((FULL.replace("ALARM NOSPACE", "").replace("} 1", "} 21", 1),), 1, 200,
+                              "1 of 1 ready, 1 member, 11 keys, 2.895 MiB used, 2.861 MiB quota, leader x-0, no alarm"),
+    "no etcd": (("<html>",), 1, 200, "1 of 1 ready: Pod default/x-0 has no metrics of etcd at port 2381"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ETCD_LINES)
+def test_etcd_tells_its_leader_and_its_alarm(cluster: FakeCluster, place: t.Callable[..., None], name: str) -> None:
+    texts, ready, status, line = ETCD_LINES[name]
+    place("etcd", 2381, *texts, ready=ready, status=status)
+    assert run(cluster)["servers"][0]["line"] == line
+
+
+def test_a_member_that_is_gone_is_named(cluster: FakeCluster, place: t.Callable[..., None]) -> None:
+    place("etcd", 2381, FIRST, LEADS, ready=1)
+    del cluster.forwarded["default", "x-1", 2381]
+    line = run(cluster)["servers"][0]["line"]
+    assert line.startswith("1 of 2 ready, 1 member, 3 keys, 20 KiB used, 2 GiB quota, no leader, no alarm: ")
+    assert "x-1" in line.partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("scene", "line"),
+    [("idle", "0 running, 0 ended"), ("working", "0 running, 0 ended"), ("finished", "0 running, 1 ended"),
+     ("artifact_missing", "0 running, 1 ended")],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("uses", "variables", "waits"),
+    [("x Secret:login", {}, ", 6 waiting"), ("x.default.svc s3.example", {}, ", 6 waiting"), ("x", {"QUEUE_MATCH": "^sqs_"}, ""),
+     ("x", {"QUEUE_MISMATCH": "left$"}, ""), ("broker.example", {}, ""), ("x.other.svc", {}, "")],
+)  # fmt: skip
+def test_a_runner_tells_its_experiments(
+    cluster: FakeCluster, place: t.Callable[..., None], scene: str, line: str, uses: str, variables: dict[str, str], waits: str
+) -> None:
+    answers = BROKER.replace("rmq_left", "rmq_left_response") + BROKER
+    place("rabbitmq", 15692, answers)
+    env = [{"name": name, "value": value} for name, value in {"QUEUE_MATCH": "^rmq_.*$", **variables}.items()]
+    template = {"spec": {"containers": [{"env": [{"name": "AMQP_URL", "valueFrom": {}}, *env]}]}}
+    told = "\n".join([*SCENES[scene]["metrics"], ""])
+    place("studioml-runner", 9090, told, kind="Deployment", template=template, notes={"muster.ml/uses": uses})
+    broker, runner = run(cluster)["servers"]
+    assert (broker["system"], runner["line"]) == ("rabbitmq", f"1 of 1 ready, {line}{waits}")
+
+
+def test_a_runner_tells_what_runs(cluster: FakeCluster, place: t.Callable[..., None], tmp_path: Path) -> None:
+    lines = [line.replace("} 0", "} 1") if "running{" in line else line for line in SCENES["finished"]["metrics"]]
+    place("studioml-runner", 9090, "\n".join([*lines, ""]), kind="Deployment", template={"spec": {"containers": [{}]}})
+    (row,) = run(cluster)["servers"]
+    assert (row["line"], row["running"]) == ("1 of 1 ready, 1 running, 1 ended", 1)
+    (tmp_path / "status.json").write_text(json.dumps({"servers": [{**row, "history": [[row["at"] - 60, 3]]}]}))
+    (plot,) = run(cluster, earlier=str(tmp_path / "status.json"))["servers"][0]["plots"]
+    assert (plot["name"], plot["spark"]) == ("running", "█▁")

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError, Rejected, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, control, document, health, plan
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, control, document, health
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_definitions, rabbitmq_info
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -265,19 +264,6 @@ def test_a_plan_ends_where_its_administrator_would_be_created(run: Run, monkeypa
     count = len(commands)
     run.again(**given)
     assert len(commands) == count
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "hashed"),
-    [
-        # https://www.rabbitmq.com/docs/passwords, its example of how a hash is computed
-        ("rabbit_password_hashing_sha256", "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR")
-    ],
-)
-def test_a_hash_is_computed_as_the_broker_does(algorithm: str, hashed: str) -> None:
-    assert plan.is_password(Sensitive("test12"), Sensitive(hashed), algorithm, "x")
-    assert not plan.is_password(Sensitive("test13"), Sensitive(hashed), algorithm, "x")
-    assert not plan.is_password(Sensitive("test12"), Sensitive(""), algorithm, "x")
 
 
 def test_a_hash_of_another_kind_is_not_guessed_at(run: Run) -> None:

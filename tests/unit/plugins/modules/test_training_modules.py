@@ -273,9 +273,7 @@ def test_a_wait_shows_the_progress_of_the_first_trainer(cluster: FakeCluster) ->
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"nn_worker": {"replicas": -1, "entry": "train.py"}}, r"nn_worker\.replicas: -1 is too small"),
         ({"global_config": {"common_config": {"metrics_config": {"push_interval": 1}}}}, "push_interval_seconds"),
-        ({"embedding_config": {"slots_config": {"age": {}}}}, "dim is missing"),
         ({"embedding_worker": {"replicas": 1, "resources": {"limits": {"memory": "12 GB"}}}}, "12Gi"),
         ({"backend": "operator", "node_selector": {"a": "b"}}, "no field for"),
         ({"results_pattern": "("}, "results_pattern: '\\(' is not a regular expression"),

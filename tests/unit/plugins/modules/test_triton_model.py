@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""triton_model: what is refused, uploaded, loaded, rolled back and deleted, on a volume, in a bucket and in one of Google's."""
+"""triton_model: what is refused, uploaded, loaded, rolled back and deleted, on a volume and in a bucket.
+
+tests/simulators/google/test_triton_model.py does it in a bucket of Google Cloud Storage.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,11 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core import s3
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unreachable, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._edge import google_login
-from ansible_collections.muster.ml.plugins.module_utils._gcp import objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.modules import triton_model
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.models import (
-    CONFIG,
-    FakeBucket,
-    FakeGoogleBucket,
-    FakeReplica,
-    serve_writer,
-    write_model,
-)
+from ansible_collections.muster.ml.tests.unit.fakes.models import CONFIG, FakeBucket, FakeReplica, serve_writer, write_model
 from ansible_collections.muster.ml.tests.unit.fakes.triton import RECORDED
 
 Manifest = dict[str, t.Any]
@@ -41,9 +35,7 @@ class World:
         self.warned: list[str] = []
         self.where, self.root, self.src = where, tmp / "live", tmp / "src"
         self.root.mkdir()
-        self.bucket = FakeGoogleBucket(self.root) if where == "google" else FakeBucket(self.root)
-        monkeypatch.setattr(objects, "client", lambda _credentials: self.bucket)
-        monkeypatch.setattr(google_login, "credentials_of", lambda _kind: None)
+        self.bucket = FakeBucket(self.root)
         monkeypatch.setattr(s3, "client", lambda *_args, **_more: self.bucket)
         self.replicas = {name: FakeReplica(self.root) for name in ("triton-a", "triton-b")}
         self.writer = serve_writer(self.root / "add")
@@ -70,7 +62,7 @@ class World:
         return str(write_model(self.src, versions, config))
 
     def run(self, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
-        place: Manifest = {"model_repository": "gs://models" if self.where == "google" else "s3://models"}
+        place: Manifest = {"model_repository": "s3://models"}
         if self.where == "volume":
             place = {"model_repository": "/models", "storage": {"claim_name": "models", "mount_path": "/models"}}
         given = {"namespace": "default", "model": "add", "wait_timeout": 10, **place, **params}
@@ -87,7 +79,7 @@ class World:
         return (self.root / "add" / "config.pbtxt").read_text()
 
 
-@pytest.fixture(params=["volume", "bucket", "google"])
+@pytest.fixture(params=["volume", "bucket"])
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[World]:
     found = World(tmp_path, monkeypatch, request.param)
     yield found

@@ -51,19 +51,6 @@ def kept(account: Account, resource: Resource) -> str:
     return done.kept
 
 
-def test_a_bucket_with_objects_is_kept_unless_they_are_to_go_too() -> None:
-    account = account_with(BUCKET)
-    account.things["bucket", "x"]["objects"] = [("model.pt", "v1"), ("model.pt", "v2")]
-    assert kept(account, BUCKET) == "S3 bucket x was kept: it holds objects (model.pt); delete_data: true deletes it"
-    assert run(account, WITH_OBJECTS, absent=True).kept == ""
-    assert account.things == {}
-
-
-def test_an_empty_bucket_needs_no_word() -> None:
-    account = account_with(BUCKET)
-    assert run(account, BUCKET, absent=True).live is None
-
-
 def test_a_file_system_is_data_even_if_efs_has_not_counted_any_yet() -> None:
     desired = EfsFileSystem("x", tags=OURS, mount_targets=[{"subnet_id": "a", "security_groups": ["g"]}])
     account = account_with(desired)
@@ -220,14 +207,6 @@ def test_taking_over_what_failed_does_not_delete_it() -> None:
     assert account.writes == []
     account.things["nodegroup", "c", "x"]["tags"] = OURS
     assert [step.operation for step in run(account, NODEGROUP).plan.steps] == ["delete_nodegroup", "create_nodegroup"]
-
-
-def test_a_mark_that_a_user_took_away_makes_it_somebody_elses() -> None:
-    account = account_with(NODEGROUP)
-    account.things["nodegroup", "c", "x"]["tags"] = {"team": "ml"}
-    assert "does not have the mark" in kept(account, NODEGROUP)
-    with pytest.raises(InvalidInput, match="another owner created it"):
-        run(account, NODEGROUP)
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])

@@ -31,17 +31,6 @@ def test_words_have_one_spelling(older: str, word_: str) -> None:
     assert word(older) == word_
 
 
-def test_an_api_that_is_not_enabled_is_named_with_the_role_that_enables_it() -> None:
-    status, answer = error(
-        403, "accessNotConfigured", "Kubernetes Engine API has not been used in project 1 before or it is disabled.",
-        status="PERMISSION_DENIED", details=[info("SERVICE_DISABLED", service="container.googleapis.com")],
-    )  # fmt: skip
-    refused = refusal("GKE cluster x: create", "container", status, answer)
-    assert refused.code == "SERVICE_DISABLED"
-    assert str(refused).startswith("GKE cluster x: create was refused: SERVICE_DISABLED: Kubernetes Engine API has not")
-    assert "Enable container.googleapis.com, which role gcp_project does" in str(refused)
-
-
 @pytest.mark.parametrize(
     ("service", "message", "details", "permission"),
     [

@@ -74,21 +74,12 @@ def labels(**asked: str) -> tuple[str, Body]:
     return "POST setResourceLabels", {"resourceLabels": {**asked, **OURS}, "labelFingerprint": "l1"}
 
 
-def test_a_cluster_is_made_with_nodes_that_go_again() -> None:
-    desired = dataclasses.replace(CLUSTER, version="1.34", service_account="a@b", labels={"team": "ml"}, deletion_protection=True)
-    plan = desired.plan(None)
-    assert [str(step) for step in plan.steps] == [
-        "container:projects.locations.clusters.create (create)",
-        "container:projects.locations.clusters.nodePools.delete (delete the nodes that GKE wants for a new cluster)",
-    ]
-    made = plan.steps[0].request["cluster"]
-    assert made["initialClusterVersion"] == "1.34"
-    assert made["resourceLabels"] == {"team": "ml", "muster-protected": "true", **OURS}
+def test_the_nodes_that_gke_wants_for_a_new_cluster_are_ours() -> None:
+    made = dataclasses.replace(CLUSTER, service_account="a@b", deletion_protection=True).plan(None).steps[0].request["cluster"]
     (pool,) = made["nodePools"]
     assert (pool["name"], pool["initialNodeCount"]) == (FIRST_POOL, 1)
-    assert pool["config"]["serviceAccount"] == "a@b"
-    assert pool["config"]["resourceLabels"] == OURS
-    assert "currentMasterVersion" not in made
+    assert (pool["config"]["serviceAccount"], pool["config"]["resourceLabels"]) == ("a@b", OURS)
+    assert made["resourceLabels"] == {"muster-protected": "true", **OURS}
 
 
 def test_a_cluster_without_network_is_not_made() -> None:
@@ -242,11 +233,8 @@ def test_a_cluster_in_error_is_made_again_if_it_is_ours_and_empty() -> None:
             desired.plan({**live, "nodePools": pools})
 
 
-def test_a_protected_cluster_is_deleted_only_by_its_own_word() -> None:
+def test_a_protection_that_nobody_speaks_of_stays() -> None:
     live = {**LIVE, "resourceLabels": {**OURS, "muster-protected": "true"}}
-    with pytest.raises(InvalidInput, match=r"protected from deletion. Set deletion_protection: false together with"):
-        CLUSTER.plan_absent(live)
-    assert steps(dataclasses.replace(CLUSTER, deletion_protection=False).plan_absent(live)) == [("DELETE delete", {})]
     assert dataclasses.replace(CLUSTER, labels={}).plan(live).steps == (), "nobody spoke of the protection"
     ((_sent, request_),) = steps(dataclasses.replace(CLUSTER, deletion_protection=False).plan(live))
     assert request_["resourceLabels"] == OURS

@@ -37,6 +37,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering
 
 Reply = tuple[int, t.Any, dict[str, str]]
 POD = Ref("v1", "Pod", "p", "ml")
@@ -58,16 +59,11 @@ class Server(http.server.ThreadingHTTPServer):
         """A connection that the test resets is no news."""
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # head and body are two packets; the second would wait 40 ms
+class Handler(Answering):
     server: Server
 
-    def log_message(self, format: str, *args: t.Any) -> None:  # noqa: A002
-        """Quiet."""
-
     def answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.body()
         headers = {key: self.headers.get_all(key) or [] for key in self.headers}
         self.server.seen.append((self.command, self.path, json.loads(body) if body else None, headers))
         self.server.connections.add(self.client_address[1])
@@ -84,7 +80,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_PATCH = do_DELETE = answer  # noqa: N815
+    do_GET = do_PATCH = do_DELETE = answer
 
 
 class Renewable:

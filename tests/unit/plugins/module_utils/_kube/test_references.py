@@ -10,7 +10,6 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import ApplyFailed, Forbidden, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
-from ansible_collections.muster.ml.plugins.module_utils._kube.references import is_image
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -139,15 +138,16 @@ def test_objects_without_pods_are_not_judged(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "a:1", "localhost:5000/a/b-c__d.e:v1", "[::1]:5000/a", "r.example.com/a@sha256:" + "0" * 64])
-def test_names_of_images(name: str) -> None:
-    assert is_image(name)
+def test_names_of_images(cluster: FakeCluster, name: str) -> None:
+    assert applied(cluster, job(containers=[{"name": "main", "image": name}])).changed
 
 
 @pytest.mark.parametrize(
     "name", ["", "A", "a b", "https://r.example.com/a", "a:", "a:-1", "a@sha256:12", "r.example.com/A:1", "a//b", "{{ x }}"]
 )
-def test_no_names_of_images(name: str) -> None:
-    assert not is_image(name)
+def test_no_names_of_images(cluster: FakeCluster, name: str) -> None:
+    with pytest.raises(MusterError, match="is no name of an image"):
+        applied(cluster, job(containers=[{"name": "main", "image": name}]))
 
 
 # Claims

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every problem of every object is told at once."""
 
+import re
 import typing as t
 
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_deletion, check_objects, check_owner, problems_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_deletion, check_objects, check_owner
 
 
 def config(**changes: t.Any) -> dict[str, t.Any]:
@@ -53,7 +54,8 @@ def pod(**container: t.Any) -> dict[str, t.Any]:
     ],
 )  # fmt: skip
 def test_a_problem_is_named(manifest: t.Any, told: str) -> None:
-    assert any(told in problem for problem in problems_of(manifest)), problems_of(manifest)
+    with pytest.raises(InvalidInput, match=re.escape(told)):
+        check_objects([manifest])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_a_problem_is_named(manifest: t.Any, told: str) -> None:
     ],
 )
 def test_what_is_well_has_no_problem(manifest: t.Any) -> None:
-    assert problems_of(manifest) == []
+    check_objects([manifest])
 
 
 def test_all_problems_are_in_one_error() -> None:

@@ -265,6 +265,57 @@ def test_new_programs_are_no_reason_to_restart_a_node(replaced: list[str], actio
     assert local_node.present(CLUSTER, CLUSTER.spec.node(1), {}, context) == action
 
 
+@pytest.mark.parametrize(
+    ("upstream", "stale", "action"),
+    [([], ["own/etc/kubernetes/resolv.conf"], "reloaded"), (["192.0.2.53"], ["own/etc/kubernetes/resolv.conf"], "restarted"),
+     ([], ["init.sh"], "restarted")],
+)  # fmt: skip
+def test_another_network_of_the_host_restarts_no_node(
+    upstream: list[str], stale: list[str], action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, ran = LocalCluster.of({**OPTIONS, "dns_upstream": upstream}), []
+    monkeypatch.setattr(local_node.node, "init_process", lambda _one: host.Process(7, (7, 1), "sh"))
+    monkeypatch.setattr(local_node.node, "stale_files", lambda _one, _files: stale)
+    monkeypatch.setattr(local_node.record, "write", lambda _cluster: None)
+    monkeypatch.setattr(local_node, "namespace_command", lambda _one, pid, argv: ran.append((pid, argv)))
+    for name in (
+        "link_programs",
+        "outdated_services",
+        "write_files",
+        "reload_services",
+        "stop",
+        "make_mount_points",
+        "make_cgroups",
+        "start",
+    ):
+        monkeypatch.setattr(local_node.node, name, lambda *_of, **_how: [])
+    assert local_node.present(cluster, cluster.spec.node(1), {}, HostContext(params={}, check=False)) == action
+    assert ran == ([(7, [f"{cluster.spec.node(1).state_dir}/resolver.sh"])] if action == "reloaded" else [])
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (["nameserver 127.0.0.53\noptions edns0\n", "# systemd\nnameserver 192.0.2.1\nnameserver 2001:db8::1\n"], ("192.0.2.1",)),
+        (["nameserver 192.0.2.9 \n", "nameserver 192.0.2.1\n"], ("192.0.2.9",)),
+        ([None, None, "nameserver\t192.0.2.3\n"], ("192.0.2.3",)),
+        (["search example\nnameserver 127.0.0.1\n"], ()),
+        ([f"nameserver 192.0.2.{number}\n" * 2 for number in (1, 2)], ("192.0.2.1", "192.0.2.1")),
+        (["".join(f"nameserver 192.0.2.{number}\n" for number in range(5))], ("192.0.2.0", "192.0.2.1", "192.0.2.2")),
+        ([], ()),
+    ],
+)
+def test_name_servers_are_those_that_nodes_reach(
+    files: list[str | None], found: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / str(number) for number in range(len(files))]
+    for path, text in zip(paths, files, strict=True):
+        if text is not None:
+            path.write_text(text)
+    monkeypatch.setattr(host, "RESOLVERS", paths)
+    assert host.name_servers() == found
+
+
 def test_files_are_replaced_at_once_and_never_more_open_than_asked(tmp_path: Path) -> None:
     path = tmp_path / "a" / "secret"
     assert node.write_if_changed(path, "one", 0o600)

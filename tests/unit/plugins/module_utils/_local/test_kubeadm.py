@@ -4,7 +4,11 @@
 import configparser
 import dataclasses
 import json
+import os
+import subprocess
 import tomllib
+import typing as t
+from pathlib import Path
 
 import pytest
 
@@ -109,10 +113,41 @@ def test_the_node_enters_every_cgroup_before_its_namespaces() -> None:
     assert "--kill-child" in lines[-1]
 
 
-def test_names_outside_fail_where_there_is_no_upstream() -> None:
-    assert node_files.resolver_config(SPEC, SETTINGS) == "nameserver 10.1.0.1\n"
-    upstream = dataclasses.replace(SETTINGS, dns_upstream=("192.0.2.53",))
-    assert node_files.resolver_config(SPEC, upstream) == "nameserver 192.0.2.53\n"
+@pytest.mark.parametrize(
+    ("settings", "host", "asked"),
+    [
+        ({}, ("192.0.2.1",), "10.1.0.1"),
+        ({"egress": True}, (), "10.1.0.1"),
+        ({"egress": True}, ("192.0.2.1", "192.0.2.2"), "192.0.2.1\nnameserver 192.0.2.2"),
+        ({"egress": True, "dns_upstream": ("192.0.2.53",)}, ("192.0.2.1",), "192.0.2.53"),
+        ({"dns_upstream": ("192.0.2.53",)}, (), "192.0.2.53"),
+    ],
+)
+def test_names_outside_are_asked_of_who_is_reached(settings: dict[str, t.Any], host: tuple[str, ...], asked: str) -> None:
+    traits, chosen = dataclasses.replace(HOST, name_servers=host), dataclasses.replace(SETTINGS, **settings)
+    assert node_files.resolver_config(SPEC, traits, chosen) == f"nameserver {asked}\n"
+    assert node_files.node_files(SPEC, SPEC.node(1), traits, chosen)[node_files.RESOLVER][1] == f"nameserver {asked}\n"
+
+
+@pytest.mark.parametrize("target", ["run/systemd/resolve/stub-resolv.conf", "run/NetworkManager/resolv.conf", "", "missing"])
+def test_a_node_has_its_own_name_servers_whatever_the_hosts_file_is(tmp_path: Path, target: str) -> None:
+    """In the node /run is its own, so a link into the host's leads nowhere. cp stands for mount."""
+    for folder in ("etc/kubernetes", "run", "bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "etc/kubernetes/resolv.conf").write_text("nameserver 10.1.0.1\n")
+    resolver = tmp_path / "etc/resolv.conf"
+    if target.startswith("run"):
+        resolver.symlink_to(f"../{target}")
+    elif not target:
+        resolver.write_text("nameserver 127.0.0.53\n")
+    for name, command in {"mount": 'exec cp "$3" "$4"', "umount": "exit 32"}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{command}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    script = node_files.RESOLVER_SCRIPT.replace("/etc/", f"{tmp_path}/etc/").replace("/run/", f"{tmp_path}/run/")
+    for _time in range(2):
+        subprocess.run(["sh", "-c", script], check=True, env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
+    assert resolver.exists() is (target != "missing")
+    assert target == "missing" or resolver.read_text() == "nameserver 10.1.0.1\n"
 
 
 def test_a_join_holds_its_token_and_the_authority() -> None:

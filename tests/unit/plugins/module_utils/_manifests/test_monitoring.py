@@ -18,7 +18,7 @@ from ansible_collections.muster.ml.tests.unit.fakes import alerts
 RECORDED = Path(__file__).parents[3] / "recorded"
 SERVERS = json.loads((RECORDED / "metrics.json").read_text(encoding="utf-8"))
 TEXTS = [(RECORDED / "exposition.txt").read_text(encoding="utf-8"), SERVERS["triton"]["busy"], SERVERS["vllm"]["text"]]
-OF_PROMETHEUS = {"namespace", "job"}
+OF_PROMETHEUS = {"namespace", "job", "exported_namespace"}
 """Labels that Prometheus adds to what it collects from a server."""
 
 

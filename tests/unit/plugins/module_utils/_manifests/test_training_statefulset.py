@@ -11,7 +11,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings, resources
 from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import TrainingStatefulSet, manifests
 
-Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+Golden = t.Callable[..., None]
 
 
 def group(pod: dict[str, t.Any] | None = None, **fields: t.Any) -> TrainingStatefulSet:
@@ -66,7 +66,7 @@ def test_everything_that_can_be_said(golden: Golden) -> None:
             overrides={"spec": {"minReadySeconds": 5, "template": {"spec": {"dnsPolicy": "ClusterFirstWithHostNet"}}}},
         )
     )
-    golden("training_statefulset_full", objects)
+    golden("training_statefulset_full", objects, manifests(group()))
 
 
 def test_world_size_is_replicas_times_processes() -> None:

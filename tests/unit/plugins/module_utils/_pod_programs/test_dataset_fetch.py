@@ -23,6 +23,7 @@ import botocore.credentials
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import dataset_fetch as program
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering
 
 
 def archive(*names: str, link: str | None = None) -> bytes:
@@ -65,11 +66,9 @@ class Server(http.server.ThreadingHTTPServer):
     seen: t.ClassVar[list[tuple[str, dict[str, str]]]] = []
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Answering):
+    protocol_version = "HTTP/1.0"
     server: Server
-
-    def log_message(self, *_args: t.Any) -> None:
-        """Quiet."""
 
     def do_POST(self) -> None:
         self.do_GET()
@@ -79,11 +78,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
         if path in self.server.others:
             status, headers, body = self.server.others[path]
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body.encode())
+            self.reply(status, body, headers)
             return
         asked = self.headers.get("Range", "") if self.server.ranges else ""
         self.server.asked.append(self.headers.get("Range", ""))

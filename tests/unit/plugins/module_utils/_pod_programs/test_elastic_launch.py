@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import json
 import re
 import socket
@@ -19,7 +18,8 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.programs import program
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import elastic_launch
 from ansible_collections.muster.ml.tests.unit.fakes.ports import refused_port
-from ansible_collections.muster.ml.tests.unit.fakes.triton import Served, certificate_in
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
+from ansible_collections.muster.ml.tests.unit.fakes.triton import certificate_in
 
 # The names that torch 1.10 to 2.15 have. Its agent runs the script itself, so that a test can see the rendezvous from it, and then goes
 # on as torch's: it looks at the processes, which have ended well unless the script says otherwise, and at the rendezvous. The other pod,
@@ -304,12 +304,9 @@ def pod(tmp_path: Path) -> t.Iterator[Pod]:
 def etcd(pod: Pod, status: int = 200) -> t.Iterator[None]:
     """Let the pods meet at an etcd that answers so to the question about its v2 API."""
 
-    class Etcd(http.server.BaseHTTPRequestHandler):
+    class Etcd(Answering):
         def do_GET(self) -> None:
             self.send_error(status if self.path == "/v2/keys" else 500)
-
-        def log_message(self, *_args: object) -> None:
-            """Print nothing."""
 
     served = Served(Etcd)
     pod.env |= {"PET_RDZV_BACKEND": "etcd-v2", "PET_RDZV_ENDPOINT": f"127.0.0.1:{served.port}"}
@@ -417,7 +414,7 @@ def test_etcd_is_asked_once_whether_torch_can_use_it(pod: Pod, status: int, said
 
 
 def test_an_etcd_with_tls_that_was_not_said_is_told(pod: Pod) -> None:
-    served = Served(http.server.BaseHTTPRequestHandler, certificate_in(pod.here, "etcd"))
+    served = Served(Answering, certificate_in(pod.here, "etcd"))
     here = {"PET_RDZV_BACKEND": "etcd-v2", "PET_RDZV_ENDPOINT": f"127.0.0.1:{served.port}"}
     ended = pod.run("news.append('state.closed = state.succeeded = True')", **here)
     served.stop()

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 import time
 import typing as t
 from collections.abc import Iterator
@@ -14,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import persia_metrics
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
 
 NOW = 1_000_000.0
 # As a push gateway writes it: another job, a run of yesterday, and two processes of this one.
@@ -40,20 +39,14 @@ def test_only_what_this_run_pushed_counts() -> None:
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    class Gateway(http.server.BaseHTTPRequestHandler):
+    class Gateway(Answering):
         def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/metrics" else 404)
-            self.end_headers()
             pushed = f'push_time_seconds{{instance="rep_0",ip_addr="1",job="adult"}} {time.time():f}\n'
-            self.wfile.write(pushed.encode())
+            self.reply(200 if self.path == "/metrics" else 404, pushed)
 
-        def log_message(self, *_args: t.Any) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Gateway) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
+    served = Served(Gateway)
+    yield f"127.0.0.1:{served.port}"
+    served.stop()
 
 
 def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, at: str, job: str) -> t.Any:

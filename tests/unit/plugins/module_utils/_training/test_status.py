@@ -181,7 +181,7 @@ def test_a_failed_job_says_which_rank_and_why() -> None:
 
 def test_nothing_there_is_unknown() -> None:
     found = job_status("adult", "default", ())
-    assert (found.state, found.exists) == ("Unknown", False)
+    assert (found.state, found.groups) == ("Unknown", ())
 
 
 def test_trainers_without_servers_are_degraded() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import json
 import threading
 import time
 import typing as t
@@ -29,6 +28,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests 
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND as PERSIA
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import labels, pod, workload
+from ansible_collections.muster.ml.tests.unit.fakes.served import Answering
 
 QUOTA = 'Error creating: pods "x" is forbidden: exceeded quota: q'
 SIZE = 60
@@ -49,13 +49,8 @@ class Silent(http.server.ThreadingHTTPServer):
         """A client that no longer listens is no news."""
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # head and body are two packets; the second would wait 40 ms
+class Handler(Answering):
     server: Silent
-
-    def log_message(self, format: str, *args: t.Any) -> None:  # noqa: A002
-        """Quiet."""
 
     def do_GET(self) -> None:
         status, answer = (200, {"metadata": {"resourceVersion": "1"}, "items": [pod(f"n-{number}") for number in range(SIZE)]})
@@ -63,11 +58,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, answer = 503, {"message": "error trying to reach service: dial tcp 10.0.0.1:8222: i/o timeout"}
             if not self.server.at_once:
                 self.server.over.wait(60)
-        body = b"" if "watch=true" in self.path else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.reply(status, None if "watch=true" in self.path else answer)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import spec
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.attachments import Params, with_dataset, with_etcd
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import Params, with_dataset, with_etcd
 
 JOB: dict[str, t.Any] = {
     "name": "digits",

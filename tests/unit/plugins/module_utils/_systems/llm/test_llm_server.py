@@ -2,7 +2,6 @@
 """The objects of a vLLM server, as YAML in golden files, and options that cannot be."""
 
 import dataclasses
-import json
 import typing as t
 
 import pytest
@@ -52,17 +51,6 @@ def _pods_apart(**more: t.Any) -> list[dict[str, t.Any]]:
 
 def test_the_metric_is_one_that_the_server_has() -> None:
     assert any(line.startswith(f"{METRIC.replace('_', ':', 1)}{{") for line in RECORDED["metrics"])
-
-
-def test_no_pod_gets_the_variables_of_services_or_a_key_as_text() -> None:
-    found = next(one for one in manifests(server(name="vllm", api_key_secret="keys")) if one["kind"] == "Deployment")
-    pod = found["spec"]["template"]["spec"]
-    assert pod["enableServiceLinks"] is False
-    container = pod["containers"][0]
-    assert [one["valueFrom"] for one in container["env"] if one["name"] == "VLLM_API_KEY"] == [
-        {"secretKeyRef": {"name": "keys", "key": "VLLM_API_KEY"}}
-    ]
-    assert "keys" not in json.dumps([container["command"], container["args"]])
 
 
 @pytest.mark.parametrize(

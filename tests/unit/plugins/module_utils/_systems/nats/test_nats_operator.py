@@ -13,10 +13,6 @@ GIVEN: dict[str, t.Any] = {
 }
 
 
-def rules(objects: list[dict[str, t.Any]], kind: str) -> list[dict[str, t.Any]]:
-    return [rule for found in objects if found["kind"] == kind for rule in found["rules"]]
-
-
 def test_an_operator_of_one_namespace(golden: Golden) -> None:
     golden("nats_operator_namespace", manifests(NatsOperator(**GIVEN)))
 
@@ -32,19 +28,3 @@ def test_an_operator_of_all_namespaces_with_everything_set(golden: Golden) -> No
         tolerations=[{"operator": "Exists"}],
     )
     golden("nats_operator_cluster", manifests(operator))
-
-
-def test_secrets_are_read_in_one_namespace_only() -> None:
-    objects = manifests(NatsOperator(**GIVEN))
-    assert [rule for rule in rules(objects, "ClusterRole") if "secrets" in rule["resources"]] == []
-    assert [rule for rule in rules(objects, "Role") if "secrets" in rule["resources"]]
-
-
-def test_tokens_need_a_word_of_their_own() -> None:
-    def mints(**more: t.Any) -> bool:
-        objects = manifests(NatsOperator(**GIVEN, **more))
-        found = [*rules(objects, "Role"), *rules(objects, "ClusterRole")]
-        return any("serviceaccounts/token" in rule["resources"] for rule in found)
-
-    assert not mints()
-    assert mints(service_accounts=True)

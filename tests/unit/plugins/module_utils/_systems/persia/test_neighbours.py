@@ -6,7 +6,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, InvalidInput, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia.neighbours import require_alone
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import require_alone
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 URL = "nats://persia-nats-service:4222"

@@ -169,13 +169,6 @@ def test_without_completion_trainers_are_a_statefulset() -> None:
     assert kinds.count("StatefulSet") == 4
 
 
-def test_the_configuration_follows_the_job() -> None:
-    config = by_name(native.manifests(job()))["ConfigMap", "adult-config"]["data"]
-    common = yaml.safe_load(config["global_config.yml"])["common_config"]
-    assert common["metrics_config"] == {"enable_metrics": True, "job_name": "adult"}
-    assert yaml.safe_load(config["embedding_config.yml"]) == PARAMS["embedding_config"]
-
-
 def test_configuration_on_the_shared_storage() -> None:
     params = {**copy.deepcopy(PARAMS), "global_config": None, "global_config_path": "/data/g.yml"}
     objects = by_name(native.manifests(from_params(params)))
@@ -195,24 +188,6 @@ def test_what_changed_is_named() -> None:
     assert changed(image_pull_policy="IfNotPresent") == []
     assert changed(embedding_config={"slots_config": {"age": {"dim": 16}}}, files={"train.py": "other"}) == ["embedding_config", "files"]
     assert changed(backend="operator") == ["backend"]
-
-
-def test_operator_resource_has_no_field_of_its_own_invention() -> None:
-    resource = operator.manifests(job(backend="operator"))[-1]
-    assert set(resource["spec"]) <= {
-        "persiaEnv",
-        "env",
-        "logLevel",
-        "enableMetrics",
-        "restartPolicy",
-        "imagePullPolicy",
-        "volumes",
-        "embeddingParameterServer",
-        "embeddingWorker",
-        "dataloader",
-        "nnWorker",
-    }
-    assert set(resource["spec"]["nnWorker"]) <= {"replicas", "nprocPerNode", "resources", "volumeMounts", "env", "image"}
 
 
 @pytest.mark.parametrize(

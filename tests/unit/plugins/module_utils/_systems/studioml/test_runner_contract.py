@@ -14,13 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization as s
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, revealed
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.amqp_url import check_amqp_url
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import DRAINED, Runner, manifests
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
@@ -92,15 +89,6 @@ def test_gpu_limit_and_toleration() -> None:
     assert container()["resources"]["limits"] == {"nvidia.com/gpu": "1", "memory": "11Gi", "cpu": "2"}
     assert pod()["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}]
     assert variables()["CPU_ONLY"] == "false"
-
-
-def test_it_may_read_configmaps_of_its_namespace_and_nothing_else() -> None:
-    """deployment.yaml: get, list, watch of configmaps, by a RoleBinding. It watches all (internal/runner/k8s.go, watchCMaps)."""
-    assert made("Role")["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]
-    (subject,) = made("RoleBinding")["subjects"]
-    assert subject["name"] == made("ServiceAccount")["metadata"]["name"] == pod()["serviceAccountName"]
-    assert pod().get("automountServiceAccountToken") is None
-    assert [m["kind"] for m in manifests(runner()) if m["kind"].startswith("Cluster")] == []
 
 
 @pytest.mark.parametrize("kind", ["PodMonitoring", "ServiceMonitor"])
@@ -292,12 +280,3 @@ def test_an_authority_of_the_broker_is_read_by_go() -> None:
 
 
 # Messages: internal/defense/envelope.go, internal/runner/secret_store.go, cmd/runner/processor.go
-
-
-def test_the_private_key_is_in_the_one_format_that_is_read() -> None:
-    """secret_store.go, NewWrapper: pem type RSA PRIVATE KEY, decrypted by x509.DecryptPEMBlock."""
-    request_key = keys.rsa_pair(rsa.generate_private_key(65537, keys.BITS), Sensitive("phrase"))
-    text = request_key.private.reveal()
-    assert text.startswith("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,")
-    assert s.load_pem_private_key(text.encode(), b"phrase").key_size == 4096  # type: ignore[union-attr]
-    assert request_key.public.startswith("-----BEGIN RSA PUBLIC KEY-----")

@@ -20,13 +20,6 @@ def test_what_is_applied(golden: Golden) -> None:
     golden("traefik", manifests(Traefik(**GIVEN)))
 
 
-def test_it_may_write_nothing_but_states() -> None:
-    rules = [rule for one in manifests(Traefik(**GIVEN)) for rule in one.get("rules", ())]
-    writes = [rule for rule in rules if set(rule["verbs"]) - {"list", "watch"}]
-    assert {verb for rule in writes for verb in rule["verbs"]} == {"update"}
-    assert all(name.endswith("/status") for rule in writes for name in rule["resources"])
-
-
 def test_its_permissions_end_at_its_namespaces(golden: Golden) -> None:
     """Of Secrets above all. The Service with the address of Gateways is in its own namespace."""
     made = manifests(Traefik(**GIVEN, namespaces=["ml"]))

@@ -110,16 +110,10 @@ def test_a_mode_has_its_flags() -> None:
     assert [flag for flag in arguments(BUCKET) if "load" in flag] == ["--load-model=add", "--load-model=classify"]
 
 
-@pytest.mark.parametrize(
-    "place", ["s3://models", "s3://models/a/b", "s3://http://store:7070/models", "s3://https://h/models/a", "s3://h:1/m/a", "gs://m/a"]
-)
+@pytest.mark.parametrize("place", ["/models", "/models/", "/models/a/b", "s3://models", "s3://models/a/b", "s3://http://store:7070/models",
+                                   "s3://https://h/models/a", "s3://h:1/m/a", "gs://m/a"])  # fmt: skip
 def test_places_for_models(place: str) -> None:
-    assert checked_repository(Repository(model_repository=place))
-
-
-@pytest.mark.parametrize("place", ["/models", "/models/", "/models/a/b"])
-def test_folders_of_a_volume(place: str) -> None:
-    assert checked_repository(dataclasses.replace(VOLUME, model_repository=place))
+    assert checked_repository(Repository(model_repository=place, storage=VOLUME.storage if place.startswith("/") else None))
 
 
 @pytest.mark.parametrize(

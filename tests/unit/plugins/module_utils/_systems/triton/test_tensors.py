@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import packed, unpacked
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.tensors import packed, unpacked
 
 VALUES: dict[str, list[t.Any]] = {
     "BOOL": [True, False],
