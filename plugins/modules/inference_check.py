@@ -97,7 +97,8 @@ options:
         required: true
   parameters:
     description:
-      - Parameters of the request, by name, such as C(sequence_id), C(sequence_start) and C(sequence_end) for a model that has a state.
+      - Parameters of the request, by name, such as C(sequence_id), C(sequence_start) and C(sequence_end) for a model that has a state, or
+        C(max_tokens) for a language model.
       - With O(protocol=openai), the request itself, such as C(messages) (a chat) or C(prompt), C(max_tokens) and C(temperature), instead of
         O(inputs). Its outputs are C(text), C(finish_reason) and, with C(return_token_ids), C(token_ids). An answer that was cut fails.
     type: dict
@@ -106,7 +107,8 @@ options:
     description:
       - Take any number of responses to a request, as decoupled models make them, such as language models. By gRPC with C(ModelStreamInfer),
         by HTTP with the extension Generate, which knows no sequences; with O(protocol=openai) server-sent events.
-      - O(expected) then has the values of all responses, in their order.
+      - O(expected) then has the values of all responses, in their order, or one text, which their texts make together.
+      - Without it a decoupled model has to make one response. It is asked in the same ways, by HTTP with C(generate).
     type: bool
     default: false
   tolerance:
@@ -151,13 +153,15 @@ EXAMPLES = r"""
   register: checked
   failed_when: checked is failed or checked.latency_ms.p99 > 50
 
-- name: Check that a language model writes something
+- name: Check what a language model writes that Triton's vLLM backend serves
   muster.ml.inference_check:
     namespace: ml
-    model: llm
-    stream: true
+    model: chat
     inputs:
-      - {name: text_input, datatype: BYTES, shape: [1], data: ["The weather is"]}
+      - {name: text_input, datatype: BYTES, shape: [1], data: ["One and one is"]}
+      - {name: exclude_input_in_output, datatype: BOOL, shape: [1], data: [true]}
+    parameters: {max_tokens: 1, temperature: 0}
+    expected: [{name: text_output, data: [" two"]}]
 
 - name: Check what a language model behind OpenAI's API answers
   muster.ml.inference_check:

@@ -8,6 +8,8 @@ import typing as t
 from ansible_collections.muster.ml.tests.unit.fakes.certificates import signed
 from ansible_collections.muster.ml.tests.unit.fakes.served import Answering, Served
 
+RECORDED: dict[str, t.Any] = json.loads((pathlib.Path(__file__).parents[1] / "recorded/vllm_backend.json").read_text(encoding="utf-8"))
+"""What 2.51.0 answered with the vLLM backend, and without it."""
 METADATA: dict[str, t.Any] = {"name": "add", "versions": ["1"], "platform": "python", "inputs": [], "outputs": []}
 
 
@@ -38,6 +40,7 @@ class FakeTriton(Served):
         self.ready = True
         self.error = 0.0
         """Added to every output."""
+        self.config: t.Any = {"name": "add", "model_transaction_policy": {"decoupled": False}}
         self.status = 200
         """Of answers to right requests of inference."""
         self.answers: tuple[int, t.Any] | None = None
@@ -57,6 +60,8 @@ class FakeTriton(Served):
                     self.reply(200, {"name": "triton", "version": "2.51.0"})
                 elif self.path in ("/v2/models/add", "/v2/models/add/versions/1"):
                     self.reply(200, METADATA)
+                elif self.path.endswith("/config"):
+                    self.reply(200, triton.config)
                 elif self.path.startswith("/v2/models/add/") and triton.ready:
                     self.reply(200, None)
                 else:

@@ -21,6 +21,8 @@ class FakeGrpcTriton(methods.GRPCInferenceServiceServicer):  # type: ignore[misc
         self.ready = True
         self.error = 0.0
         """Added to every output."""
+        self.decoupled: set[str] = set()
+        """Names of models."""
         self.peers: set[str] = set()
         self.parameters: dict[str, str] = {}
         """Names of parameters of the last stream, with their types."""
@@ -53,6 +55,11 @@ class FakeGrpcTriton(methods.GRPCInferenceServiceServicer):  # type: ignore[misc
         self.known(context, request.name)
         tensor = messages.ModelMetadataResponse.TensorMetadata(name="A", datatype="FP32", shape=[-1, 2])
         return messages.ModelMetadataResponse(name="add", versions=["1"], platform="python", inputs=[tensor])
+
+    def ModelConfig(self, request: t.Any, _context: t.Any) -> t.Any:  # noqa: N802
+        found = messages.ModelConfigResponse()
+        found.config.model_transaction_policy.decoupled = request.name in self.decoupled
+        return found
 
     def ModelInfer(self, request: t.Any, context: t.Any) -> t.Any:  # noqa: N802
         self.known(context, request.model_name)

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import typing as t
+from collections.abc import Sequence
 
 from ..._core.clock import Clock
 from ..._core.errors import Failed
@@ -13,6 +15,8 @@ from ..._core.json_http import EVENT, OK, Answer, JsonClient
 from .inference import Inference, flat, refused
 
 READY = "READY"
+_ABOUT = ("model_name", "model_version", "error")
+"""The keys of a response of Generate that are no outputs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,12 +67,21 @@ class Client(JsonClient):
         """Unload the model, with all its versions."""
         self._needed(self.ask("POST", f"/v2/repository/models/{model}/unload", {}), f"unload model {model}")
 
+    @functools.cache  # noqa: B019 -- of one client, which is closed with the check
+    def _decoupled(self, path: str) -> bool:
+        """Whether the model may answer a request any number of times. A gateway need not show its configuration: then it is no."""
+        policy = self.ask("GET", f"{path}/config")[1].get("model_transaction_policy") or {}
+        return bool(policy.get("decoupled"))
+
     def infer(self, inference: Inference, clock: Clock) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, and the seconds that it took."""
-        body = inference.body
+        generates = inference.stream or self._decoupled(inference.path)
+        path, body = inference.asked(generates=generates), inference.body(generates=generates)
         began = clock.monotonic()
-        answer = self.ask("POST", inference.asked, body)
-        return self._needed(answer, f"infer with model {inference.model}"), clock.monotonic() - began
+        answer = self.ask("POST", path, body)
+        took = clock.monotonic() - began
+        found = self._needed(answer, f"infer with model {inference.model}")
+        return _generated([found]) if generates and "outputs" not in found else found, took
 
     def _needed(self, answer: Answer, doing: str) -> dict[str, t.Any]:
         status, found = answer
@@ -79,10 +92,13 @@ class Client(JsonClient):
 
     def joined(self, events: str) -> dict[str, t.Any]:
         """The responses of Generate, an event for each, as one answer of inference. One of them may be an error."""
-        found: dict[str, t.Any] = {"outputs": []}
-        for line in events.splitlines():
-            if line.startswith(EVENT):
-                event = json.loads(line.removeprefix(EVENT))
-                found |= {name: event.pop(name) for name in ("model_name", "model_version", "error") if name in event}
-                found["outputs"] += [{"name": name, "data": flat(value)} for name, value in event.items()]
-        return found
+        return _generated([json.loads(line.removeprefix(EVENT)) for line in events.split("\n") if line.startswith(EVENT)])
+
+
+def _generated(responses: Sequence[dict[str, t.Any]]) -> dict[str, t.Any]:
+    """Responses of Generate as one answer of inference."""
+    found: dict[str, t.Any] = {"outputs": []}
+    for one in responses:
+        found |= {name: one[name] for name in _ABOUT if name in one}
+        found["outputs"] += [{"name": name, "data": flat(value)} for name, value in one.items() if name not in _ABOUT]
+    return found

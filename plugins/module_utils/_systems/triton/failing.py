@@ -15,6 +15,7 @@ from ..._core.errors import MusterError
 from ..._kube.cluster import Cluster
 from ..._kube.objects import selector_of
 from .bucket import bucket_of, service_of
+from .inference import hint_of
 from .server import TritonServer, labels_of
 
 _TAIL = 200
@@ -64,7 +65,7 @@ def why_store_is_away(cluster: Cluster, place: str) -> str | None:
 def explained(cluster: Cluster, server: TritonServer) -> str:
     """Return sentences to append to the error of a wait; empty for a server on a volume that logged no reason."""
     said, place = why_not_started(cluster, server.name, server.namespace), server.repository.model_repository
-    words = [f"The server says: {said}"] if said else []
+    words = [*filter(None, [f"The server says: {said}", hint_of(said)])] if said else []
     with contextlib.suppress(MusterError):
         words += filter(None, [why_store_is_away(cluster, place)])
     words += [] if place.startswith("/") else [f"Its models are in {place}"]

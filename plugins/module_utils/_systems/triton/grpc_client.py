@@ -11,6 +11,7 @@ Source: Triton's protocol extension "Binary Tensor Data", and the comment of raw
 from __future__ import annotations
 
 import contextlib
+import functools
 import ssl
 import struct
 import typing as t
@@ -21,7 +22,7 @@ from pathlib import Path
 from ..._core.clock import Clock
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from ..._core.json_http import parts_of
-from .inference import Inference, flat, refused
+from .inference import Inference, flat, hint_of, refused
 
 _CODES = {
     "BOOL": "?", "UINT8": "B", "UINT16": "H", "UINT32": "I", "UINT64": "Q", "INT8": "b", "INT16": "h", "INT32": "i", "INT64": "q",
@@ -83,6 +84,8 @@ _OPTIONS = (
     # Otherwise a new client of the same address would inherit the reconnection backoff of the last one.
     ("grpc.use_local_subchannel_pool", 1),
 )
+_FIELDS = {bool: "bool_param", int: "int64_param", float: "double_param", str: "string_param"}
+"""Type of a parameter -> its field; a boolean is also an int."""
 
 
 def _library() -> tuple[t.Any, t.Any, t.Any]:
@@ -154,12 +157,21 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         }
         return {"name": found.name, "versions": list(found.versions), "platform": found.platform, **tensors}
 
+    @functools.cache  # noqa: B019 -- of one client, which is closed with the check
+    def _decoupled_at(self, model: str, version: str) -> bool:
+        request = self._messages.ModelConfigRequest(name=model, version=version)
+        found = self._call(self._server.ModelConfig, request, f"tell the configuration of model {model}")
+        return bool(found.config.model_transaction_policy.decoupled)
+
     def infer(self, inference: Inference, clock: Clock) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, as over HTTP, and the seconds that it took."""
-        request = self._request(inference)
+        request, doing = self._request(inference), f"infer with model {inference.model}"
+        streams = inference.stream or self._decoupled_at(inference.model, inference.model_version or "")
         began = clock.monotonic()
-        answers = self._call(self._streamed if inference.stream else self._one, request, f"infer with model {inference.model}")
+        answers = self._call(self._streamed if streams else self._one, request, doing)
         took = clock.monotonic() - began
+        if not inference.stream and sum(bool(one.outputs) for one in answers) > 1:
+            raise refused(self.who, doing, "the model does not make exactly 1 response", "OK")
         outputs = [
             {"name": row.name, "datatype": row.datatype, "shape": list(row.shape), "data": unpacked(row.datatype, raw)}
             for answer in answers
@@ -176,14 +188,14 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         found = list(self._server.ModelStreamInfer(iter([request]), timeout=timeout))
         wrong = next((one.error_message for one in found if one.error_message), "")
         if wrong:
-            raise Failed(f"{self.who} refuses to infer with model {request.model_name}: {wrong.rstrip('.')}.")
+            raise Failed(f"{self.who} refuses to infer with model {request.model_name}: {wrong.rstrip('.')}.", hint_of(wrong))
         return [one.infer_response for one in found]
 
     def _request(self, inference: Inference) -> t.Any:
         request = self._messages.ModelInferRequest(model_name=inference.model, model_version=inference.model_version or "")
         for name, value in inference.parameters.items():
-            kind = "bool_param" if isinstance(value, bool) else "int64_param" if isinstance(value, int) else "string_param"
-            request.parameters[name].MergeFrom(self._messages.InferParameter(**{kind: value}))
+            field = next(field for kind, field in _FIELDS.items() if isinstance(value, kind))
+            request.parameters[name].MergeFrom(self._messages.InferParameter(**{field: value}))
         for row in inference.inputs:
             request.inputs.add(name=row["name"], datatype=row["datatype"], shape=row["shape"])
             request.raw_input_contents.append(packed(row["name"], row["datatype"], flat(row["data"])))

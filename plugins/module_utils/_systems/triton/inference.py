@@ -9,15 +9,24 @@ import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from ..._core.errors import Causes, Failed, InvalidInput
+from ..._core.errors import Causes, Failed, InvalidInput, cause_of
 
 DATATYPES = (
     "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32", "FP64", "BYTES",
 )  # fmt: skip
 NOT_IN_JSON = ("FP16", "BF16")
 """The datatypes that the HTTP API only accepts as bytes."""
-# What Triton 2.51.0 says beside its status of a model that answers any number of times (recorded in tests/unit/fakes/triton.py).
-_CAUSES: Causes = (("decoupled", re.compile("decoupled transaction policy")),)
+# What Triton 2.51.0 says (tests/unit/recorded/vllm_backend.json).
+_CAUSES: Causes = (
+    ("decoupled", re.compile("decoupled transaction policy|exactly 1 response")),
+    ("sampling", re.compile("no attribute 'lora_name'")),
+    ("backend", re.compile("unable to find backend library for backend")),
+)
+_HINTS = {
+    "decoupled": "Set stream: true.",
+    "sampling": "vLLM refuses one of the parameters, and the server's log says which.",
+    "backend": "Another image has it: nvcr.io/nvidia/tritonserver:26.07-vllm-python-py3 has vllm, and ...-py3 the others.",
+}
 _PERCENTILES = (50, 90, 99)
 
 
@@ -40,6 +49,10 @@ class Expecting(t.Protocol):
     def tolerance(self) -> float:
         """The difference that numbers may have."""
 
+    @property
+    def stream(self) -> bool:
+        """Whether there may be any number of responses."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Inference:
@@ -49,7 +62,7 @@ class Inference:
     model_version: str | None = None
     inputs: Sequence[Mapping[str, t.Any]] = ()
     expected: Sequence[Mapping[str, t.Any]] = ()
-    parameters: Mapping[str, bool | int | str] = dataclasses.field(default_factory=dict)
+    parameters: Mapping[str, bool | float | str] = dataclasses.field(default_factory=dict)
     stream: bool = False
     """Whether the model sends any number of responses to a request."""
     tolerance: float = 1e-6
@@ -61,8 +74,8 @@ class Inference:
         if not self.inputs and self.expected:
             raise InvalidInput("expected: no inference is made without inputs.", "Give the inputs of the model.")
         for name, value in self.parameters.items():
-            if not isinstance(value, bool | int | str):
-                raise InvalidInput(f"parameters: {name} is neither a boolean, a whole number nor a text.")
+            if not isinstance(value, bool | int | float | str):
+                raise InvalidInput(f"parameters: {name} is neither a boolean, a number nor a text.")
         if self.tolerance < 0:
             raise InvalidInput(f"tolerance: {self.tolerance} is less than 0.")
         for row in self.inputs:
@@ -80,13 +93,11 @@ class Inference:
         """The path of the model, or of one of its versions."""
         return f"/v2/models/{self.model}" + (f"/versions/{self.model_version}" if self.model_version else "")
 
-    @property
-    def asked(self) -> str:
-        """The path of inference. Over HTTP, only the extension Generate serves models with any number of responses."""
-        return f"{self.path}/{'generate_stream' if self.stream else 'infer'}"
+    def asked(self, *, generates: bool) -> str:
+        """The path of inference. Over HTTP, only the extension Generate serves decoupled models: by ``generate`` those that answer once."""
+        return f"{self.path}/{'generate_stream' if self.stream else 'generate' if generates else 'infer'}"
 
-    @property
-    def body(self) -> dict[str, t.Any]:
+    def body(self, *, generates: bool) -> dict[str, t.Any]:
         """The body of the request. Without expected outputs, all outputs are requested."""
         for row in self.inputs:
             if row["datatype"] in NOT_IN_JSON:
@@ -97,7 +108,7 @@ class Inference:
             {"name": row["name"], "datatype": row["datatype"], "shape": row["shape"], "data": flat(row["data"])} for row in self.inputs
         ]
         parameters = {"parameters": dict(self.parameters)} if self.parameters else {}
-        if self.stream:
+        if generates:
             return {**{row["name"]: row["data"][0] if len(row["data"]) == 1 else row["data"] for row in inputs}, **parameters}
         outputs = [{"name": row["name"]} for row in self.expected]
         return {"inputs": inputs, **({"outputs": outputs} if outputs else {}), **parameters}
@@ -110,9 +121,13 @@ def flat(data: t.Any) -> list[t.Any]:
 
 def refused(who: str, doing: str, said: str, status: int | str) -> Failed:
     """The error for an answer of the server that has an error."""
-    error = Failed(f"{who} refuses to {doing}: {said} (status {status}).").with_cause(said, _CAUSES)
-    error.hint = "Set stream: true." if error.cause else None
-    return error
+    text = said.rstrip(".; \n")
+    return Failed(f"{who} refuses to {doing}: {text} (status {status}).", hint_of(said)).with_cause(said, _CAUSES)
+
+
+def hint_of(said: str) -> str | None:
+    """The next step after a sentence of the server, where that is known."""
+    return _HINTS.get(cause_of(said, _CAUSES))
 
 
 def differences(inference: Expecting, answer: Mapping[str, t.Any]) -> list[str]:
@@ -126,7 +141,10 @@ def differences(inference: Expecting, answer: Mapping[str, t.Any]) -> list[str]:
         have = given.get(name)
         if have is None:
             found.append(f"Output {name} is missing.")
-        elif len(have) != len(want):
+            continue
+        if inference.stream and len(want) == 1 and all(isinstance(value, str) for value in have):
+            have = ["".join(have)]  # a text in as many pieces as the model likes
+        if len(have) != len(want):
             found.append(f"Output {name} has {len(have)} values instead of {len(want)}.")
         else:
             wrong = [i for i, pair in enumerate(zip(have, want, strict=True)) if not _equal(*pair, inference.tolerance)]

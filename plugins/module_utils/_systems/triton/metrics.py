@@ -5,15 +5,51 @@ Seen with 2.51.0: each loaded version of a model has its counters, which go when
 another lacks is a difference of counts. The queue's time is a sum of microseconds over all requests that succeeded.
 An error that a model of the Python backend answers is one of these. Quantiles are of a sliding window of time, and only there with
 ``--metrics-config summary_latencies=true``.
+
+Of a decoupled model all of these end when the backend has taken the request, and whatever it answers is a success. vLLM's backend has the
+times of the answers, in seconds, where the model's configuration has REPORT_CUSTOM_METRICS (tests/unit/recorded/vllm_backend.json).
 """
 
 from __future__ import annotations
 
-from ..._core.metrics import Figures, named
+import typing as t
+from collections.abc import Iterator, Sequence
+
+from ..._core.metrics import Figures, Sample, named
 from ..._manifests.meta import Manifest
 from ..._manifests.monitoring import RequestAlerts, alert
 
-FIGURES = Figures(
+_MEAN = ("nv_inference_request_duration_us", "nv_inference_request_success")
+_SUMMARY = "nv_inference_request_summary_us"
+_OF_VLLM = "vllm:e2e_request_latency_seconds"
+
+
+class _Figures(Figures):
+    """The figures of a server, with vLLM's own times of answers where it tells them."""
+
+    def of(self, found: Sequence[Sample]) -> dict[str, t.Any]:
+        return super().of([*_answered(found)])
+
+
+def _answered(found: Sequence[Sample]) -> Iterator[Sample]:
+    """The samples, in which the times of a model of vLLM are those of its answers."""
+
+    def total(name: str, model: str) -> float:
+        return sum(one.value for one in found if one.name == name and one.labels.get("model") == model)
+
+    models = {one.labels.get("model", "") for one in found if one.name == f"{_OF_VLLM}_count" and one.value}
+    for one in found:
+        if one.name.startswith(_OF_VLLM):
+            bound = {"le": str(float(one.labels["le"]) * 1e6)} if "le" in one.labels else {}
+            yield one._replace(name=one.name.replace(_OF_VLLM, _SUMMARY), labels={**one.labels, **bound})
+        elif one.name != _MEAN[0] or one.labels.get("model") not in models:
+            yield one
+    for model in sorted(models):
+        mean_us = 1e6 * total(f"{_OF_VLLM}_sum", model) / total(f"{_OF_VLLM}_count", model)
+        yield Sample(_MEAN[0], {"model": model}, mean_us * total(_MEAN[1], model))
+
+
+FIGURES = _Figures(
     prefix="nv_",
     model="model",
     counts={
@@ -22,10 +58,10 @@ FIGURES = Figures(
         "waiting": named("nv_inference_pending_request_count"),
     },
     means={
-        "mean": ("nv_inference_request_duration_us", "nv_inference_request_success"),
+        "mean": _MEAN,
         "queue": ("nv_inference_queue_duration_us", "nv_inference_request_success"),
     },
-    latency="nv_inference_request_summary_us",
+    latency=_SUMMARY,
     in_ms=0.001,
 )
 

@@ -20,6 +20,10 @@ FILE = "config.pbtxt"
 if t.TYPE_CHECKING:
     from tritonclient.grpc import model_config_pb2
 
+VLLM = "vllm"
+VLLM_FILE = "model.json"
+"""The file with the arguments of the engine, which that backend reads under no other name: src/model.py of
+triton-inference-server/vllm_backend 8de0c14."""
 _MODEL_FILES = {"python": "model.py", "onnxruntime": "model.onnx", "tensorrt": "model.plan", "pytorch": "model.pt"}
 """Backend -> the file that it looks for in each version, where ``default_model_filename`` names no other."""
 _TELLING = {*_MODEL_FILES.values(), "model.xml", "model.pt2", "model.savedmodel", "model.graphdef"}
@@ -118,9 +122,22 @@ class ModelConfig:
                     raise InvalidInput(f"{FILE}: {what} {row.name} has a dimension of {wrong[0]}.", "-1 is for any size.")
 
     @property
+    def backend(self) -> str:
+        """The backend that it names."""
+        return str(self._message.backend)
+
+    @property
+    def may_be_on_one_gpu(self) -> bool:
+        """Whether the server may give each instance one GPU, as it does where it has some and no kind of instance is named."""
+        groups = self._message.instance_group
+        return not groups or any(group.Kind.Name(group.kind) in ("KIND_AUTO", "KIND_GPU") for group in groups)
+
+    @property
     def model_file(self) -> str | None:
         """The file that every version must have, where that is known. Runtimes, AOTInductor and other backends may read others."""
         config = self._message
+        if config.backend == VLLM:
+            return VLLM_FILE
         if config.cc_model_filenames or config.runtime or config.platform == "torch_aoti" or config.backend not in {"", *_MODEL_FILES}:
             return None
         return config.default_model_filename or _MODEL_FILES.get(config.backend)

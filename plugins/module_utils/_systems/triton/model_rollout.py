@@ -19,6 +19,7 @@ from ..._kube.cluster import Cluster
 from ..._kube.objects import Manifest, Ref
 from ..._manifests.meta import DEPLOYMENT
 from .client import READY, Client, Version
+from .inference import hint_of
 from .replicas import pods_ready_now, reached
 
 _PAUSE = 1.0
@@ -195,7 +196,8 @@ class Rollout:
                 continue
             # The index has the reason of the last failure until the next try ends.
             if what != known.get(version) or passed > 3 * self.server.poll_s + 10:
-                raise Failed(f"Triton in {pod} refuses to load model {self._model}: version {version}: {what.reason or 'no reason given'}.")
+                said = what.reason or "no reason given"
+                raise Failed(f"Triton in {pod} refuses to load model {self._model}: version {version}: {said}.", hint_of(said))
 
     def _wait(self, observe: t.Callable[[], tuple[T, str | None]], goal: str) -> T:
         pause = fixed_interval(_PAUSE, self._clock)

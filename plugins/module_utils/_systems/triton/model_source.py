@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,22 +13,25 @@ from pathlib import Path
 
 from ..._core.errors import InvalidInput
 from ..._core.files import entries
-from .model_config import FILE, ModelConfig, parsed
+from .model_config import FILE, VLLM, VLLM_FILE, ModelConfig, parsed
 
 _VERSION = re.compile(r"[1-9][0-9]*")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_ON_HUB = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _KEEPS = "empty-version"
 """The file, without content, by which a version without files is in a bucket too. The version of an ensemble has none."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A folder. ``files``: path in it -> SHA-256, without the configuration; ``hidden``: the files that are left out."""
+    """A folder. ``files``: path in it -> SHA-256, without the configuration; ``hidden``: the files that are left out; ``hub``: models of
+    the Hugging Face hub that its versions name."""
 
     folder: Path
     config: ModelConfig
     files: Mapping[str, str]
     hidden: Sequence[str] = ()
+    hub: Sequence[str] = ()
 
     def path(self, name: str) -> Path:
         """Return the path of the content of one of ``files``."""
@@ -36,7 +40,9 @@ class Source:
     @property
     def warnings(self) -> list[str]:
         """The warnings for the user."""
-        return [f"src: hidden files are left out: {', '.join(self.hidden)}."] if self.hidden else []
+        left_out = [f"src: hidden files are left out: {', '.join(self.hidden)}."] if self.hidden else []
+        fetched = f"src: each replica fetches {', '.join(self.hub)} from the hub when it loads the model, so it needs a way there;"
+        return left_out + ([f"{fetched} the path of a folder in the pods needs none."] if self.hub else [])
 
 
 def check_model(model: str) -> str:
@@ -73,7 +79,8 @@ def read_source(folder: Path, model: str) -> Source:
     for version in versions_of(names):
         _check_version(config, version, names)
     files = {name: _sha256(_content(folder / name)) for name in sorted(names)}
-    return Source(folder, config, files, sorted({*found} - {*names}))
+    hub = _hub_models(folder, config, names) if config.backend == VLLM else []
+    return Source(folder, config, files, sorted({*found} - {*names}), hub)
 
 
 def _config(folder: Path) -> ModelConfig:
@@ -101,6 +108,32 @@ def _check_version(config: ModelConfig, version: int, files: Sequence[str]) -> N
         raise InvalidInput(
             f"src: version {version} has no {needed}, which its backend reads.", "Or name its file as default_model_filename."
         )
+
+
+def _hub_models(folder: Path, config: ModelConfig, files: Sequence[str]) -> list[str]:
+    """Check the arguments of vLLM's engine in each version, and return the models that are none of a folder."""
+    found = set()
+    for version in versions_of(files):
+        path = folder / str(version) / VLLM_FILE
+        try:
+            given = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f"src: {path} is not JSON: {error}.", "It has the arguments of vLLM's engine.") from error
+        model = given.get("model") if isinstance(given, dict) else None
+        if not isinstance(model, str) or not model:
+            # The engine would load its own default from the hub.
+            raise InvalidInput(
+                f"src: {path} names no model.", 'It is an object such as {"model": "OWNER/NAME"}, or with the path of a folder.'
+            )
+        parts = [given.get(name, 1) for name in ("tensor_parallel_size", "pipeline_parallel_size")]
+        if parts != [1, 1] and config.may_be_on_one_gpu:
+            raise InvalidInput(
+                f"src: {path} has several GPUs, and an instance may be given one.", f"{FILE}: instance_group [{{kind: KIND_MODEL}}]."
+            )
+        if model.startswith("."):
+            raise InvalidInput(f"src: {path} names {model}, and the server starts in a folder of its image.", "Give the path from /.")
+        found |= {model} if _ON_HUB.fullmatch(model) else set()
+    return sorted(found)
 
 
 def _content(path: Path) -> Path:

@@ -29,6 +29,8 @@ APP_PROTOCOLS = {"grpc": "kubernetes.io/h2c"}
 METRIC = "avg_time_queue_us"
 """The metric's name in NVIDIA's own chart for Triton; roles/prometheus_adapter has the rule that computes it."""
 
+_HOME = {"name": "HOME", "value": "/tmp"}  # noqa: S108
+"""The home folder is the only one that can be written to: libraries of models, such as vLLM, keep files there."""
 _GPU = "nvidia.com/gpu"
 
 
@@ -72,7 +74,8 @@ def manifests(server: TritonServer) -> list[Manifest]:
     replicas.check(server, "nvcr.io/nvidia/tritonserver:26.07-py3")
     checked_repository(server.repository)
     objects = storage.storage_claim(server.repository.storage, server.namespace, server.labels)
-    made = replicas.deployment(server, replicas.template_of(server, _settings(server), credentials(server.repository)))
+    env = [_HOME, *credentials(server.repository)]
+    made = replicas.deployment(server, replicas.template_of(server, _settings(server), env))
     return [*objects, *replicas.objects_of(server, made, servers.Ports(clients=PORTS), APP_PROTOCOLS)]
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 import pytest
@@ -11,7 +12,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Fail
 from ansible_collections.muster.ml.plugins.modules import inference_check
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.triton import EVENTS, METADATA, NO_DECOUPLED, NO_SEQUENCE, FakeTriton
+from ansible_collections.muster.ml.tests.unit.fakes.triton import EVENTS, METADATA, NO_DECOUPLED, NO_SEQUENCE, RECORDED, FakeTriton
 
 LABELS = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}
 INPUTS = [
@@ -121,6 +122,37 @@ def test_a_decoupled_model_makes_any_number_of_responses(triton: FakeTriton) -> 
     with pytest.raises(Failed, match="decoupled") as caught:
         run(**{**given, "stream": False})
     assert caught.value.hint == "Set stream: true."
+
+
+def test_a_decoupled_model_that_is_to_answer_once_is_asked_by_generate(triton: FakeTriton) -> None:
+    recorded = {name: (one["status"], one["text"]) for name, one in RECORDED["http"].items()}
+    triton.config = recorded["config"][1]
+    text = {"name": "text_input", "datatype": "BYTES", "shape": [1], "data": [RECORDED["prompt"]]}
+    alone = {"name": "exclude_input_in_output", "datatype": "BOOL", "shape": [1], "data": [True]}
+    given = {"url": f"http://127.0.0.1:{triton.port}", "model": "add", "parameters": {"max_tokens": 16, "temperature": 0.0}}
+    whole = [{"name": "text_output", "data": [RECORDED["greedy"]]}]
+    triton.answers = recorded["generate"]
+    found = run(**given, inputs=[text, alone], expected=whole, requests=2)
+    assert (found["outputs"], found["model_version"]) == ([{"name": "text_output", "data": [RECORDED["greedy"]]}], "1")
+    assert triton.requests.count("/v2/models/add/generate") == 2
+    assert triton.requests.count("/v2/models/add/config") == 1
+    asked = {"text_input": RECORDED["prompt"], "exclude_input_in_output": True, "parameters": {"max_tokens": 16, "temperature": 0.0}}
+    assert triton.bodies == [asked] * 2
+    triton.answers = recorded["generate_stream"]
+    stream = {**text, "name": "stream", "datatype": "BOOL", "data": [True]}
+    found = run(**given, inputs=[text, stream], expected=whole, stream=True)
+    assert len(found["outputs"]) > 1
+    with pytest.raises(Failed, match="Output text_output differs in 1 of 1 values"):
+        run(**given, inputs=[text, stream], expected=[{"name": "text_output", "data": ["w1"]}], stream=True)
+    triton.answers = recorded["generate_of_stream"]
+    with pytest.raises(Failed, match="exactly 1 response") as caught:
+        run(**given, inputs=[text, stream], expected=whole)
+    assert caught.value.hint == "Set stream: true."
+    for name, told in ("too_long", "maximum context length"), ("bad_parameter", "has no attribute 'lora_name'.*server's log says which"):
+        triton.answers = recorded[name]
+        with pytest.raises(Failed, match="refuses to infer") as caught:
+            run(**given, inputs=[text])
+        assert re.search(told, str(caught.value))
 
 
 def test_a_model_with_a_state_gets_its_parameters(triton: FakeTriton) -> None:

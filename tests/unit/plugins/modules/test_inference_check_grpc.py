@@ -76,6 +76,10 @@ def test_a_decoupled_model_makes_any_number_of_responses(triton: FakeGrpcTriton)
     assert triton.parameters == {**kinds, "triton_enable_empty_final_response": "bool_param"}
     with pytest.raises(Failed, match="refuses to infer with model add: unexpected inference input 'A'"):
         asked(triton, model="add", **given)
+    triton.decoupled = {"echo"}
+    with pytest.raises(Failed, match="exactly 1 response") as caught:
+        asked(triton, model="echo", inputs=INPUTS[:1], parameters={"temperature": 0.5})
+    assert (caught.value.hint, triton.parameters["temperature"]) == ("Set stream: true.", "double_param")
 
 
 def test_what_is_wrong_is_told_as_by_http(triton: FakeGrpcTriton) -> None:

@@ -18,6 +18,7 @@ from ansible_collections.muster.ml.plugins.modules import triton_model
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.models import CONFIG, FakeBucket, FakeReplica, serve_writer, write_model
+from ansible_collections.muster.ml.tests.unit.fakes.triton import RECORDED
 
 Manifest = dict[str, t.Any]
 LABELS = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}
@@ -180,6 +181,60 @@ def test_what_the_server_loads_is_taken(world: World, config: str | None, files:
     assert world.files() == {f"add/{name}" for name in [*made["uploaded"], "config.pbtxt"]}
     assert [name in "".join(world.warned) for name in (".gitkeep", ".DS_Store")] == ["1/.gitkeep" in files, "1/.DS_Store" in files]
     assert not world.run(src=src)["changed"]
+
+
+VLLM = 'backend: "vllm"\ninstance_group [ { count: 1 kind: KIND_MODEL } ]\n'
+
+
+@pytest.mark.parametrize(
+    ("config", "text", "told"),
+    [
+        (VLLM, None, "version 1 has no model.json, which its backend reads"),
+        (VLLM + 'default_model_filename: "engine.json"', None, "version 1 has no model.json, which its backend reads"),
+        (VLLM, "model: example/chat", "model.json is not JSON"),
+        (VLLM, '["example/chat"]', "model.json names no model"),
+        (VLLM, '{"dtype": "auto"}', "model.json names no model"),
+        (VLLM, '{"model": "./weights"}', "names ./weights, and the server starts in a folder of its image"),
+        ('backend: "vllm"', '{"model": "/models/a", "tensor_parallel_size": 2}', "has several GPUs, and an instance may be given one"),
+    ],
+)
+def test_arguments_with_which_vllm_would_not_start_are_refused(volume: World, config: str, text: str | None, told: str) -> None:
+    src = Path(filled(volume.src, ["1/engine.json"]))
+    (src / "config.pbtxt").write_text(config)
+    if text is not None:
+        (src / "1" / "model.json").write_text(text)
+    with pytest.raises(InvalidInput) as caught:
+        volume.run(src=str(src))
+    assert told in caught.value.message
+    assert not volume.cluster.writes
+
+
+@pytest.mark.parametrize(
+    ("text", "fetched"),
+    [
+        # As the example in samples/model_repository of triton-inference-server/vllm_backend 8de0c14.
+        ('{"model":"facebook/opt-125m", "gpu_memory_utilization": 0.1, "enforce_eager": true}', ["facebook/opt-125m"]),
+        ('{"model": "gpt2"}', ["gpt2"]),
+        ('{"model": "/models/weights/chat", "tensor_parallel_size": 2}', []),
+        ('{"model": "s3://models/chat", "load_format": "runai_streamer"}', []),
+    ],
+)
+def test_a_model_that_the_replicas_fetch_from_the_hub_is_told(volume: World, text: str, fetched: list[str]) -> None:
+    src = Path(filled(volume.src, ["1/model.json"]))
+    (src / "config.pbtxt").write_text(VLLM)
+    (src / "1" / "model.json").write_text(text)
+    assert volume.run(src=str(src))["uploaded"] == ["1/model.json"]
+    assert [word for word in fetched if f"fetches {word} from the hub" in "".join(volume.warned)] == fetched
+    assert bool(fetched) == bool(volume.warned)
+
+
+def test_an_image_without_the_backend_is_told(world: World) -> None:
+    world.start()
+    for replica in world.replicas.values():
+        replica.refuses = RECORDED["no_backend"]["error"]
+    with pytest.raises(Failed, match="unable to find backend library for backend 'vllm'") as caught:
+        world.run(src=world.model({1: ONE}))
+    assert "26.07-vllm-python-py3 has vllm" in str(caught.value)
 
 
 def test_a_link_to_a_file_is_its_content_and_one_to_a_folder_is_refused(volume: World) -> None:

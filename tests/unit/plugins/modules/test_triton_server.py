@@ -17,6 +17,7 @@ from ansible_collections.muster.ml.plugins.modules import triton_server
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.tasks import actions
+from ansible_collections.muster.ml.tests.unit.fakes.triton import RECORDED
 
 KINDS = {*MONITORS, *RULES.values()}
 BUCKET = {"model_repository": "gs://example-models/live"}
@@ -180,6 +181,9 @@ def test_a_server_that_does_not_get_ready_is_told_in_its_own_words(cluster: Fake
     cluster.log_lines["default", "triton-b"] = "" if begun_again else LOG
     cluster.earlier_log_lines["default", "triton-b"] = LOG if begun_again else ""
     with pytest.raises(WaitTimeout, match=r"of another model. Its models are in gs://example-models/live.$"):
+        run(cluster, **BUCKET, wait=True, wait_timeout=1)
+    cluster.log_lines["default", "triton-b"] = RECORDED["no_backend"]["log"]
+    with pytest.raises(WaitTimeout, match=r"library for backend 'vllm'.*Another image has it: .*-vllm-python-py3 has vllm"):
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
 
 

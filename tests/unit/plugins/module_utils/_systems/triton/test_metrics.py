@@ -6,8 +6,10 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._core.metrics import samples
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import RequestAlerts
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import alerts_of
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import FIGURES, alerts_of
+from ansible_collections.muster.ml.tests.unit.fakes.triton import RECORDED
 
 
 def test_every_alert_is_about_this_server_and_has_the_thresholds() -> None:
@@ -19,6 +21,18 @@ def test_every_alert_is_about_this_server_and_has_the_thresholds() -> None:
     # A replica that is down lacks nothing: TritonDown tells of it.
     assert "== 1) - on" in rules["TritonModelNotReady"]["expr"]
     assert rules["TritonFailures"]["expr"].endswith("> 0.2")
+
+
+def test_times_of_vllm_are_those_of_its_answers() -> None:
+    recorded = RECORDED["metrics"]
+    found = FIGURES.of([*samples(recorded)])
+    assert (found["served"], found["failed"], found["waiting"]) == (14, 0, 0)
+    # 1.8859 s of ten answers, all of them in the first second. Triton itself says 3.2 ms.
+    assert found["latency_ms"] == {"mean": 188.59, "queue": 0.511, "p50": 500.0, "p99": 990.0}
+    other = 'nv_inference_request_success{model="add"} 14\nnv_inference_request_duration_us{model="add"} 14000\n'
+    both = [*samples(recorded + other)]
+    assert FIGURES.of(both)["latency_ms"]["mean"] == 94.795
+    assert [(row["name"], row["latency_ms"]["mean"]) for row in FIGURES.by_model(both)] == [("add", 1.0), ("chat", 188.59)]
 
 
 @pytest.mark.parametrize("wrong", [{"queue_time_ms": 0}, {"failure_ratio": 0}, {"free_ratio": 1}, {"after": "5 minutes"}])
