@@ -52,6 +52,20 @@ PLACEMENT: Spec = {
     "pod_security_context": {"type": "dict"},
     "security_context": {"type": "dict"},
 }
+DEVICES: Spec = {
+    "resource_claims": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "resource_claim_name": {"type": "str"},
+            "resource_claim_template_name": {"type": "str"},
+            "device_class_name": {"type": "str"},
+            "count": {"type": "int"},
+            "selectors": {"type": "list", "elements": "str"},
+        },
+    }
+}
 IMAGE: Spec = {
     "image": {"type": "str"},
     "image_pull_policy": {"type": "str", "choices": list(t.get_args(PullPolicy))},
@@ -60,6 +74,7 @@ IMAGE: Spec = {
 POD: Spec = {**IMAGE, "env": {"type": "list", "elements": "dict", "options": ENV}, "resources": {"type": "dict"}, **PLACEMENT}
 PROGRAM_POD: Spec = {
     **POD,
+    **DEVICES,
     "volumes": {"type": "list", "elements": "dict"},
     "volume_mounts": {"type": "list", "elements": "dict"},
     "shm_size": {"type": "str"},

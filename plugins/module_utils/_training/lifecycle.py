@@ -18,6 +18,7 @@ from .._kube.queued import place_of
 from .._kube.references import require
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
+from .._manifests.devices import TEMPLATE, templates_named_by
 from .._manifests.meta import ANNOTATION_RENDERED, ANNOTATION_SPEC_PARTS, changed_keys, spec_hash
 from . import history, room
 from .continued import with_live_placement, with_live_programs, with_live_specs
@@ -44,6 +45,9 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     again = before.exists and bool(changed or request.restart)
     if before.exists and not again:
         desired = _continued(desired, before, config)
+    if then := templates_named_by(before.workloads) if before.exists else None:
+        templates = [Ref(*TEMPLATE, name, desired.namespace) for name in sorted(then - templates_named_by(desired.objects))]
+        desired = dataclasses.replace(desired, unwanted=[*desired.unwanted, *templates])
     if before.has_ended and not again:
         return _leave(request, desired, before)
     if desired.precondition:
