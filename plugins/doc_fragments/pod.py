@@ -125,7 +125,7 @@ options:
 options:
   resource_claims:
     description:
-      - Devices that each pod claims by dynamic resource allocation (DRA), which needs a driver of the devices and Kubernetes 1.34 or newer.
+      - Devices that each pod claims by dynamic resource allocation (DRA). It needs a driver for them, and Kubernetes 1.34 or newer.
         Each claim has one of C(device_class_name), C(resource_claim_template_name) and C(resource_claim_name).
       - The container of the program has the devices of all claims, or of those that C(claims) of O(resources) names.
     type: list

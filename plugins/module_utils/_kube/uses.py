@@ -42,8 +42,8 @@ ADDRESS, RESOURCE, METRICS, INSTANCES = "address", "resource", "metrics", "insta
 """A host name in the cluster; an extended resource of nodes; metrics of a kind for autoscalers; all objects of a definition."""
 
 CLUSTER_WIDE: frozenset[GroupKind] = frozenset({
-    ("storage.k8s.io", "CSIDriver"), ("kueue.x-k8s.io", "ClusterQueue"), DEFINITION, ("resource.k8s.io", "DeviceClass"), ("gateway.networking.k8s.io", "GatewayClass"),
-    ("networking.k8s.io", "IngressClass"), ("", "PersistentVolume"), ("scheduling.k8s.io", "PriorityClass"),
+    ("storage.k8s.io", "CSIDriver"), ("kueue.x-k8s.io", "ClusterQueue"), DEFINITION, ("gateway.networking.k8s.io", "GatewayClass"),
+    ("resource.k8s.io", "DeviceClass"), ("networking.k8s.io", "IngressClass"), ("", "PersistentVolume"), ("scheduling.k8s.io", "PriorityClass"),
     ("kueue.x-k8s.io", "ResourceFlavor"), ("node.k8s.io", "RuntimeClass"), ("storage.k8s.io", "StorageClass"),
     ("kueue.x-k8s.io", "WorkloadPriorityClass"),
 })  # fmt: skip
