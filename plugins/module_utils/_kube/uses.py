@@ -43,9 +43,9 @@ ADDRESS, RESOURCE, METRICS, INSTANCES = "address", "resource", "metrics", "insta
 
 CLUSTER_WIDE: frozenset[GroupKind] = frozenset({
     ("storage.k8s.io", "CSIDriver"), ("kueue.x-k8s.io", "ClusterQueue"), DEFINITION, ("gateway.networking.k8s.io", "GatewayClass"),
-    ("resource.k8s.io", "DeviceClass"), ("networking.k8s.io", "IngressClass"), ("", "PersistentVolume"), ("scheduling.k8s.io", "PriorityClass"),
-    ("kueue.x-k8s.io", "ResourceFlavor"), ("node.k8s.io", "RuntimeClass"), ("storage.k8s.io", "StorageClass"),
-    ("kueue.x-k8s.io", "WorkloadPriorityClass"),
+    ("resource.k8s.io", "DeviceClass"), ("networking.k8s.io", "IngressClass"), ("", "PersistentVolume"),
+    ("scheduling.k8s.io", "PriorityClass"), ("kueue.x-k8s.io", "ResourceFlavor"), ("node.k8s.io", "RuntimeClass"),
+    ("storage.k8s.io", "StorageClass"), ("kueue.x-k8s.io", "WorkloadPriorityClass"),
 })  # fmt: skip
 _WORDS_CLUSTER_WIDE = frozenset(word for _group, word in CLUSTER_WIDE)
 _DEVICES = frozenset({("resource.k8s.io", "ResourceClaim"), ("resource.k8s.io", "ResourceClaimTemplate")})
