@@ -43,11 +43,10 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     if changed and not (request.recreate or request.restart):
         raise _immutable(desired, changed)
     again = before.exists and bool(changed or request.restart)
+    if again:
+        desired = _without_templates_of(before.workloads, desired)
     if before.exists and not again:
         desired = _continued(desired, before, config)
-    if then := templates_named_by(before.workloads) if before.exists else None:
-        templates = [Ref(*TEMPLATE, name, desired.namespace) for name in sorted(then - templates_named_by(desired.objects))]
-        desired = dataclasses.replace(desired, unwanted=[*desired.unwanted, *templates])
     if before.has_ended and not again:
         return _leave(request, desired, before)
     if desired.precondition:
@@ -157,6 +156,13 @@ def _continued(desired: Desired, before: Observed, config: Manifest | None) -> D
     live = {ref_of(item): item["spec"] for item in before.workloads}
     kept = [ref for item in objects if (spec := live.get(ref := ref_of(item))) and {**spec, **item["spec"]} == spec]
     return dataclasses.replace(desired, objects=objects, kept=kept)
+
+
+def _without_templates_of(workloads: Sequence[Manifest], desired: Desired) -> Desired:
+    """The desired training, to which templates of devices do not belong that only the live one uses."""
+    gone = sorted(templates_named_by(workloads) - templates_named_by(desired.objects))
+    unwanted = [*desired.unwanted, *(Ref(*TEMPLATE, name, desired.namespace) for name in gone)]
+    return dataclasses.replace(desired, unwanted=unwanted)
 
 
 def _as_one(stopped: Report, applied: Report, objects: Sequence[Manifest]) -> Report:
