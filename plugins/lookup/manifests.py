@@ -105,7 +105,7 @@ options:
     description:
       - Flavour of gpu_drivers, see its role. There are no objects for V(managed) and V(none). Required for gpu_drivers.
     type: str
-    choices: [managed, gke_cos, gke_ubuntu, nvidia_device_plugin, simulated, none]
+    choices: [managed, gke_cos, gke_ubuntu, nvidia_device_plugin, gpu_operator, simulated, none]
   version:
     description: Driver that gpu_drivers installs with O(flavour=gke_cos). Defaults to V(default).
     type: str

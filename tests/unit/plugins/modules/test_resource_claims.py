@@ -9,11 +9,14 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Immutable, InvalidInput, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ServedKind
+from ansible_collections.muster.ml.plugins.module_utils._kube.pod_status import why_not_running
 from ansible_collections.muster.ml.plugins.module_utils._kube.users import uses_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LEADER_WORKER_SET
 from ansible_collections.muster.ml.plugins.modules import (
+    doctor,
     elastic_job,
     etcd_cluster,
+    gang_preflight,
     jobset,
     nats_cluster,
     object_store,
@@ -31,6 +34,12 @@ Manifest = dict[str, t.Any]
 DEVICES = "resource.k8s.io/v1"
 GPU: Manifest = {"name": "gpu", "device_class_name": "gpu.nvidia.com", "count": 2, "selectors": ["device.driver == 'gpu.nvidia.com'"]}
 TEMPLATE = "mine-gpu-437a0bff"
+# Recorded from kube-scheduler 1.36.3, for a pod with a claim of two devices where other pods have them.
+NO_DEVICES = (
+    "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: "
+    "1 Preemption is not helpful for scheduling."
+)
+CLAIMED: Manifest = {"name": "gpu", "resourceClaimName": "two-0-v2zgm-gpu-dhgkb"}
 ELASTIC: Manifest = {"image": "example/torch:1", "replicas": 2, "script": "/train.py", "wait": False}
 BACKENDS = (("kubeflow.org/v1", "PyTorchJob"), ("trainer.kubeflow.org/v1alpha1", "TrainJob"),
             ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime"), ("jobset.x-k8s.io/v1alpha2", "JobSet"), LEADER_WORKER_SET)  # fmt: skip
@@ -203,3 +212,47 @@ def test_a_device_class_stays_while_claims_name_it(devices: FakeCluster) -> None
     assert uses_of(devices, {ref: live})[0] == {}
     devices.add({"apiVersion": DEVICES, "kind": "ResourceClaim", "metadata": {"name": "one", "namespace": "default"}, "spec": spec})
     assert "used by ResourceClaim default/one (deviceClassName)" in uses_of(devices, {ref: live})[0][ref].needed
+
+
+def waiting(claims: list[Manifest], made: list[Manifest], message: str = NO_DEVICES) -> Manifest:
+    """A pod without a node, as the scheduler leaves it."""
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "two-0-v2zgm", "namespace": "default"},
+        "spec": {"containers": [], "resourceClaims": claims},
+        "status": {"phase": "Pending", "conditions": [scheduled], "resourceClaimStatuses": made},
+    }
+
+
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        (waiting([{"name": "gpu", "resourceClaimTemplateName": "t"}], [CLAIMED]), "gpu: ResourceClaim two-0-v2zgm-gpu-dhgkb"),
+        (waiting([{"name": "gpu", "resourceClaimTemplateName": "t"}], []), "gpu: ResourceClaim is not made yet"),
+        (waiting([{"name": "gpu", "resourceClaimName": "shared"}], []), "gpu: ResourceClaim shared"),
+    ],
+)
+def test_a_pod_that_waits_for_devices_names_its_claim(devices: FakeCluster, pod: Manifest, said: str) -> None:
+    why = "Unschedulable: 0/1 nodes are available: 1 cannot allocate all claims; claims of devices: gpu"
+    assert why_not_running(pod) == (why, True)
+    devices.add(pod)
+    told = tasks.run(doctor, devices, {"namespace": "default"})["findings"]
+    (found,) = [one for one in told if one["cause"] == "fits on no node"]
+    assert found["evidence"] == f"{why}; {said}"
+    assert found["next"].startswith("Ask for fewer devices")
+
+
+def test_claims_of_devices_are_no_reason_where_another_one_is() -> None:
+    pod = waiting([{"name": "gpu", "resourceClaimName": "shared"}], [], "0/1 nodes are available: 1 Insufficient cpu.")
+    assert why_not_running(pod)[0] == "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu."
+
+
+def test_the_preflight_does_not_say_whether_a_pod_with_claims_fits(devices: FakeCluster) -> None:
+    node = {"cpu": "8", "memory": "16Gi", "pods": "10"}
+    devices.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": node}})
+    claim = {"name": "gpu", "resourceClaimName": "shared"}
+    pods = [{"name": "worker", "replicas": 2, "template": {"spec": {"containers": [{"name": "a"}], "resourceClaims": [claim]}}}]
+    told = tasks.run(gang_preflight, devices, {"namespace": "default", "groups": pods})
+    assert (told["fits"], told["not_judged"]) == (None, ["resourceClaims of group worker"])
