@@ -39,6 +39,9 @@ options:
   manifest_sha256:
     description: SHA-256 of O(manifest).
     type: str
+  cluster_policy:
+    description: Spec of the ClusterPolicy of gpu_drivers with O(flavour=gpu_operator). Required components default to V({}).
+    type: dict
   overrides:
     description: Strategic merge patch of the Deployment in O(manifest).
     type: dict
@@ -102,7 +105,7 @@ options:
     description:
       - Flavour of gpu_drivers, see its role. There are no objects for V(managed) and V(none). Required for gpu_drivers.
     type: str
-    choices: [managed, gke_cos, gke_ubuntu, nvidia_device_plugin, simulated, none]
+    choices: [managed, gke_cos, gke_ubuntu, nvidia_device_plugin, gpu_operator, simulated, none]
   version:
     description: Driver that gpu_drivers installs with O(flavour=gke_cos). Defaults to V(default).
     type: str
@@ -400,7 +403,7 @@ def objects_of(builder: types.ModuleType, options: t.Any, part: str) -> list[dic
         return list(builder.queues(options))
     takes_released = len(inspect.signature(builder.manifests).parameters) > 1
     released: list[dict[str, t.Any]] = []
-    if hasattr(options, "manifest") and (takes_released or part != "objects"):
+    if getattr(options, "manifest", "") and (takes_released or part != "objects"):
         released = [one for one in from_release(options.manifest, options.manifest_sha256) if one]
     crds = definitions(released)
     if part == "crds":

@@ -32,6 +32,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod.program
+  - muster.ml.pod.devices
   - muster.ml.pod
   - muster.ml.network_policy
   - muster.ml.queue

@@ -24,6 +24,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod.server
+  - muster.ml.pod.devices
   - muster.ml.pod
   - muster.ml.network_policy
   - muster.ml.requires.cryptography

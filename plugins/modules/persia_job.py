@@ -100,6 +100,36 @@ options:
         resources:
           description: C(requests) and C(limits) as in the Kubernetes API. Extended resources need both to be equal; one of them is enough.
           type: dict
+        resource_claims:
+          description:
+            - Devices that each pod claims by dynamic resource allocation (DRA). It needs a driver for them, and Kubernetes 1.34 or newer.
+              Each claim has one of C(device_class_name), C(resource_claim_template_name) and C(resource_claim_name).
+            - The container of the program has the devices of all claims, or of those that C(claims) of C(resources) names.
+          type: list
+          elements: dict
+          suboptions:
+            name:
+              description: Name of the claim in the pod.
+              type: str
+              required: true
+            resource_claim_name:
+              description: ResourceClaim that all pods share.
+              type: str
+            resource_claim_template_name:
+              description: ResourceClaimTemplate of a claim for each pod.
+              type: str
+            device_class_name:
+              description: DeviceClass of a claim for each pod, of which a ResourceClaimTemplate is created.
+              type: str
+            count:
+              description: Number of devices of C(device_class_name). Defaults to 1.
+              type: int
+            selectors:
+              description:
+                - Expressions in CEL that such a device must all satisfy, such as
+                  V(device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H200').
+              type: list
+              elements: str
         node_selector:
           description: Labels that a node must have. Only for O(backend=native), like all options about placement and security.
           type: dict
@@ -400,6 +430,7 @@ _GROUP: Spec = {
     "replicas": {"type": "int", "required": True},
     "group_name": {"type": "str"},
     **groups.POD,
+    **groups.DEVICES,
     "volume_mounts": {"type": "list", "elements": "dict"},
     "shm_size": {"type": "str"},
     "init_containers": {"type": "list", "elements": "dict"},

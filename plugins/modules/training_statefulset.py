@@ -28,6 +28,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod.program
+  - muster.ml.pod.devices
   - muster.ml.pod
   - muster.ml.queue
 options:

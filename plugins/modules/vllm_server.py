@@ -24,6 +24,7 @@ extends_documentation_fragment:
   - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod.devices
   - muster.ml.pod
   - muster.ml.replicas
   - muster.ml.queue.servers

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterator
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import Causes, MusterError, cause_of
 from .._kube.objects import Manifest, ref_of
-from .._kube.pod_status import EndedRun, container_statuses, ended_runs, image_trouble, sidecars_of, why_not_running
+from .._kube.pod_status import EndedRun, container_statuses, device_claims, ended_runs, image_trouble, sidecars_of, why_not_running
 from .._kube.ready import deletion_state
 from .findings import Finding, Severity
 from .reading import Snapshot
@@ -39,6 +39,10 @@ _FITS = (
     (r"topology spread constraints", "Loosen the topology spread constraints, or add nodes in the missing zones."),
     (r"free ports", "The host port is taken on each node: use another one, or none."),
     (r"no nodes available", "Add a node to the cluster."),
+    (
+        r"cannot allocate all claims|resourceclaim",
+        "Ask for fewer devices, add nodes with them, or end what has them: kubectl describe resourceclaim, kubectl get resourceslice.",
+    ),
 )
 """Reasons of the scheduler's plugins (pkg/scheduler/framework/plugins of Kubernetes 1.36) with the next step."""
 _WAITING = {
@@ -174,6 +178,8 @@ def _unscheduled(pod: Manifest) -> Iterator[Finding]:
         gates = ", ".join(gate["name"] for gate in pod["spec"].get("schedulingGates") or [])
         yield _finding(pod, "held by a scheduling gate", f"gates: {gates}", "What set the gate must remove it, such as a queue.", "warning")
     elif "PersistentVolumeClaim" not in why and '"persistentvolumeclaim' not in why.lower():
+        claims = [f"{name}: ResourceClaim {made or 'is not made yet'}" for name, made in device_claims(pod).items()]
+        why = "; ".join([why, *claims])
         steps = [advice.format(*match.groups()) for text, advice in _FITS if (match := re.search(text, why))]
         yield _finding(pod, "fits on no node", why, " ".join(steps) or "See the evidence for what each node lacks.")
 

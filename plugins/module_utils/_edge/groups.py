@@ -39,13 +39,28 @@ WORDS: dict[str, t.Any] = {"type": "list", "elements": "raw"}
 PROCESSES: dict[str, t.Any] = {"type": "str", "default": "1"}  # a text, because torchrun takes words, too
 BUDGET: Spec = {"min_available": {"type": "str"}, "max_unavailable": {"type": "str"}}
 
-_OF_PROGRAMS = ("volumes", "volume_mounts", "shm_size", "init_containers")
+_OF_PROGRAMS = ("resource_claims", "volumes", "volume_mounts", "shm_size", "init_containers")
 _OF_BUILDERS = ("command", "args", "ports", "readiness_probe", "liveness_probe", "startup_probe")
+DEVICES: Spec = {
+    "resource_claims": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "resource_claim_name": {"type": "str"},
+            "resource_claim_template_name": {"type": "str"},
+            "device_class_name": {"type": "str"},
+            "count": {"type": "int"},
+            "selectors": {"type": "list", "elements": "str"},
+        },
+    }
+}
 PROGRAM_POD: Spec = {
     **{
         name: {key: value for key, value in option.items() if key != "default"}
         for name, option in options_of(PodSettings, hidden=_OF_BUILDERS).items()
     },
+    **DEVICES,
     "env": {"type": "list", "elements": "dict", "options": ENV},
 }
 """The options of pods that run a program of the user's."""

@@ -15,6 +15,7 @@ from .._kube.removal import delete_unwanted
 from .._kube.report import Report
 from .._kube.servers import claims_of, stateful_set_of
 from .._manifests import monitoring, network_policy
+from .._manifests.devices import TEMPLATE, templates_named_by
 from .._manifests.meta import owner_of
 from .._manifests.pods import PodSettings
 from .._manifests.servers import Server
@@ -28,6 +29,7 @@ S = t.TypeVar("S", bound=Server)
 OPTIONS: Spec = {
     **options_of(Server, "namespace", "overrides", "network_policy", "network_policy_from"),
     **groups.POD,
+    **groups.DEVICES,
     **groups.ALERTS,
     **REMOVAL,
     **STATE,
@@ -119,7 +121,11 @@ class Life(abc.ABC, t.Generic[S]):
         self.server = self.desired(self.params["namespace"] or "default")
         self.check_options()
         report = self.apply()
-        report.merge(delete_unwanted(self.ctx.cluster, self.unwanted(), self.owner, check=self.ctx.check))
+        # A template whose name has changed is another one: see devices.named.
+        then = templates_named_by([change.before for change in report.changes if change.before])
+        gone = sorted(then - templates_named_by(self.manifests()) if then else ())
+        unwanted = [*self.unwanted(), *(Ref(*TEMPLATE, name, self.ctx.namespace) for name in gone)]
+        report.merge(delete_unwanted(self.ctx.cluster, unwanted, self.owner, check=self.ctx.check))
         found = self.wait() if self.params["wait"] and not self.ctx.check else {}
         return self.ctx.result(report, **{**self.result(), **found})
 

@@ -30,8 +30,10 @@ _CAUSES: Causes = (
     # Answers of a registry, and not that it cannot be reached.
     (_REFUSED, re.compile(r"not found|notfound|unauthorized|forbidden|denied|authorization failed", re.IGNORECASE)),
 )
-_PREEMPTION = re.compile(r"[.,]? (?:no new claims to deallocate, )?preemption: .*$", re.DOTALL)
+_PREEMPTION = re.compile(r"[.,]? (?:(?:no new claims to deallocate|still not schedulable), )?preemption: .*$", re.DOTALL)
 """Text that the scheduler adds to the cause where preemption would not help (its plugins DynamicResources, DefaultPreemption; 1.36.3)."""
+_DEVICES = re.compile(r"all claims|resource ?claim|device", re.IGNORECASE)
+"""The words of the scheduler's plugin DynamicResources for what it cannot allocate (1.36.3)."""
 _STARTING = ("ContainerCreating", "PodInitializing")
 _KILLED = (137, 143)
 """Exit status of a process that was ended by SIGKILL or SIGTERM."""
@@ -77,13 +79,26 @@ def why_not_running(pod: Manifest) -> tuple[str, bool]:
         return _ended_badly(pod), True
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
-        return _PREEMPTION.sub("", reason_of(scheduled)) or "Unschedulable", True
+        claims = f"; claims of devices: {', '.join(found)}" if (found := device_claims(pod)) else ""
+        return (_PREEMPTION.sub("", reason_of(scheduled)) or "Unschedulable") + claims, True
     containers = container_statuses(pod)
     for container in containers:
         reason, stuck = _of_container(container)
         if reason:
             return (f"container {container.get('name')}: {reason}" if len(containers) > 1 else reason), stuck
     return "", False
+
+
+def device_claims(pod: Manifest) -> dict[str, str]:
+    """The claims of devices that keep a pod from a node: the name in the pod -> the ResourceClaim, empty if it is not made yet.
+
+    The scheduler does not say which of them it cannot allocate.
+    """
+    if not _DEVICES.search(reason_of(condition(pod, "PodScheduled"))):
+        return {}
+    made = {one["name"]: one.get("resourceClaimName") for one in (pod.get("status") or {}).get("resourceClaimStatuses") or ()}
+    claims = (pod.get("spec") or {}).get("resourceClaims") or ()
+    return {one["name"]: one.get("resourceClaimName") or made.get(one["name"]) or "" for one in claims}
 
 
 def waits_for_claim(pod: Manifest) -> bool:

@@ -21,11 +21,16 @@ from .uses import FIELDS, TRAININGS
 
 _WITH_PODS = {
     POD, JOB, DEPLOYMENT, STATEFUL_SET, ("apps", "DaemonSet"), ("apps", "ReplicaSet"), ("batch", "CronJob"), *TRAININGS,
-    ("trainer.kubeflow.org", "TrainingRuntime"),
+    ("trainer.kubeflow.org", "TrainingRuntime"), ("resource.k8s.io", "ResourceClaimTemplate"),
 }  # fmt: skip
-_VERSIONS = {"PriorityClass": "scheduling.k8s.io/v1", "RuntimeClass": "node.k8s.io/v1"}
-"""API versions of kinds without a namespace; the other kinds are in v1."""
-_NAMES = {field: FIELDS[field] for field in ("priorityClassName", "runtimeClassName", "serviceAccountName")}
+_VERSIONS = {
+    "PriorityClass": "scheduling.k8s.io/v1", "RuntimeClass": "node.k8s.io/v1",
+    **dict.fromkeys(("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"), "resource.k8s.io/v1"),
+}  # fmt: skip
+"""API versions; the other kinds are in v1."""
+_WITHOUT_NAMESPACE = ("DeviceClass", "PriorityClass", "RuntimeClass")
+_OF_DEVICES = ("deviceClassName", "resourceClaimName", "resourceClaimTemplateName")
+_NAMES = {field: FIELDS[field] for field in (*_OF_DEVICES, "priorityClassName", "runtimeClassName", "serviceAccountName")}
 """Fields of a pod with the name of an object."""
 _PULLS = "imagePullSecrets"
 """The field whose objects may be missing: the kubelet warns, and pulls without them (getPullSecretsForPod, kubelet_pods.go, 1.36)."""
@@ -35,6 +40,7 @@ _SOURCES = {"persistentVolumeClaim": CLAIM[1], **{field: FIELDS[field] for field
 _BY_ITSELF = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}
 """Objects that controllers of Kubernetes create in every namespace."""
 _HINTS = {
+    "DeviceClass": "Correct its name, or install the driver of the devices, which brings it.",
     "PersistentVolumeClaim": "Correct the name of the claim, or set its size, with which it is created.",
     "Secret": "Correct its name, or create it first (`kubectl create secret`, or module muster.ml.training_secret).",
 }
@@ -72,8 +78,8 @@ def require(cluster: Cluster, written: Sequence[Manifest], desired: Sequence[Man
     users: dict[Ref, list[tuple[Ref, Need]]] = collections.defaultdict(list)
     for item in makers:
         for need in dict.fromkeys(_walk(item.get("spec"), "")):
-            version = _VERSIONS.get(need.kind)
-            wanted = Ref(version or "v1", need.kind, need.name, None if version else ref_of(item).namespace)
+            namespace = None if need.kind in _WITHOUT_NAMESPACE else ref_of(item).namespace
+            wanted = Ref(_VERSIONS.get(need.kind, "v1"), need.kind, need.name, namespace)
             if wanted.key in coming:
                 problems += _without_keys(wanted, coming[wanted.key], [(ref_of(item), need)])
             elif wanted.key not in there and (need.kind, need.name) not in _BY_ITSELF:

@@ -51,6 +51,7 @@ _MAKERS = frozenset((group_of(api_version), kind) for api_version, kind in _POD_
 _PERSIA_JOB: GroupKind = ("persia.com", "PersiaJob")
 _MORE: dict[str, tuple[str, str]] = {
     ADDRESS: ("networking.k8s.io/v1", "Ingress"),
+    "DeviceClass": ("resource.k8s.io/v1", "ResourceClaim"),
     "IngressClass": ("networking.k8s.io/v1", "Ingress"),
     METRICS: ("autoscaling/v2", "HorizontalPodAutoscaler"),
     "StorageClass": ("v1", "PersistentVolumeClaim"),

@@ -43,12 +43,13 @@ ADDRESS, RESOURCE, METRICS, INSTANCES = "address", "resource", "metrics", "insta
 
 CLUSTER_WIDE: frozenset[GroupKind] = frozenset({
     ("storage.k8s.io", "CSIDriver"), ("kueue.x-k8s.io", "ClusterQueue"), DEFINITION, ("gateway.networking.k8s.io", "GatewayClass"),
-    ("networking.k8s.io", "IngressClass"), ("", "PersistentVolume"), ("scheduling.k8s.io", "PriorityClass"),
-    ("kueue.x-k8s.io", "ResourceFlavor"), ("node.k8s.io", "RuntimeClass"), ("storage.k8s.io", "StorageClass"),
-    ("kueue.x-k8s.io", "WorkloadPriorityClass"),
+    ("resource.k8s.io", "DeviceClass"), ("networking.k8s.io", "IngressClass"), ("", "PersistentVolume"),
+    ("scheduling.k8s.io", "PriorityClass"), ("kueue.x-k8s.io", "ResourceFlavor"), ("node.k8s.io", "RuntimeClass"),
+    ("storage.k8s.io", "StorageClass"), ("kueue.x-k8s.io", "WorkloadPriorityClass"),
 })  # fmt: skip
 _WORDS_CLUSTER_WIDE = frozenset(word for _group, word in CLUSTER_WIDE)
-_NAMEABLE = frozenset({CONFIG_MAP, CLAIM, SECRET, SERVICE, SERVICE_ACCOUNT}) | CLUSTER_WIDE
+_DEVICES = frozenset({("resource.k8s.io", "ResourceClaim"), ("resource.k8s.io", "ResourceClaimTemplate")})
+_NAMEABLE = frozenset({CONFIG_MAP, CLAIM, SECRET, SERVICE, SERVICE_ACCOUNT}) | _DEVICES | CLUSTER_WIDE
 TRAININGS: dict[GroupKind, set[str]] = {
     ("persia.com", "PersiaJob"): set(),
     ("kubeflow.org", "PyTorchJob"): {"Succeeded", "Failed"},
@@ -65,6 +66,7 @@ FIELDS = {
     "configMap": "ConfigMap",
     "configMapKeyRef": "ConfigMap",
     "configMapRef": "ConfigMap",
+    "deviceClassName": "DeviceClass",
     "flavors": "ResourceFlavor",
     "gateways": "Gateway",
     "gatewayClassName": "GatewayClass",
@@ -73,6 +75,8 @@ FIELDS = {
     "parentRefs": "Gateway",
     "priorityClassName": "PriorityClass",
     "queueName": "LocalQueue",
+    "resourceClaimName": "ResourceClaim",
+    "resourceClaimTemplateName": "ResourceClaimTemplate",
     "runtimeClassName": "RuntimeClass",
     "secret": "Secret",
     "secretKeyRef": "Secret",

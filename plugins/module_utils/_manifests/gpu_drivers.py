@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The manifests of role gpu_drivers: a DaemonSet that installs NVIDIA's driver or a device plugin on the nodes.
+"""The manifests of role gpu_drivers: a DaemonSet that installs NVIDIA's driver or a device plugin on the nodes, or NVIDIA's GPU Operator.
 
-Built from documented facts about the installers and the plugin; nothing is copied from their own manifests.
+DaemonSets are built from documented facts about the installers and the plugin; nothing is copied from their own manifests.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
 from .meta import ANNOTATION_SERVES, Manifest, compact, metadata
+from .operators import type_of
 from .pods import READ_ONLY_CONTAINER, RESTRICTED_CONTAINER, text
 
 NAMESPACE = "kube-system"
@@ -38,11 +39,21 @@ GKE_NODES: Manifest = {
 _GPU_TAINT: Manifest = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
+_POLICY = ("nvidia.com/v1", "ClusterPolicy")
+_PARTS = ("daemonsets", "dcgm", "dcgmExporter", "devicePlugin", "driver", "gfd", "nodeStatusExporter", "operator", "toolkit")
+"""Fields of a ClusterPolicy that its definition requires (gpu-operator d73a008 of September 2025, nvidia.com_clusterpolicies.yaml)."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GpuDrivers:
-    """The installers of the driver and their images. Only those of the flavour are needed."""
+    """The installers of the driver and their images, or the operator. Only what the flavour needs has to be there."""
 
     flavour: str
+    manifest: str = ""
+    """URL or path of the manifest of the operator; empty: another program installed it."""
+    manifest_sha256: str = ""
+    cluster_policy: Mapping[str, t.Any] | None = None
+    """The spec of the ClusterPolicy; None: another program made it."""
     version: str = "default"
     cos_installer_image: str = ""
     ubuntu_installer_image: str = ""
@@ -65,12 +76,23 @@ class HostFolder:
     mount: str
 
 
-def manifests(drivers: GpuDrivers) -> list[Manifest]:
-    """The DaemonSet of the flavour; none if something else installs the driver."""
+def manifests(drivers: GpuDrivers, released: Sequence[Manifest] = ()) -> list[Manifest]:
+    """The DaemonSet of the flavour, or the operator of the RELEASED manifest with its policy; nothing if others install the driver."""
+    if drivers.flavour == "gpu_operator":
+        return [*(one for one in released if drivers.cluster_policy is None or type_of(one) != _POLICY), *_policy(drivers)]
     if drivers.flavour not in DAEMONSETS:
         return []
     name, app, pod = DAEMONSETS[drivers.flavour]
     return [_daemonset(name, app, pod(drivers))]
+
+
+def _policy(drivers: GpuDrivers) -> list[Manifest]:
+    """The ClusterPolicy; the operator ignores a second one."""
+    if drivers.cluster_policy is None:
+        return []
+    described = {**metadata("cluster-policy"), "annotations": {ANNOTATION_SERVES: "resource:nvidia.com/gpu"}}
+    spec = {**{part: {} for part in _PARTS}, **drivers.cluster_policy}
+    return [{"apiVersion": _POLICY[0], "kind": _POLICY[1], "metadata": described, "spec": spec}]
 
 
 def _daemonset(name: str, app: str, pod: Manifest) -> Manifest:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
 from .._core.quantity import parse
+from .devices import claims_of_container, claims_of_pod, named
 from .meta import Manifest, check_count, check_env_name, check_port, compact, quantity, refuse_unknown_keys
 
 # The "restricted" Pod Security profile requires this of every container.
@@ -41,6 +42,7 @@ class PodSettings:
     args: Sequence[str] = ()
     env: Sequence[Mapping[str, t.Any]] = ()
     resources: Mapping[str, t.Any] | None = None
+    resource_claims: Sequence[Mapping[str, t.Any]] = ()
     ports: Sequence[Mapping[str, t.Any]] = ()
     volumes: Sequence[Mapping[str, t.Any]] = ()
     volume_mounts: Sequence[Mapping[str, t.Any]] = ()
@@ -65,6 +67,8 @@ class PodSettings:
         names = {field.name for field in dataclasses.fields(cls)}
         given = {key: value for key, value in params.items() if key in names and value is not None}
         merged = {**defaults, **given}
+        if claims := given.get("resource_claims"):
+            merged["resource_claims"] = named(claims, params["name"])
         if not merged.get("image"):
             raise InvalidInput("image: missing.", "Name the container image that the pods run.")
         return cls(**merged)
@@ -226,6 +230,7 @@ def pod_template(
             "initContainers": [dict(entry) for entry in settings.init_containers],
             "containers": [main],
             "volumes": volumes,
+            "resourceClaims": claims_of_pod(settings.resource_claims) if settings.resource_claims else None,
             "nodeSelector": settings.node_selector,
             "tolerations": [dict(entry) for entry in settings.tolerations],
             "affinity": settings.affinity,
@@ -276,6 +281,9 @@ def unsayable(pod: PodSettings, *known: str) -> list[str]:
 
 def _container(settings: PodSettings, env: Sequence[Mapping[str, t.Any]]) -> Manifest:
     security = settings.security_context
+    needed = resources(settings.resources, "resources")
+    if settings.resource_claims or needed.get("claims"):
+        needed["claims"] = claims_of_container(needed.get("claims"), settings.resource_claims)
     return compact(
         {
             "image": settings.image,
@@ -284,7 +292,7 @@ def _container(settings: PodSettings, env: Sequence[Mapping[str, t.Any]]) -> Man
             "args": texts(settings.args, "args"),
             "env": merge_env(env, settings.env),
             "ports": container_ports(settings.ports, "ports"),
-            "resources": resources(settings.resources, "resources"),
+            "resources": needed,
             "readinessProbe": settings.readiness_probe,
             "livenessProbe": settings.liveness_probe,
             "startupProbe": settings.startup_probe,

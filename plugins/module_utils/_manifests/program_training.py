@@ -9,6 +9,7 @@ import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from .devices import claim_templates
 from .meta import ANNOTATION_SPEC_PARTS, LABEL_GROUP, LABEL_ROLE, Manifest, check_count, chosen, metadata, queued, spec_hash
 from .network_policy import own_pods
 from .pods import PodSettings
@@ -91,6 +92,8 @@ class ProgramTraining:
         notes = {ANNOTATION_SPEC_PARTS: json.dumps(self.parts, sort_keys=True)}
         recorded = {**config, "metadata": {**config["metadata"], "annotations": notes}}
         objects = [recorded, *storage_claim(self.storage, self.namespace, self.labels)]
+        if self.pod.resource_claims:
+            objects += claim_templates(self.pod.resource_claims, self.metadata(self.name))
         if self.network_policy:
             metadata = self.metadata(self.objects_name)
             objects.append(own_pods(metadata, self.selector, self.network_policy_from))

@@ -8,6 +8,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from . import storage
+from .devices import claim_templates
 from .merge import apply_overrides
 from .meta import ANNOTATION_CONFIG_HASH, STATEFUL_SET, Manifest, metadata, queued, spec_hash
 from .monitoring import Alerts
@@ -114,7 +115,7 @@ def around(server: Server, ports: Ports, *, app_protocols: Mapping[str, str] | N
         known = {**ports.clients, **ports.peers, **ports.metrics}
         found = {name: known[name] for name in ports.headless}
         objects.append(headless_service(server.metadata(server.peers), server.labels, found))
-    objects += policies(server, ports)
+    objects += [*policies(server, ports), *claim_templates(server.pod.resource_claims, server.metadata())]
     if budget:
         objects.append(disruption_budget(server.metadata(), server.labels))
     return objects

@@ -8,6 +8,7 @@ import typing as t
 from collections.abc import Mapping
 
 from .._core.errors import InvalidInput
+from .devices import claim_templates
 from .merge import apply_overrides
 from .meta import LABEL_GROUP, LABEL_QUEUE, STATEFULSET_NAME_MAX, Manifest, check_count, check_name, check_port, compact, queued
 from .pods import PodSettings, field_env, pod_template
@@ -57,7 +58,7 @@ class TrainingStatefulSet:
 def manifests(group: TrainingStatefulSet) -> list[Manifest]:
     """The objects of GROUP, in the order in which they are needed."""
     _check(group)
-    objects = [headless_service(group), apply_overrides(stateful_set(group), group.overrides)]
+    objects = [*around(group), apply_overrides(stateful_set(group), group.overrides)]
     if group.pod_disruption_budget is not None:
         objects.append(_disruption_budget(group, group.pod_disruption_budget))
     return objects
@@ -72,6 +73,11 @@ def _check(group: TrainingStatefulSet) -> None:
 
 def _metadata(group: TrainingStatefulSet) -> Manifest:
     return compact({"name": group.name, "namespace": group.namespace, "labels": {**group.match_labels, **group.labels}})
+
+
+def around(group: TrainingStatefulSet) -> list[Manifest]:
+    """The objects that the pods need: the templates of their devices, and a Service."""
+    return [*claim_templates(group.pod.resource_claims, _metadata(group)), headless_service(group)]
 
 
 def headless_service(group: TrainingStatefulSet) -> Manifest:

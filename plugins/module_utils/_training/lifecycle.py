@@ -18,6 +18,7 @@ from .._kube.queued import place_of
 from .._kube.references import require
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
+from .._manifests.devices import TEMPLATE, templates_named_by
 from .._manifests.meta import ANNOTATION_RENDERED, ANNOTATION_SPEC_PARTS, changed_keys, spec_hash
 from . import history, room
 from .continued import with_live_placement, with_live_programs, with_live_specs
@@ -42,6 +43,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     if changed and not (request.recreate or request.restart):
         raise _immutable(desired, changed)
     again = before.exists and bool(changed or request.restart)
+    if again:
+        desired = _without_templates_of(before.workloads, desired)
     if before.exists and not again:
         desired = _continued(desired, before, config)
     if before.has_ended and not again:
@@ -153,6 +156,13 @@ def _continued(desired: Desired, before: Observed, config: Manifest | None) -> D
     live = {ref_of(item): item["spec"] for item in before.workloads}
     kept = [ref for item in objects if (spec := live.get(ref := ref_of(item))) and {**spec, **item["spec"]} == spec]
     return dataclasses.replace(desired, objects=objects, kept=kept)
+
+
+def _without_templates_of(workloads: Sequence[Manifest], desired: Desired) -> Desired:
+    """The desired training, to which templates of devices do not belong that only the live one uses."""
+    gone = sorted(templates_named_by(workloads) - templates_named_by(desired.objects))
+    unwanted = [*desired.unwanted, *(Ref(*TEMPLATE, name, desired.namespace) for name in gone)]
+    return dataclasses.replace(desired, unwanted=unwanted)
 
 
 def _as_one(stopped: Report, applied: Report, objects: Sequence[Manifest]) -> Report:

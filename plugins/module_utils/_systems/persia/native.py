@@ -28,7 +28,7 @@ from ..._manifests.meta import (
 from ..._manifests.pods import READ_ONLY_CONTAINER, PodSettings, field_env, on_disruption, on_exit, pod_template
 from ..._manifests.programs import program
 from ..._manifests.servers import client_service
-from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
+from ..._manifests.training_statefulset import TrainingStatefulSet, around, stateful_set
 from ..._manifests.training_statefulset import manifests as statefulset_manifests
 from ..._pod_programs import persia_launch, persia_metrics
 from ..._pod_programs.persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED, METRICS
@@ -126,7 +126,7 @@ def _group_objects(job: PersiaJob, group: Group, config_hash: str, run: str) -> 
     ranked = _ranked(job, group, config_hash, run)
     if not runs_to_completion(job, group.role):
         return statefulset_manifests(ranked)
-    return [headless_service(ranked), apply_overrides(indexed_job(job, group, ranked), group.overrides)]
+    return [*around(ranked), apply_overrides(indexed_job(job, group, ranked), group.overrides)]
 
 
 def _ranked(job: PersiaJob, group: Group, config_hash: str, run: str) -> TrainingStatefulSet:

@@ -71,3 +71,16 @@ def test_simulated_gpus_are_at_least_one() -> None:
 def test_what_yaml_did_not_read_as_text_is_refused(value: t.Any) -> None:
     with pytest.raises(InvalidInput, match=r"env A: value is not text but .*quotes"):
         manifests(GpuDrivers(flavour="nvidia_device_plugin", **IMAGES, device_plugin_env={"A": value}))
+
+
+def test_the_operator_is_installed_whole_with_one_policy() -> None:
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "gpu-operator"}}
+    theirs = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": {"mig": {}}}
+    given: dict[str, t.Any] = {"flavour": "gpu_operator", "manifest": "m", "manifest_sha256": "s"}
+    assert manifests(GpuDrivers(flavour="gpu_operator")) == []
+    assert manifests(GpuDrivers(**given), [deployment, theirs]) == [deployment, theirs]
+    made = manifests(GpuDrivers(**given, cluster_policy={"driver": {"enabled": False}}), [deployment, theirs])
+    assert [one["kind"] for one in made] == ["Deployment", "ClusterPolicy"]
+    assert made[1]["metadata"] == {"name": "cluster-policy", "annotations": {"muster.ml/serves": "resource:nvidia.com/gpu"}}
+    parts = ("daemonsets", "dcgm", "dcgmExporter", "devicePlugin", "gfd", "nodeStatusExporter", "operator", "toolkit")
+    assert made[1]["spec"] == {"driver": {"enabled": False}, **{part: {} for part in parts}}
