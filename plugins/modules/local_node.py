@@ -96,8 +96,14 @@ def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx:
             namespace_command(one, running.pid, [f"{one.state_dir}/resolver.sh"])
         node.reload_services(one, traits.python, cluster.supervisor_dir)
         if outdated:
+            ended = upgrade.api_server_to_end(one, cluster.bin_dir / "kubelet") if "kubelet" in outdated else None
             node.restart_services(one, sorted(outdated), traits.python, cluster.supervisor_dir)
             host.wait_until(lambda: containerd_gap(cluster, one), timeout=60, what=f"containerd of {one.name}", clock=ctx.clock)
+            if ended is not None:
+                ctx.progress(f"the kubelet of {one.name} replaces the API server")
+                host.wait_until(
+                    lambda: upgrade.without_api_server(one, ended), timeout=300, what=f"API server of {one.name}", clock=ctx.clock
+                )
         return action
     if restart:
         node.stop(one, ctx.clock)

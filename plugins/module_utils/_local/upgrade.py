@@ -10,6 +10,7 @@ from pathlib import Path
 
 from . import record
 from .cluster import LocalCluster, is_initialised
+from .host import PROC, processes_in_cgroup, run
 from .node import marker
 from .preflight import Problem
 from .record import versions
@@ -72,3 +73,24 @@ def for_node(cluster: LocalCluster, programs: dict[str, str]) -> dict[str, str]:
 def static_pods(node: NodeSpec) -> Path:
     """The folder of the static pods of the control plane."""
     return Path(node.state_dir) / "own/etc/kubernetes/manifests"
+
+
+def api_server_to_end(node: NodeSpec, kubelet: Path) -> int | None:
+    """The process ID of the API server that a restart of the node's kubelet, now this program, replaces; None if it leaves it running.
+
+    A kubelet of another minor version replaces all static pods, because their UIDs are hashes of all fields that a pod can have
+    (applyDefaults in pkg/kubelet/config/common.go, 1.36).
+    """
+    running = processes_in_cgroup(node.cgroup)
+    if "kubelet" not in running or _minor(PROC / str(running["kubelet"]) / "exe") == _minor(kubelet):
+        return None
+    return running.get("kube-apiserver")
+
+
+def _minor(kubelet: Path) -> list[int]:
+    return _numbers(run([str(kubelet), "--version"]))[:2]
+
+
+def without_api_server(node: NodeSpec, ended: int) -> str | None:
+    """Return that the node has not yet another API server than the process ENDED."""
+    return "it has not been replaced" if processes_in_cgroup(node.cgroup).get("kube-apiserver", ended) == ended else None

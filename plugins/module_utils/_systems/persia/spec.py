@@ -257,7 +257,7 @@ def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], 
         {
             **common,
             **_given(given),
-            "name": f"{params['name']}-{given.get('group_name') or DEFAULT_GROUP_NAMES[role]}",
+            "name": f"{params['name']}-{given.get('group_name') or WORDS[role].group}",
             "env": [*(params.get("env") or []), *(given.get("env") or [])],
             "volumes": params.get("volumes") or [],
             "volume_mounts": [*(params.get("volume_mounts") or []), *(given.get("volume_mounts") or [])],

@@ -178,3 +178,24 @@ def test_services_that_run_a_replaced_file_are_restarted_without_the_node(
     (tmp_path / "8/exe").unlink()
     (tmp_path / "8/exe").symlink_to(upgraded.old.bin_dir / "containerd")
     assert local_node.execute(HostContext(params=params, check=False))["action"] == "unchanged"
+
+
+@pytest.mark.parametrize(("old", "asked"), [("v1.35.4", 4), ("v1.36.1", 1)])
+def test_an_api_server_that_a_newer_kubelet_replaces_is_waited_for(
+    upgraded: Upgraded, monkeypatch: pytest.MonkeyPatch, old: str, asked: int
+) -> None:
+    """Upgraded to 1.36.3, a real cluster of 1.35.4 stopped its API server seconds after the kubelet's restart. 1.36.1 would leave it."""
+    seen: list[dict[str, int]] = [{"kubelet": 8, "kube-apiserver": 5}] * 2 + [{"kubelet": 9}, {"kubelet": 9, "kube-apiserver": 6}]
+    answers = iter(seen)
+    versions = {"exe": f"Kubernetes {old}\n", "kubelet": "Kubernetes v1.36.3\n"}
+    monkeypatch.setattr(upgrade, "run", lambda argv: versions[Path(argv[0]).name])
+    monkeypatch.setattr(upgrade, "processes_in_cgroup", lambda _cgroup: next(answers))
+    monkeypatch.setattr(host, "traits", lambda: TRAITS)
+    monkeypatch.setattr(node, "init_process", lambda _one: host.Process(7, (7, 1), "init"))
+    monkeypatch.setattr(node, "stale_files", lambda *_of: [])
+    monkeypatch.setattr(node, "outdated_services", lambda *_of: ["kubelet"])
+    monkeypatch.setattr(node, "run", lambda *_of, **_options: "")
+    monkeypatch.setattr(local_node, "stored_images", lambda *_of: {})
+    params = {"cluster": upgraded.new.options, "index": 1, "state": "present", "program_paths": {}}
+    local_node.execute(HostContext(params=params, check=False))
+    assert len(list(answers)) == len(seen) - asked
