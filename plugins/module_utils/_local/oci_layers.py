@@ -113,7 +113,7 @@ def pip_argv(row: t.Mapping[str, t.Any], architecture: str, command: list[str]) 
     """The command: only wheels, only with pinned hashes, for the image's Python and not for this one."""
     platforms = [f"--platform={wheel}_{PLATFORMS.get(architecture, architecture)}" for wheel in WHEELS]
     target = ["--python-version", row["python_version"], "--implementation", "cp", *platforms]
-    pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", row["requirements"]]
+    pinned = ["--ignore-requires-python", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", row["requirements"]]
     return [python_with_pip(), "-m", "pip", "--quiet", "--no-input", *command, *target, *pinned]
 
 

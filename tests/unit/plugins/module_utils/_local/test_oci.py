@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Images: when two recipes are one, what umoci is told, what a layer holds, which nodes get it."""
 
+import hashlib
 import json
 import os
 import tarfile
@@ -63,6 +64,22 @@ def test_what_lies_elsewhere_than_in_the_image_is_refused(tmp_path: Path, pins: 
 def test_what_wheels_bring_lies_in_the_image(tmp_path: Path, row: dict[str, t.Any]) -> None:
     with pytest.raises(InvalidInput, match="of wheels is no path in the image"):
         image(tmp_path, wheels=[row])
+
+
+def test_wheels_may_want_a_newer_python_than_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MaxText requires Python 3.12, which its image has: pip of a machine with 3.11 refused to unpack it."""
+    wheel, requirements, about = tmp_path / "newer-1.0-py3-none-any.whl", tmp_path / "newer.txt", "newer-1.0.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("newer.py", "")
+        archive.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: newer\nVersion: 1.0\nRequires-Python: >=3.99\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    requirements.write_text(f"newer==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    row = {"requirements": str(requirements), "python_version": "3.99", "dest": "/opt", "members": {}}
+    oci_layers.install_wheels(row, "amd64", tmp_path / "root")
+    assert (tmp_path / "root/opt/newer.py").is_file()
 
 
 def test_the_key_follows_everything_that_goes_into_an_image(tmp_path: Path, pins: Path) -> None:

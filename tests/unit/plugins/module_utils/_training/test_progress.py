@@ -101,11 +101,14 @@ RECORDINGS = {
         "Epoch 1/2\n10/10 - 3s - 330ms/step - accuracy: 0.5417 - loss: 0.7062 - val_accuracy: 0.4833 - val_loss: 0.7383\n",
         "50 %, 3 s left, epoch 1 of 2, step 10 of 10, loss 0.7062, accuracy 0.5417, 3.03 steps/s",
     ),
-    # MaxText, its guide "Understand logs and metrics" at fd85ceb; it does not print its number of steps.
+    # MaxText 0.2.5 on two hosts, each of which trains 64 tokens; it does not print its number of steps.
     "maxtext": (
-        "completed step: 8, seconds: 5.668, TFLOP/s/device: 134.911, Tokens/s/device: 8671.946, total_weights: 196608, loss: 10.440\n"
-        "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, Tokens/s/device: 8672.758, total_weights: 196608, loss: 10.374\n",
-        "step 9, loss 10.37, 0.176 steps/s",
+        "I1128 16:33:27.640318 140622241451072 metric_logger.py:265] completed step: 3, seconds: 0.217, TFLOP/s/device: 0.000,"
+        " Tokens/s/device: 295.531, total_weights: 128, loss: 6.001, lm_loss: 6.001, perplexity: 403.768\n"
+        "I1128 16:33:27.720264 140622241451072 metric_logger.py:265] completed step: 4, seconds: 0.115, TFLOP/s/device: 0.000,"
+        " Tokens/s/device: 556.996, total_weights: 128, loss: 6.000, lm_loss: 6.000, perplexity: 403.522\n"
+        "I1128 16:33:27.763330   17463 preemption_sync_manager.cc:202] Shutting down PreemptionSyncManager...\n",
+        "step 4, loss 6, 8.7 steps/s",
     ),
     # Megatron-LM, github.com/epfLLM/Megatron-LLM/issues/11.
     "megatron": (
