@@ -35,9 +35,9 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 201_012),
-        ("lines of code in plugins", plugin_code, 39_158),
-        ("lines of code behind a module", code_behind_a_module, 449),
+        ("tracked lines", tracked_lines, 202_450),
+        ("lines of code in plugins", plugin_code, 39_540),
+        ("lines of code behind a module", code_behind_a_module, 454),
         ("role variables", role_variables, 507),
     ],
 )
