@@ -100,9 +100,9 @@ from ansible_collections.muster.ml.plugins.module_utils._core.pool import PARALL
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, selector_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests import servers as manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.figures import FIGURES as OF_ETCD
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import METRICS_PORT as ETCD_METRICS_PORT
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import EtcdCluster
-from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.members import FIGURES as OF_ETCD
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.metrics import FIGURES as OF_VLLM
 from ansible_collections.muster.ml.plugins.module_utils._systems.llm.server import PORT, VllmServer
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Query the etcd members through the API server's pod proxy; the figures that they tell of themselves."""
+"""Query the etcd members through the API server's pod proxy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import typing as t
 
 from ..._core.brief import listed
 from ..._core.errors import Causes, Failed, MusterError, cause_of
-from ..._core.metrics import Figures, Sample, named, samples
 from ..._core.pool import PARALLEL, run_all
 from ..._kube import reasons, servers, storage
 from ..._kube.certificates import Leaf, secrets
@@ -23,30 +22,6 @@ from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, probl
 _TIMEOUT = 5.0
 # etcd's message to a member that starts without data under a name that was used before.
 _LOST: Causes = (("lost data", re.compile(r"has already been bootstrapped")),)
-
-
-def alarms(health: str) -> t.Iterator[Sample]:
-    """The alarm that /health tells, or that there is none. With one, or without a leader, its status is 503.
-
-    Of the metrics, 3.5.35 has none of alarms. etcd_debugging_server_alarms of 3.6.8 counts each refused write, and goes back by one where
-    an alarm is over (etcdserver/apply/apply.go): it was 21 then.
-    """
-    yield from (Sample("etcd_alarm", {"alarm": alarm}, 1) for alarm in re.findall(r'"reason":"(?:ALARM (\w+))?', health))
-
-
-FIGURES = Figures(
-    prefix="etcd_",
-    paths={"/metrics": samples, "/health": alarms},
-    answers=(200, 503),
-    counts={"members": named("etcd_server_id")},
-    largest={
-        "keys": ("etcd_debugging_mvcc_keys_total", 1),
-        "used_bytes": ("etcd_mvcc_db_total_size_in_bytes", 1),
-        "quota_bytes": ("etcd_server_quota_backend_bytes", 1),
-    },
-    texts={"leader": ("etcd_server_is_leader", "pod"), "alarm": ("etcd_alarm", "alarm")},
-)
-"""The figures of a cluster, all of whose members have the same keys."""
 
 
 def certificates(once: MadeOnce, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
