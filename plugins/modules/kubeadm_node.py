@@ -57,10 +57,12 @@ actions:
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
+from ansible_collections.muster.ml.plugins.module_utils._kube import ready
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._local import membership, upgrade
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster, is_initialised
+from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 from ansible_collections.muster.ml.plugins.module_utils._local.kubeconfigs import ends_soon
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
 
@@ -86,6 +88,18 @@ def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
     return None
 
 
+def addons_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
+    """Return which of kubeadm's addons still has old pods. The proxy learns from the API server which pods of DNS have ended."""
+    for kind, name, judge in (("Deployment", "coredns", ready.deployment), ("DaemonSet", "kube-proxy", ready.daemon_set)):
+        try:
+            found = connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock).get(Ref("apps/v1", kind, name, "kube-system"))
+        except MusterError as exc:
+            return str(exc)
+        if found and not (state := judge(found)).ready:
+            return f"{kind} {name}: {state.reason}"
+    return None
+
+
 def execute(ctx: HostContext) -> Result:
     cluster = LocalCluster.of(ctx.params["cluster"])
     node = cluster.spec.node(ctx.params["index"])
@@ -100,6 +114,9 @@ def execute(ctx: HostContext) -> Result:
     if to_upgrade and not ctx.check:
         ctx.progress(f"kubeadm upgrade in {node.name}")
         membership.upgrade(cluster, node, lambda: api_gap(cluster, ctx), timeout=ctx.params["wait_timeout"], clock=ctx.clock)
+        if node.index == 1:
+            what = f"DNS and proxy of {cluster.spec.name}"
+            wait_until(lambda: addons_gap(cluster, ctx), timeout=ctx.params["wait_timeout"], what=what, clock=ctx.clock)
     if renewed and not ctx.check:
         membership.write_admin_kubeconfig(cluster, timeout=ctx.params["wait_timeout"])
     rows = {

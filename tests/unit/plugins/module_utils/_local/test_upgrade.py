@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._local import host, membership, node, record, spec, upgrade
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.modules import kubeadm_node, local_node
@@ -32,6 +33,8 @@ class Upgraded:
         monkeypatch.setattr(membership, "_pid", lambda _node: 1)
         monkeypatch.setattr(membership, "processes_in", lambda _netns: [])
         monkeypatch.setattr(kubeadm_node, "api_gap", lambda *_of: None)
+        self.proxies = 0
+        monkeypatch.setattr(kubeadm_node, "connect", lambda *_of: self)
         monkeypatch.setattr(kubeadm_node, "ends_soon", lambda *_args: False)
         self.commands: list[str] = []
         self.fails = ""
@@ -51,6 +54,15 @@ class Upgraded:
         if self.fails and self.fails in words:
             raise KeyboardInterrupt
         return ""
+
+    def get(self, ref: Ref) -> dict[str, t.Any]:
+        """The addons: the proxy's DaemonSet, whose pods are replaced from one answer to the next, and DNS."""
+        self.proxies += ref.kind == "DaemonSet"
+        new = min(self.proxies, 3) if ref.kind == "DaemonSet" else 2
+        of_set = {"desiredNumberScheduled": 3, "updatedNumberScheduled": new, "numberAvailable": 3, "numberReady": 3}
+        status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": new, "availableReplicas": 2, "readyReplicas": 2, **of_set}
+        metadata = {"name": ref.name, "namespace": ref.namespace, "generation": 1}
+        return {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata, "spec": {"replicas": 2}, "status": status}
 
     def run(self, index: int, *, check: bool = False) -> dict[str, t.Any]:
         params = {"cluster": self.new.options, "index": index, "state": "present", "wait_timeout": 9}
@@ -106,6 +118,7 @@ def test_the_control_plane_is_first_and_a_second_run_does_nothing(upgraded: Upgr
         "dev-2: upgrade node",
     ]
     assert upgraded.pending() == ["", ""]
+    assert upgraded.proxies == 3, "the kubelets are restarted once DNS and the proxy are new on all nodes"
 
 
 def test_an_interrupted_upgrade_is_finished_by_the_next_run(upgraded: Upgraded) -> None:
