@@ -90,13 +90,14 @@ def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
 
 def addons_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
     """Return which of kubeadm's addons still has old pods. The proxy learns from the API server which pods of DNS have ended."""
-    for kind, name, judge in (("Deployment", "coredns", ready.deployment), ("DaemonSet", "kube-proxy", ready.daemon_set)):
-        try:
-            found = connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock).get(Ref("apps/v1", kind, name, "kube-system"))
-        except MusterError as exc:
-            return str(exc)
-        if found and not (state := judge(found)).ready:
-            return f"{kind} {name}: {state.reason}"
+    try:
+        api = connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock)
+        for kind, name, judge in (("Deployment", "coredns", ready.deployment), ("DaemonSet", "kube-proxy", ready.daemon_set)):
+            found = api.get(Ref("apps/v1", kind, name, "kube-system"))
+            if found and not (state := judge(found)).ready:
+                return f"{kind} {name}: {state.reason}"
+    except MusterError as exc:
+        return str(exc)
     return None
 
 
