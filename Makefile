@@ -54,9 +54,10 @@ docs: ## the documentation as a site, build/site/html, seen in a headless browse
 	@PYTHONPATH=tests:build/collections .venv/bin/python -m support.docs.site
 	@.venv/bin/pytest tests/site
 
-histories: ## 20,000 random histories of owners, strangers and killed runs, and 20,000 tasks with hostile values (make test tries fewer)
+histories: ## 20,000 random histories of owners, strangers and killed runs, and unit tests with more values of each kind (make test tries fewer)
 	@scripts/setup test
 	@MUSTER_HISTORIES=20000 MUSTER_HOSTILE=20000 .venv/bin/pytest -n 2 tests/histories tests/unit/plugins/modules/test_hostile_values.py
+	@MUSTER_EXAMPLES=100 .venv/bin/pytest -n 2 -m hypothesis tests/unit
 
 clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
 	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_delete_data=true -e muster_delete_cluster=true $(ARGS)

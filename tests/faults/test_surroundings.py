@@ -131,7 +131,7 @@ def test_network_cut(row: Row, rule: Rule, ground: Ground, cut: Cut, results: Ro
     if row is CUT_PRUNE:
         assert run_apply(kubeconfig, [*objects, config("old")])["changed"]
     given = address_when(ground, lambda: cut.begun > 0) if waits else contextlib.nullcontext()
-    with monkeypatch.context() as patched, given:
+    with given, monkeypatch.context() as patched:
         cut_at(cut, patched, rule)
         result = run_apply(kubeconfig, objects, limits=LIMITS, prune=row is CUT_PRUNE, wait=waits, wait_timeout=int(5 * CUT_S + 60))
     took = time.monotonic() - cut.begun

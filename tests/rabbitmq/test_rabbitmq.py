@@ -493,7 +493,10 @@ def test_a_broker_that_stops_starts_again_with_other_settings(team: Team) -> Non
     assert team.run(users=[{"name": "patient", "password": "x"}], startup_timeout=STARTS_S)["changed"]
     nobody = {"client_cert": None, "client_key": None, "startup_timeout": 60}
     assert "check client_cert" in team.fails(Unreachable, rabbitmq_info, **nobody)
-    alarmed = lambda: None if team.run(rabbitmq_info)["alarms"] else "the broker has no alarm yet"  # noqa: E731
+
+    def alarmed() -> str | None:
+        return None if team.run(rabbitmq_info)["alarms"] else "the broker has no alarm yet"
+
     wait_until(alarmed, timeout=STARTS_S, what="the alarm", clock=SYSTEM_CLOCK, interval=0.5)
     with pytest.raises(WaitTimeout, match="has a memory alarm") as caught:
         team.run(rabbitmq_info, wait=True, wait_timeout=1)

@@ -220,8 +220,10 @@ def test_a_signing_key_of_another_prefix_has_its_reason(someone: Experimenter, w
     runner = world.started_runner("signed")
     someone.run("signed", queue="rmq_other", wait=False)
     runner.says("is not by the key of rmq_other")
-    counts = lambda: world.call("GET", "queues", "/", "rmq_other").get("message_stats", {})  # noqa: E731
-    until("the queue's numbers", lambda: counts().get("redeliver", 0) > 0)
+    until(
+        "the queue's numbers",
+        lambda: world.call("GET", "queues", "/", "rmq_other").get("message_stats", {}).get("redeliver", 0) > 0,
+    )
     with pytest.raises(WaitTimeout, match=r"queue rmq_other has .* messages.*were given back \d+ times.*backing off, receive failed"):
         someone.run("signed", queue="rmq_other", wait_timeout=20)
 

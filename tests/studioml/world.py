@@ -135,7 +135,10 @@ class Standin:
 
     def says(self, text: str) -> None:
         """Wait for a line of its log."""
-        found = lambda: None if text in self.log else f"{text!r} is not in {self.log[-2000:]}"  # noqa: E731
+
+        def found() -> str | None:
+            return None if text in self.log else f"{text!r} is not in {self.log[-2000:]}"
+
         wait_until(found, timeout=WITHIN_S, what="its log", clock=time, interval=0.1)
 
 

@@ -44,15 +44,6 @@ def imports(shell: Shell) -> None:
     shell.run(BIN / "lint-imports", "--no-cache", cwd=ROOT, env=NAMESPACE)
 
 
-def histories(shell: Shell) -> None:
-    """Random histories of a cluster that several owners use, 500 of them; make histories tries more.
-
-    Then what unit tests claim of all values, with ten times as many of them as the unit tests try.
-    """
-    shell.run(BIN / "pytest", "tests/histories", cwd=ROOT)
-    shell.run(BIN / "pytest", "tests/unit", "-m", "hypothesis", cwd=ROOT, env={"MUSTER_EXAMPLES": "100"})
-
-
 def changelog(shell: Shell) -> None:
     shell.run(BIN / "antsibull-changelog", "lint", cwd=tree(), env=tool_env())
 
@@ -184,7 +175,7 @@ CHECKS = [
     Check("mypy", mypy, reads=CODE),
     Check("imports", imports, reads=CODE),
     Check("unit", partial(program, "pytest -n 2 --durations=10")),
-    Check("histories", histories, reads=("plugins/*", "tests/histories/*", "tests/unit/*")),
+    Check("histories", partial(program, "pytest tests/histories"), reads=("plugins/*", "tests/histories/*", "tests/unit/fakes/*")),
     Check("inventories", partial(program, "pytest -n 2 tests/inventories"), reads=(*PLAYS, "tests/inventories/*", "tests/unit/fakes/*")),
     Check("rabbitmq", partial(program, "pytest tests/rabbitmq --durations=5"), reads=("plugins/*", "tests/rabbitmq/*")),
     Check("alerts", partial(program, "pytest tests/alerts"),

@@ -18,7 +18,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.triton import FakeTriton
 # ansible-test units has no pythonpath: some cases stand beside the other suites.
 sys.path.append(str(Path(__file__).parents[1]))
 
-# A busy machine is no reason to fail. The check `histories` tries more.
+# A busy machine is no reason to fail. `make histories` tries more.
 hypothesis.settings.register_profile("muster", max_examples=int(os.environ.get("MUSTER_EXAMPLES", "10")), deadline=None)
 hypothesis.settings.load_profile("muster")
 

@@ -206,7 +206,7 @@ LEGAL: dict[str | None, re.Pattern[str]] = {
 
 def is_legal(value: str, path: str, options: Options) -> bool:
     """Whether an option that a text names exists, and may have the value that the text gives it."""
-    name, _, deeper = path.partition(".")
+    name, _dot, deeper = path.partition(".")
     option = options.get(name.split("[")[0])
     if option is None or deeper:
         return option is not None and is_legal(value, deeper, option.get("suboptions") or {})

@@ -134,7 +134,7 @@ class Node:
 
 @functools.cache
 def _listed(*ctr: str) -> dict[str, StoredImage]:
-    return parse_images(run([*ctr, "list"], timeout=30))
+    return parse_images(run([*ctr, "list"], timeout=120))
 
 
 def parse_images(table: str) -> dict[str, StoredImage]:

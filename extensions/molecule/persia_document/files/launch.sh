@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # The launch script of PERSIA's document about Google Cloud, with the programs and flags of today. Ranks, sizes and addresses come from

@@ -67,7 +67,7 @@ class Client(JsonClient):
         """Unload the model, with all its versions."""
         self._needed(self.ask("POST", f"/v2/repository/models/{model}/unload", {}), f"unload model {model}")
 
-    @functools.cache  # noqa: B019 -- of one client, which is closed with the check
+    @functools.lru_cache(maxsize=16)  # noqa: B019 -- of one client, which is closed with the check
     def _decoupled(self, path: str) -> bool:
         """Whether the model may answer a request any number of times. A gateway need not show its configuration: then it is no."""
         policy = self.ask("GET", f"{path}/config")[1].get("model_transaction_policy") or {}

@@ -157,7 +157,7 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         }
         return {"name": found.name, "versions": list(found.versions), "platform": found.platform, **tensors}
 
-    @functools.cache  # noqa: B019 -- of one client, which is closed with the check
+    @functools.lru_cache(maxsize=16)  # noqa: B019 -- of one client, which is closed with the check
     def _decoupled_at(self, model: str, version: str) -> bool:
         request = self._messages.ModelConfigRequest(name=model, version=version)
         found = self._call(self._server.ModelConfig, request, f"tell the configuration of model {model}")

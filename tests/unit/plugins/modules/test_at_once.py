@@ -230,7 +230,7 @@ def schedules(plain: Shared, *, every: bool) -> t.Iterator[Schedule]:
 def try_all(case: Case, more: dict[str, t.Any], prepared: Callable[[], Shared]) -> None:
     """Two runs with the options MORE in each interleaving, and what they leave; PREPARED makes the cluster before them.
 
-    The check `histories` tries all of them.
+    `make histories` tries all of them.
     """
     plain = prepared()
     before = {name: len(had) for name, had in plain.secret_values().items()}

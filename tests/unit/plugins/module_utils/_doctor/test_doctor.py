@@ -94,7 +94,8 @@ def test_pods_of_a_job_that_has_succeeded_are_in_order(cluster: FakeCluster) -> 
 
 def test_equal_findings_of_one_workload_are_one() -> None:
     row = {"severity": "error", "cause": "failed", "evidence": "x", "next": "y", "group": "Job j"}
-    assert [one.object for one in folded([Finding(object=f"Pod ml/p-{number}", **row) for number in range(3)])] == ["Pod ml/p-0 and 2 more"]  # type: ignore[arg-type]
+    pods = [Finding(object=f"Pod ml/p-{number}", **row) for number in range(3)]  # type: ignore[arg-type]
+    assert [one.object for one in folded(pods)] == ["Pod ml/p-0 and 2 more"]
 
 
 def test_what_may_not_be_read_is_named_and_not_judged(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:

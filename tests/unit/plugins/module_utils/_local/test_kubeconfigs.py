@@ -49,7 +49,7 @@ def test_a_run_renews_the_certificate_once(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(membership, "namespace_command", kubeadm_in_node)
     monkeypatch.setattr(membership, "_pid", lambda _node: 1)
     ctx = HostContext(params={"cluster": OPTIONS, "index": 1, "state": "present", "wait_timeout": 9}, check=False)
-    assert [kubeadm_node.execute(ctx)["changed"] for _ in range(2)] == [True, False]
+    assert [kubeadm_node.execute(ctx)["changed"] for _run in range(2)] == [True, False]
     assert [argv[:3] for argv in asked] == [["kubeadm", "kubeconfig", "user"]]
     assert "--validity-period=8760h" in asked[0]
     assert cluster.admin_kubeconfig.stat().st_mode & 0o777 == 0o600

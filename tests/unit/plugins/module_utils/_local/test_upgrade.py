@@ -185,7 +185,7 @@ def test_services_that_run_a_replaced_file_are_restarted_without_the_node(
     (tmp_path / "containerd").touch()
     programs = {"containerd": str(tmp_path / "containerd")}
     params = {"cluster": upgraded.old.options, "index": 2, "state": "present", "program_paths": programs}
-    for _ in range(2):
+    for _run in range(2):
         local_node.execute(HostContext(params=params, check=False))
     assert done[1::2] == [["restart", "containerd"]] * 2
     (tmp_path / "8/exe").unlink()

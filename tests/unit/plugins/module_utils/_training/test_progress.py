@@ -13,8 +13,8 @@ def stamped(*lines: str) -> str:
     return "".join(f"2026-11-27T08:00:{2 * number:02}.123456789Z {line}\n" for number, line in enumerate(lines))
 
 
-def keras(step: str, bar: int, rest: str) -> str:
-    return f"\r{BOLD}{step}{END} {GREEN}{'━' * bar}{END}{WHITE}{'━' * (20 - bar)}{END} {rest}"
+def keras(step: str, done: int, rest: str) -> str:
+    return f"\r{BOLD}{step}{END} {GREEN}{'━' * done}{END}{WHITE}{'━' * (20 - done)}{END} {rest}"
 
 
 RECORDINGS = {

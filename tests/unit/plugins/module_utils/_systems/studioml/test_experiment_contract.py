@@ -64,13 +64,15 @@ def test_texts_that_are_optional_are_texts_or_null() -> None:
 ARTIFACTS = ("workspace", "modeldir", "retval", "output", "tb", "_metrics", "_metadata")
 FACTS: dict[str, tuple[t.Callable[[], t.Any], t.Any]] = {
     "Config.Env is map[string]string": (
-        lambda: made(env={"A": "1"}, secret_env={"B": Sensitive("x")})["config"]["env"], {"AWS_DEFAULT_REGION": "us-west1", "A": "1",
-                 "B": "x"},
+        lambda: made(env={"A": "1"}, secret_env={"B": Sensitive("x")})["config"]["env"],
+        {"AWS_DEFAULT_REGION": "us-west1", "A": "1", "B": "x"},
     ),
     "cmd/runner/resource.go, allocResource: humanize.ParseBytes of an empty text is an error; gpuMem may be missing": (
-        lambda: (experiment()["resources_needed"], experiment(resources=Resources(2, 1, "1 GiB", "1gb",
-                 "4gb"))["resources_needed"]["gpuMem"],
-                 {name: spec.get("default") for name, spec in studioml_experiment.RESOURCES.items()}),
+        lambda: (
+            experiment()["resources_needed"],
+            experiment(resources=Resources(2, 1, "1 GiB", "1gb", "4gb"))["resources_needed"]["gpuMem"],
+            {name: spec.get("default") for name, spec in studioml_experiment.RESOURCES.items()},
+        ),
         ({"cpus": 1, "gpus": 0, "ram": "2gb", "hdd": "3gb"}, "4gb", {"cpus": 1, "gpus": 0, "ram": "2gb", "hdd": "3gb", "gpu_mem": None}),
     ),
     "cmd/runner/processor.go, newProcessor: without a workspace the execution class cannot be determined; studio/runner.py, main, and "
@@ -78,8 +80,10 @@ FACTS: dict[str, tuple[t.Callable[[], t.Any], t.Any]] = {
     "internal/runner/artifacts.go, "
     "Fetch: archive.IsTar(art.Key), or it is an error": (
         lambda: {name: (row["mutable"], row["unpack"], row["key"]) for name, row in experiment()["artifacts"].items()},
-        {name: (True, True, f"experiments/1606243639_de40/{name}.tar") for name in ARTIFACTS} | {"workspace": (False, True,
-                 "blobstore/00.tar")},
+        {
+            **{name: (True, True, f"experiments/1606243639_de40/{name}.tar") for name in ARTIFACTS},
+            "workspace": (False, True, "blobstore/00.tar"),
+        },
     ),
     "internal/runner/storage.go, NewStorage: scheme s3, the host, then bucket and key where the fields are empty": (
         lambda: [experiment()["artifacts"]["output"][name] for name in ("qualified", "bucket")],
