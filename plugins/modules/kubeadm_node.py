@@ -81,8 +81,14 @@ def leave(cluster: LocalCluster, node: NodeSpec, ctx: HostContext) -> bool:
 
 
 def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
+    """Return why the API server does not answer, or does not for long, because the etcd of a killed upgrade is still on its way."""
     try:
-        connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock).list("v1", "Node")
+        api = connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock)
+        pod = api.get(Ref("v1", "Pod", f"etcd-{cluster.spec.control_plane.name}", "kube-system"))
+        if upgrade.has_new_etcd(cluster):
+            old = not pod or upgrade.etcd_image(cluster) not in str(pod["spec"]["containers"])
+            state = ready.State(False, "its pod is of the old version") if old else ready.pod(pod)
+            return None if state.ready else f"etcd: {state.reason}"
     except MusterError as exc:
         return str(exc)
     return None

@@ -15,7 +15,7 @@ from .network import NETNS_DIR
 from .node import init_process, marker, write_if_changed
 from .node_files import kubeadm_documents
 from .spec import NodeSpec
-from .upgrade import pending, static_pods
+from .upgrade import has_new_etcd, pending, static_pods
 
 # Static pod -> the phase of kubeadm init that writes it.
 STATIC_PODS = {
@@ -70,7 +70,10 @@ def upgrade(cluster: LocalCluster, node: NodeSpec, api_gap: t.Callable[[], str |
             _kubeadm(node, ["init", "phase", *words, config], timeout)
         wait_until(api_gap, timeout=timeout, what=f"the API server of {cluster.spec.name}", clock=clock)
         _kubeadm(node, ["init", "phase", "upload-config", "all", config], timeout)
-        _kubeadm(node, ["upgrade", "apply", cluster.options["kubernetes_version"], "--yes", "--skip-phases=preflight"], timeout)
+        # kubeadm restarts an etcd that is new already, too (upgradeComponent in phases/upgrade/staticpods.go, 1.36), and fails if it is
+        # away for longer than a minute.
+        options = ["--yes", "--skip-phases=preflight", *(["--etcd-upgrade=false"] if has_new_etcd(cluster) else [])]
+        _kubeadm(node, ["upgrade", "apply", cluster.options["kubernetes_version"], *options], timeout)
     else:
         _kubeadm(node, ["upgrade", "node", "--skip-phases=preflight"], timeout)
     _done(cluster, node)

@@ -17,6 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import host, memb
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.modules import kubeadm_node, local_node
 
+API_GAP = kubeadm_node.api_gap
 OLD = {"kubernetes_version": "v1.35.4", "etcd_version": "3.6.6", "coredns_version": "v1.13.1"}
 NEW = {"kubernetes_version": "v1.36.3", "etcd_version": "3.6.8", "coredns_version": "v1.14.2"}
 STATIC = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -38,6 +39,7 @@ class Upgraded:
         monkeypatch.setattr(kubeadm_node, "ends_soon", lambda *_args: False)
         self.commands: list[str] = []
         self.fails = ""
+        self.leaves_etcd = False
         self.old, self.new = (LocalCluster.of({**OPTIONS, **versions}) for versions in (OLD, NEW))
         self.first, self.second = self.new.spec.all_nodes
         for one in (self.first, self.second):
@@ -51,6 +53,7 @@ class Upgraded:
     def _run(self, one: spec.NodeSpec, _pid: int, argv: list[str], **_options: object) -> str:
         words = " ".join(word for word in argv[1:] if not word.startswith("--"))
         self.commands.append(f"{one.name}: {words}")
+        self.leaves_etcd = "--etcd-upgrade=false" in argv
         if self.fails and self.fails in words:
             raise KeyboardInterrupt
         return ""
@@ -134,6 +137,29 @@ def test_an_interrupted_upgrade_is_finished_by_the_next_run(upgraded: Upgraded) 
     assert upgraded.commands[-1] == "dev-1: upgrade apply v1.36.3"
     assert upgraded.pending()[0] == ""
     assert upgraded.pending()[1].startswith("dev-2 is upgraded in place")
+
+
+def test_an_etcd_that_a_killed_run_has_replaced_is_waited_for_and_left(upgraded: Upgraded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kubeadm 1.36.3 restarted such an etcd, which was away for 138 s, and failed: "could not retrieve the list of etcd endpoints"."""
+    record.write(upgraded.new)
+    manifest = upgrade.static_pods(upgraded.first) / "etcd.yaml"
+    pod: dict[str, t.Any] = {"metadata": {"name": "etcd-dev-1"}, "spec": {"containers": [{"image": "muster.local/kubernetes/etcd:3.6.6"}]}}
+    pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    monkeypatch.setattr(upgraded, "get", lambda _ref: pod)
+    ctx = HostContext(params={}, check=False)
+    manifest.write_text("    image: muster.local/kubernetes/etcd:3.6.6\n")
+    assert API_GAP(upgraded.new, ctx) is None
+    manifest.write_text("    image: muster.local/kubernetes/etcd:3.6.8\n")
+    assert API_GAP(upgraded.new, ctx) == "etcd: its pod is of the old version"
+    pod["spec"]["containers"][0]["image"] = "muster.local/kubernetes/etcd:3.6.8"
+    pod["status"]["conditions"][0]["status"] = "False"
+    assert API_GAP(upgraded.new, ctx) == "etcd: Running: not ready"
+    pod["status"]["conditions"][0]["status"] = "True"
+    assert API_GAP(upgraded.new, ctx) is None
+    upgraded.fails = "upgrade apply"
+    with pytest.raises(KeyboardInterrupt):
+        upgraded.run(1)
+    assert upgraded.leaves_etcd
 
 
 def test_half_an_upgrade_goes_neither_back_nor_past_the_next_version(upgraded: Upgraded) -> None:
