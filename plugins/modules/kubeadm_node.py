@@ -95,21 +95,13 @@ def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
 
 
 def addons_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
-    """Return which of kubeadm's addons still has old pods.
-
-    The proxy learns from the API server which pods of DNS have ended, and drops connections to them then: without one, a resolver that gets
-    the port of an older query waits for the pod of that.
-    """
+    """Return which of kubeadm's addons still has old pods. The proxy learns from the API server which pods of DNS have ended."""
     try:
         api = connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock)
         for kind, name, judge in (("Deployment", "coredns", ready.deployment), ("DaemonSet", "kube-proxy", ready.daemon_set)):
             found = api.get(Ref("apps/v1", kind, name, "kube-system"))
             if found and not (state := judge(found)).ready:
                 return f"{kind} {name}: {state.reason}"
-        slices = api.list("discovery.k8s.io/v1", "EndpointSlice", "kube-system", "kubernetes.io/service-name=kube-dns")
-        ends = [one for found in slices for one in found["endpoints"] or [] if (one.get("conditions") or {}).get("terminating")]
-        if ends:
-            return f"an old pod of DNS still ends ({ends[0]['targetRef']['name']})"
     except MusterError as exc:
         return str(exc)
     return None

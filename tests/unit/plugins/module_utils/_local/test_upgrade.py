@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._local import host, membership, node, record, spec, upgrade
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.modules import kubeadm_node, local_node
@@ -34,7 +34,7 @@ class Upgraded:
         monkeypatch.setattr(membership, "_pid", lambda _node: 1)
         monkeypatch.setattr(membership, "processes_in", lambda _netns: [])
         monkeypatch.setattr(kubeadm_node, "api_gap", lambda *_of: None)
-        self.proxies = self.slices = 0
+        self.proxies = 0
         monkeypatch.setattr(kubeadm_node, "connect", lambda *_of: self)
         monkeypatch.setattr(kubeadm_node, "ends_soon", lambda *_args: False)
         self.commands: list[str] = []
@@ -66,13 +66,6 @@ class Upgraded:
         status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": new, "availableReplicas": 2, "readyReplicas": 2, **of_set}
         metadata = {"name": ref.name, "namespace": ref.namespace, "generation": 1}
         return {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata, "spec": {"replicas": 2}, "status": status}
-
-    def list(self, _version: str, kind: str, *_of: str) -> Listing:
-        """The slice of DNS, in which the old pod ends from one answer to the next."""
-        assert kind == "EndpointSlice"
-        self.slices += 1
-        old = {"conditions": {"ready": False, "terminating": True}, "targetRef": {"name": "coredns-old"}}
-        return Listing([{"endpoints": [{"conditions": {"ready": True}}, *([old] if self.slices < 2 else [])]}, {"endpoints": None}])
 
     def run(self, index: int, *, check: bool = False) -> dict[str, t.Any]:
         params = {"cluster": self.new.options, "index": index, "state": "present", "wait_timeout": 9}
@@ -128,7 +121,7 @@ def test_the_control_plane_is_first_and_a_second_run_does_nothing(upgraded: Upgr
         "dev-2: upgrade node",
     ]
     assert upgraded.pending() == ["", ""]
-    assert (upgraded.proxies, upgraded.slices) == (4, 2), "the kubelets are restarted once DNS and the proxy are new on all nodes"
+    assert upgraded.proxies == 3, "the kubelets are restarted once DNS and the proxy are new on all nodes"
 
 
 def test_an_interrupted_upgrade_is_finished_by_the_next_run(upgraded: Upgraded) -> None:
