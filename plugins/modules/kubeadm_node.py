@@ -54,11 +54,13 @@ actions:
   sample: [Node muster-1 becomes one of the cluster]
 """
 
+import typing as t
+
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, Result, Spec, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import ready
-from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
+from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._local import membership, upgrade
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster, is_initialised
@@ -80,30 +82,28 @@ def leave(cluster: LocalCluster, node: NodeSpec, ctx: HostContext) -> bool:
     return api.get(ref) is not None and bool(ctx.check or api.delete(ref, dry_run=False))
 
 
-def api_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
-    """Return why the API server does not answer, or does not for long, because the etcd of a killed upgrade is still on its way."""
+def gap(cluster: LocalCluster, ctx: HostContext, judge: t.Callable[[HttpCluster, LocalCluster], str | None]) -> str | None:
+    """Return what JUDGE says, or why the API server does not answer."""
     try:
-        api = connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock)
-        pod = api.get(Ref("v1", "Pod", f"etcd-{cluster.spec.control_plane.name}", "kube-system"))
-        if upgrade.has_new_etcd(cluster):
-            old = not pod or upgrade.etcd_image(cluster) not in str(pod["spec"]["containers"])
-            state = ready.State(False, "its pod is of the old version") if old else ready.pod(pod)
-            return None if state.ready else f"etcd: {state.reason}"
+        return judge(connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock), cluster)
     except MusterError as exc:
         return str(exc)
-    return None
 
 
-def addons_gap(cluster: LocalCluster, ctx: HostContext) -> str | None:
+def etcd_gap(api: HttpCluster, cluster: LocalCluster) -> str | None:
+    """Return why the API server does not answer for long: the etcd of a killed upgrade is still on its way."""
+    pod = api.get(Ref("v1", "Pod", f"etcd-{cluster.spec.control_plane.name}", "kube-system")) or {}
+    image = upgrade.new_etcd(cluster)
+    state = ready.pod(pod) if image in str(pod.get("spec")) else ready.State(False, "its pod is of the old version")
+    return None if not image or state.ready else f"etcd: {state.reason}"
+
+
+def addons_gap(api: HttpCluster, _cluster: LocalCluster) -> str | None:
     """Return which of kubeadm's addons still has old pods. The proxy learns from the API server which pods of DNS have ended."""
-    try:
-        api = connect({"kubeconfig": str(cluster.admin_kubeconfig)}, ctx.clock)
-        for kind, name, judge in (("Deployment", "coredns", ready.deployment), ("DaemonSet", "kube-proxy", ready.daemon_set)):
-            found = api.get(Ref("apps/v1", kind, name, "kube-system"))
-            if found and not (state := judge(found)).ready:
-                return f"{kind} {name}: {state.reason}"
-    except MusterError as exc:
-        return str(exc)
+    for kind, name, judge in (("Deployment", "coredns", ready.deployment), ("DaemonSet", "kube-proxy", ready.daemon_set)):
+        found = api.get(Ref("apps/v1", kind, name, "kube-system"))
+        if found and not (state := judge(found)).ready:
+            return f"{kind} {name}: {state.reason}"
     return None
 
 
@@ -120,10 +120,10 @@ def execute(ctx: HostContext) -> Result:
         enter(cluster, node, timeout=ctx.params["wait_timeout"])
     if to_upgrade and not ctx.check:
         ctx.progress(f"kubeadm upgrade in {node.name}")
-        membership.upgrade(cluster, node, lambda: api_gap(cluster, ctx), timeout=ctx.params["wait_timeout"], clock=ctx.clock)
+        membership.upgrade(cluster, node, lambda: gap(cluster, ctx, etcd_gap), timeout=ctx.params["wait_timeout"], clock=ctx.clock)
         if node.index == 1:
             what = f"DNS and proxy of {cluster.spec.name}"
-            wait_until(lambda: addons_gap(cluster, ctx), timeout=ctx.params["wait_timeout"], what=what, clock=ctx.clock)
+            wait_until(lambda: gap(cluster, ctx, addons_gap), timeout=ctx.params["wait_timeout"], what=what, clock=ctx.clock)
     if renewed and not ctx.check:
         membership.write_admin_kubeconfig(cluster, timeout=ctx.params["wait_timeout"])
     rows = {

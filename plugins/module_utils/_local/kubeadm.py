@@ -89,8 +89,6 @@ def audited_api_server(log: str) -> Document:
                 "audit-log-maxbackup": "2",
             }
         ),
-        # A third of the processor time of an API server whose CRDs change went into the collection of garbage (its own profile).
-        "extraEnvs": [{"name": "GOGC", "value": "200"}],
         "extraVolumes": [
             {"name": "audit-policy", "hostPath": AUDIT_POLICY, "mountPath": AUDIT_POLICY, "readOnly": True, "pathType": "File"},
             {"name": "audit-log", "hostPath": folder, "mountPath": folder, "pathType": "DirectoryOrCreate"},

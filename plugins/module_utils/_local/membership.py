@@ -15,7 +15,7 @@ from .network import NETNS_DIR
 from .node import init_process, marker, write_if_changed
 from .node_files import kubeadm_documents
 from .spec import NodeSpec
-from .upgrade import has_new_etcd, pending, static_pods
+from .upgrade import new_etcd, pending, static_pods
 
 # Static pod -> the phase of kubeadm init that writes it.
 STATIC_PODS = {
@@ -72,7 +72,7 @@ def upgrade(cluster: LocalCluster, node: NodeSpec, api_gap: t.Callable[[], str |
         _kubeadm(node, ["init", "phase", "upload-config", "all", config], timeout)
         # kubeadm restarts an etcd that is new already, too (upgradeComponent in phases/upgrade/staticpods.go, 1.36), and fails if it is
         # away for longer than a minute.
-        options = ["--yes", "--skip-phases=preflight", *(["--etcd-upgrade=false"] if has_new_etcd(cluster) else [])]
+        options = ["--yes", "--skip-phases=preflight", *(["--etcd-upgrade=false"] if new_etcd(cluster) else [])]
         _kubeadm(node, ["upgrade", "apply", cluster.options["kubernetes_version"], *options], timeout)
     else:
         _kubeadm(node, ["upgrade", "node", "--skip-phases=preflight"], timeout)

@@ -75,15 +75,11 @@ def static_pods(node: NodeSpec) -> Path:
     return Path(node.state_dir) / "own/etc/kubernetes/manifests"
 
 
-def has_new_etcd(cluster: LocalCluster) -> bool:
-    """Whether the static pod of etcd has the desired version, which may be still on its way."""
+def new_etcd(cluster: LocalCluster) -> str:
+    """The end of the reference of etcd's desired image if its static pod has it, which may be still on its way; else nothing."""
+    image = f"/etcd:{cluster.options['etcd_version']}"
     lines = (static_pods(cluster.spec.control_plane) / "etcd.yaml").read_text(encoding="utf-8").splitlines()
-    return any(line.endswith(etcd_image(cluster)) for line in lines)
-
-
-def etcd_image(cluster: LocalCluster) -> str:
-    """The end of the reference of etcd's image."""
-    return f"/etcd:{cluster.options['etcd_version']}"
+    return image if any(line.endswith(image) for line in lines) else ""
 
 
 def api_server_to_end(node: NodeSpec, kubelet: Path) -> int | None:

@@ -17,7 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import host, memb
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.modules import kubeadm_node, local_node
 
-API_GAP = kubeadm_node.api_gap
+ETCD_GAP = kubeadm_node.etcd_gap
 OLD = {"kubernetes_version": "v1.35.4", "etcd_version": "3.6.6", "coredns_version": "v1.13.1"}
 NEW = {"kubernetes_version": "v1.36.3", "etcd_version": "3.6.8", "coredns_version": "v1.14.2"}
 STATIC = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -33,7 +33,7 @@ class Upgraded:
         monkeypatch.setattr(membership, "namespace_command", self._run)
         monkeypatch.setattr(membership, "_pid", lambda _node: 1)
         monkeypatch.setattr(membership, "processes_in", lambda _netns: [])
-        monkeypatch.setattr(kubeadm_node, "api_gap", lambda *_of: None)
+        monkeypatch.setattr(kubeadm_node, "etcd_gap", lambda *_of: None)
         self.proxies = 0
         monkeypatch.setattr(kubeadm_node, "connect", lambda *_of: self)
         monkeypatch.setattr(kubeadm_node, "ends_soon", lambda *_args: False)
@@ -142,20 +142,15 @@ def test_an_interrupted_upgrade_is_finished_by_the_next_run(upgraded: Upgraded) 
 def test_an_etcd_that_a_killed_run_has_replaced_is_waited_for_and_left(upgraded: Upgraded, monkeypatch: pytest.MonkeyPatch) -> None:
     """kubeadm 1.36.3 restarted such an etcd, which was away for 138 s, and failed: "could not retrieve the list of etcd endpoints"."""
     record.write(upgraded.new)
-    manifest = upgrade.static_pods(upgraded.first) / "etcd.yaml"
-    pod: dict[str, t.Any] = {"metadata": {"name": "etcd-dev-1"}, "spec": {"containers": [{"image": "muster.local/kubernetes/etcd:3.6.6"}]}}
-    pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    monkeypatch.setattr(upgraded, "get", lambda _ref: pod)
-    ctx = HostContext(params={}, check=False)
-    manifest.write_text("    image: muster.local/kubernetes/etcd:3.6.6\n")
-    assert API_GAP(upgraded.new, ctx) is None
-    manifest.write_text("    image: muster.local/kubernetes/etcd:3.6.8\n")
-    assert API_GAP(upgraded.new, ctx) == "etcd: its pod is of the old version"
-    pod["spec"]["containers"][0]["image"] = "muster.local/kubernetes/etcd:3.6.8"
-    pod["status"]["conditions"][0]["status"] = "False"
-    assert API_GAP(upgraded.new, ctx) == "etcd: Running: not ready"
-    pod["status"]["conditions"][0]["status"] = "True"
-    assert API_GAP(upgraded.new, ctx) is None
+    told = []
+    for row in ("3.6.6 3.6.6 True", "3.6.8 3.6.6 True", "3.6.8 3.6.8 False", "3.6.8 3.6.8 True"):
+        file, image, is_ready = row.split()
+        (upgrade.static_pods(upgraded.first) / "etcd.yaml").write_text(f"    image: muster.local/kubernetes/etcd:{file}\n")
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": is_ready}]}
+        pod = {"metadata": {}, "spec": {"containers": [{"image": f"muster.local/kubernetes/etcd:{image}"}]}, "status": status}
+        monkeypatch.setattr(upgraded, "get", lambda _ref, pod=pod: pod)
+        told.append(ETCD_GAP(upgraded, upgraded.new))  # type: ignore[arg-type]
+    assert told == [None, "etcd: its pod is of the old version", "etcd: Running: not ready", None]
     upgraded.fails = "upgrade apply"
     with pytest.raises(KeyboardInterrupt):
         upgraded.run(1)
