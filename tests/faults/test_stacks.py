@@ -14,8 +14,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Man
 from ansible_collections.muster.ml.plugins.modules import job_logs, job_stacks, training_statefulset
 from ansible_collections.muster.ml.tests.unit.fakes import tasks
 
-# Alone on a machine it takes three; here other work is beside it.
-WITHIN = 60.0
+WITHIN = 60.0  # Alone on a machine it takes three; here other work is beside it.
 PYTHON, SPY = "docker.io/library/python:3.12-slim-bookworm", "muster.local/py-spy:0.4.3"
 WHICH: dict[str, t.Any] = {"name": "hang", "kind": "training_statefulset"}
 # A collective without torch. Who has sent its byte is on the line in which it waits for ever.

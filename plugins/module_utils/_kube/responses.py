@@ -33,8 +33,8 @@ CAUSES: errors.Causes = (
         r'failed calling webhook(?: "(?P<webhook>[^"]+)"(?:[^"]*"https://(?P<host>[^/":]+))?)?(?:.*(?P<untrusted>x509))?', re.DOTALL)),
     # 400 BadRequest: the webhook has side effects, so the API server does not ask it in a dry run.
     (NO_DRY_RUN, re.compile(r"does not support dry run")),
-    # The webhook of Kubeflow Trainer 2.3.0 (pkg/runtime/core/trainingruntime.go), whose cache may not have a new runtime yet.
-    (NO_REFERENCE, re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob")),
+    # The webhooks of Kubeflow Trainer 2.3.0 (pkg/runtime/core/trainingruntime.go), whose cache may lack a new runtime, and of Kueue.
+    (NO_REFERENCE, re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob|request: runtime \S+ not found")),
     # The webhook chooses code and reason; only these words in front come from the API server.
     (WEBHOOK_REFUSAL, re.compile(r"admission webhook")),
     # 403 Forbidden, from the plugins ServiceAccount, Priority, RuntimeClass and PodGroupWorkloadExists: what a pod, or a group of pods,

@@ -427,11 +427,12 @@ def test_a_webhook_without_dry_run_does_not_stop_check_mode(cluster: FakeCluster
     assert "could not be tried" in report.changes[0].reason
 
 
-# Of the plugin ServiceAccount, and of the webhook of Kubeflow Trainer 2.3.0, recorded from both.
+# Of the plugin ServiceAccount, and of the webhooks of Kubeflow Trainer 2.3.0 and Kueue 0.18.3, recorded from each.
 REFUSALS = [
     "error looking up service account default/sa",
     'admission webhook "validator.trainjob.trainer.kubeflow.org" denied the request: spec.runtimeRef: Invalid value: {"name":"w"}: '
     'TrainingRuntime.trainer.kubeflow.org "w" not found: specified trainingRuntime must be created before the TrainJob is created',
+    """admission webhook "vtrainjob.kb.io" denied the request: runtime 'late' not found.""",
 ]
 
 
