@@ -33,7 +33,7 @@ CAUSES: errors.Causes = (
         r'failed calling webhook(?: "(?P<webhook>[^"]+)"(?:[^"]*"https://(?P<host>[^/":]+))?)?(?:.*(?P<untrusted>x509))?', re.DOTALL)),
     # 400 BadRequest: the webhook has side effects, so the API server does not ask it in a dry run.
     (NO_DRY_RUN, re.compile(r"does not support dry run")),
-    # The webhooks of Kubeflow Trainer 2.3.0 (pkg/runtime/core/trainingruntime.go), whose cache may lack a new runtime, and of Kueue.
+    # Of Kubeflow Trainer 2.3.0 (trainingruntime.go), whose cache may lack a new runtime, and of Kueue 0.18.3 (trainjob_controller.go).
     (NO_REFERENCE, re.compile(r"specified (clusterT|t)rainingRuntime must be created before the TrainJob|request: runtime \S+ not found")),
     # The webhook chooses code and reason; only these words in front come from the API server.
     (WEBHOOK_REFUSAL, re.compile(r"admission webhook")),

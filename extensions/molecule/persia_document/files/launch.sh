@@ -1,9 +1,8 @@
-#!/usr/bin/env bash
+#!/bin/bash -eux
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # The launch script of PERSIA's document about Google Cloud, with the programs and flags of today. Ranks, sizes and addresses come from
 # the environment, and a failure ends the pod with its own status.
-set -eux
 case $1 in
     trainer)
         exec python3 -m torch.distributed.launch --nproc_per_node="$NPROC_PER_NODE" --nnodes="$REPLICA_SIZE" --node_rank="$NODE_RANK" \
