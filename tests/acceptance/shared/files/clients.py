@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Asks for a model without a pause until there is the file /tmp/stop, and prints what came of it: clients.py ADDRESS HOSTNAME MODEL
 
-Each request has a connection of its own, so that a new replica gets some of them.
+Each request has a connection of its own, so that a new replica gets some of them. MODEL is one of the two below, which Triton serves, or a
+language model, which OpenAI's client asks for the completion in the variable CLIENTS_TEXT: its parameters, and in "expected" the text.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import collections
 import dataclasses
 import http.client
 import json
+import os
 import pathlib
 import sys
 import threading
@@ -25,10 +27,40 @@ class Work:
     inputs: dict[str, tuple[list[int], list[float]]]
     expected: list[float]
 
-    @property
-    def body(self) -> str:
+    def ask(self, number: int) -> str:
         rows = [{"name": name, "datatype": "FP32", "shape": shape, "data": data} for name, (shape, data) in self.inputs.items()]
-        return json.dumps({"inputs": rows})
+        connection = http.client.HTTPConnection(ADDRESS, timeout=60)
+        try:
+            headers = {"Host": HOSTNAME, "Content-Type": "application/json"}
+            connection.request("POST", f"/v2/models/{MODEL}/infer", json.dumps({"inputs": rows}), headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            if answer.status != 200:
+                return f"status {answer.status}"
+            return "good" if json.loads(text)["outputs"][0]["data"] == self.expected else "wrong"
+        finally:
+            connection.close()
+
+
+@dataclasses.dataclass
+class Texts:
+    """Clients of OpenAI's API, which never try again. Every second request is for a stream."""
+
+    clients: int
+    every_s: float
+
+    def ask(self, number: int) -> str:
+        import openai  # noqa: PLC0415
+
+        wanted = {"model": MODEL, **json.loads(os.environ["CLIENTS_TEXT"])}
+        expected = wanted.pop("expected")
+        with openai.OpenAI(base_url=f"http://{ADDRESS}/v1", api_key="none", max_retries=0, timeout=60) as client:
+            try:
+                answer = client.completions.create(**wanted, stream=number % 2 == 1)
+                texts = [part.choices[0].text for part in answer] if number % 2 else [answer.choices[0].text]
+            except openai.OpenAIError as exc:
+                return f"{type(exc).__name__} {exc}"
+        return "good" if "".join(texts) == expected else "wrong"
 
 
 ADDRESS, HOSTNAME, MODEL = sys.argv[1:]
@@ -38,33 +70,23 @@ WORK = {
     "add": Work(4, 0.05, {"A": ([1, 2], [1.5, 2.0]), "B": ([1, 2], [1.0, 1.0])}, [2.5, 3.0]),
     # More at a time than three replicas have instances.
     "slow": Work(24, 0.0, {"SECONDS": ([1], [1.0])}, [1.0]),
-}[MODEL]
-BODY = WORK.body
+}.get(MODEL) or Texts(4, 0.0)
 found: collections.Counter[str] = collections.Counter()
 times: list[float] = []
 guard = threading.Lock()
 
 
-def ask() -> str:
-    connection = http.client.HTTPConnection(ADDRESS, timeout=60)
+def ask(number: int) -> str:
     try:
-        headers = {"Host": HOSTNAME, "Content-Type": "application/json"}
-        connection.request("POST", f"/v2/models/{MODEL}/infer", BODY, headers)
-        answer = connection.getresponse()
-        text = answer.read()
-        if answer.status != 200:
-            return f"status {answer.status}"
-        return "good" if json.loads(text)["outputs"][0]["data"] == WORK.expected else "wrong"
+        return WORK.ask(number)
     except (OSError, ValueError, http.client.HTTPException) as exc:
         return f"{type(exc).__name__} {exc}"
-    finally:
-        connection.close()
 
 
 def work(end: float) -> None:
     while time.monotonic() < end and not STOP.exists():
         began = time.monotonic()
-        what = ask()
+        what = ask(len(times))
         took = time.monotonic() - began
         with guard:
             found[what] += 1
