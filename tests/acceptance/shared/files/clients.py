@@ -50,7 +50,7 @@ class Texts:
     every_s: float
 
     def ask(self, number: int) -> str:
-        import openai  # noqa: PLC0415
+        import openai
 
         wanted = {"model": MODEL, **json.loads(os.environ["CLIENTS_TEXT"])}
         expected = wanted.pop("expected")
