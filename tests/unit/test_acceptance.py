@@ -14,6 +14,8 @@ from support.docs.collection import tasks_in
 from support.reading import load
 
 ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT / "extensions" / "molecule" / "shared"
+SCENARIOS = sorted(path.parent for path in SHARED.parent.glob("*/molecule.yml"))
 SYSTEMS = sorted((ROOT / "tests" / "acceptance").glob("*/claims.yml"))
 
 Event = dict[str, Any]
@@ -47,11 +49,12 @@ def test_there_are_systems() -> None:
     assert len(SYSTEMS) >= 3, "the checks below would hold for nothing"
 
 
-def test_no_variable_of_a_task_has_the_name_of_a_fact_or_a_result() -> None:
+@pytest.mark.parametrize("folder", [ROOT / "tests" / "acceptance", *SCENARIOS], ids=lambda path: path.name)
+def test_no_variable_of_a_task_has_the_name_of_a_fact_or_a_result(folder: Path) -> None:
     """Ansible takes the fact, wherever it was set: an assertion would judge something else, and what depends on the order of systems."""
     facts: set[str] = set()
     variables: dict[str, str] = {}
-    for path in sorted((ROOT / "tests" / "acceptance").rglob("*.yml")):
+    for path in [*folder.rglob("*.yml"), *SHARED.glob("*.yml")]:
         for task in tasks_in(page if isinstance(page := load(path), list) else []):
             facts |= {task["register"]} if "register" in task else set()
             facts |= task.get("ansible.builtin.set_fact", {}).keys()
