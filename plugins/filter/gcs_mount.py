@@ -48,7 +48,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(volumes), C(volume_mounts) and C(annotations) of the pods.
+  description: C(volumes), C(volume_mounts) and C(pod_annotations), as options of M(muster.ml.jobset).
   type: dict
   sample:
     volumes:
@@ -58,7 +58,7 @@ _value:
           volumeAttributes: {bucketName: lm, mountOptions: "implicit-dirs,rename-dir-limit=200000,uid=1000,gid=1000"}
     volume_mounts:
       - {name: bucket, mountPath: /workspace/shared}
-    annotations: {gke-gcsfuse/volumes: "true"}
+    pod_annotations: {gke-gcsfuse/volumes: "true"}
 """
 
 

@@ -10,7 +10,7 @@ short_description: Read the options that a user adds to those of a role
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns a variable such as C(elastic_options), whose keys are options of a module, or of the lookup P(muster.ml.manifests#lookup), for
-    which the role has no variable.
+    which the role has no variable; or one such as C(elastic_storage), whose keys are those of one option of a module.
   - The roles of this collection use it themselves, in C(module_defaults) of the tasks that take these options.
   - Fails if a key is no such option or is one that the role sets, and if a value is not of the type or among the choices of the option.
 options:

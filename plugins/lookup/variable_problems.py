@@ -14,7 +14,7 @@ description:
     two letters at most.
   - Of roles that have the name of a program which other projects configure as well, such as C(etcd), only the latter is judged.
   - A value is wrong if the argument spec of the role refuses its type or is without it among the choices. Templates are not judged.
-  - Keys and values of variables such as C(elastic_options) are judged as lookup P(muster.ml.role_options#lookup) does.
+  - Keys and values of C(elastic_options) and C(elastic_storage) are judged as lookup P(muster.ml.role_options#lookup) does.
   - A tag of the command is wrong if nothing has it. A playbook that is not of this collection may have tags of its own; if one differs
     from one of ours by two letters at most, there is a warning.
 options:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables such as ``elastic_options``, whose keys are options of a module, or of lookup ``manifests``, without a variable of the role.
 
-The description of such a variable in the role's argument spec names the module or the lookup.
+Those such as ``elastic_storage`` have the keys of one option of a module. The description of the variable in the role's argument spec names
+the module, the lookup or the option.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import yaml
 
 from ansible_collections.muster.ml.plugins.plugin_utils import _specs
 
-_MODULE = re.compile(r"\b[Oo]ther options of M\(muster\.ml\.(\w+)\)")
+_MODULE = re.compile(r"\b(?:[Oo]ther options of M|as O|[Mm]ore options of O)\(muster\.ml\.(\w+)(?:#module:(\w+))?\)")
 _MANIFESTS = re.compile(r"\b[Oo]ther options of P\(muster\.ml\.manifests#lookup\)")
 _PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
 
 
 class Target(t.NamedTuple):
-    """The module or lookup whose options are the keys of one variable."""
+    """The module, its option or the lookup whose options are the keys of one variable."""
 
     title: str
     options: Mapping[str, Mapping[str, t.Any]]
@@ -34,12 +35,13 @@ class Target(t.NamedTuple):
 
 @functools.cache
 def target(variable: str) -> Target | None:
-    """The module or lookup whose options are the keys of the variable; None for other variables.
+    """The module, its option or the lookup whose options are the keys of the variable; None for other variables.
 
     None also if the libraries of the module are missing.
     """
     role = _specs.names().get(variable, "")
-    text = str(_specs.options(role).get(variable, {}).get("description", ""))
+    own = _specs.options(role).get(variable, {})
+    text = str(own["description"]) if own.get("type") == "dict" else ""
     if _MANIFESTS.search(text):
         found = _of_manifests(role)
         return Target(f"lookup muster.ml.manifests for {role}", found, _with_variables(variable, {"part": ""}, found))
@@ -50,9 +52,10 @@ def target(variable: str) -> Target | None:
         spec = importlib.import_module(f"{_PLUGINS}.modules.{module[1]}").ARGUMENT_SPEC
     except ImportError:
         return None
+    if module[2]:
+        return Target(f"{module[2]} of module muster.ml.{module[1]}", spec[module[2]]["options"], {})
     found = {name: option for name, option in spec.items() if not option.get("no_log")}
-    taken = _set_by_tasks(role, module[1])
-    return Target(f"module muster.ml.{module[1]}", found, _with_variables(variable, taken, found))
+    return Target(f"module muster.ml.{module[1]}", found, _with_variables(variable, _set_by_tasks(role, module[1]), found))
 
 
 def free(variable: str) -> set[str]:
@@ -63,7 +66,7 @@ def free(variable: str) -> set[str]:
 
 def variables_of(role: str) -> list[str]:
     """The variables of a role whose keys are options."""
-    return [name for name in _specs.options(role) if name.endswith("_options") and target(name)]
+    return [name for name in _specs.options(role) if target(name)]
 
 
 def _of_manifests(role: str) -> dict[str, dict[str, t.Any]]:

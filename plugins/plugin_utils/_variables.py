@@ -75,11 +75,11 @@ def _unknown(given: Given) -> str:
     if given.name in known:
         return ""
     own = next((role for role in roles() if given.name.startswith(f"{role}_")), "")
-    others = {f"{own}_{key}": f"{key} in {name}" for name in variables_of(own) for key in free(name)} if own else {}
+    others = {f"{name.removesuffix('_options')}_{key}": f"{key} in {name}" for name in variables_of(own) for key in free(name)}
     near = nearest(given.name, {**known, **others})
     if not near and (not (own or given.name.startswith("muster_")) or own in _SHARED):
         return ""
-    advice = f"Did you mean {others.get(near, near)}?" if near else "docs/reference has those that exist."
+    advice = f"Did you mean {near if near in known else others[near]}?" if near else "docs/reference has those that exist."
     return f"{given.name} ({given.place}) is not a variable of Muster. {advice} If it is yours, name it in {IGNORED}."
 
 

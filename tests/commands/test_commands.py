@@ -31,7 +31,7 @@ SETTINGS = {
     "local_cluster_kubeconfig": KUBECONFIG,
     "muster_kubeconfig": KUBECONFIG,
     "muster_become": os.geteuid() != 0,
-    "persia_storage_class_name": "local-path",
+    "persia_storage": {"storage_class_name": "local-path", "size": "1Gi", "access_modes": ["ReadWriteOnce"]},
 }
 # What the reader's own inventory says, unless the command says it. Released manifests are files, because nothing outside of this machine is
 # asked; those are the files of the local inventory, which the page's command for it writes.

@@ -20,7 +20,7 @@ GIVEN = {
     "persia": {"persia_image": "registry.example.com/persia-cpu:0.1.dev251"},
     # The manifest of JobSet is downloaded otherwise.
     "tpu": {"tpu_image": "registry.example.com/jax-cpu:0.10.2", "jobset_manage": "false"},
-    "triton": {"triton_model_repository": "/workspace/shared/models", "triton_storage_claim_name": "models", "triton_storage_size": "1Gi"},
+    "triton": {"triton_model_repository": "gs://example-models/production"},
 }
 
 

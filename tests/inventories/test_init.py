@@ -36,3 +36,14 @@ def test_an_inventory_for_a_cluster(theirs: Theirs, servers: tuple[Server, Serve
     assert theirs.play("muster.ml.init", init_folder="mine") == 0, theirs.output
     assert "is for the cluster" in theirs.told
     assert "token-of-one" not in theirs.output
+
+
+def test_claims_need_a_class_where_there_is_none(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """A comment where the role makes no claim by itself."""
+    theirs.write("inventory/hosts.yml", {"all": {"hosts": {"localhost": {"ansible_connection": "local"}}}})
+    kubeconfig = str(theirs.write("kubeconfig", servers[0].kubeconfig()))
+    systems = ["elastic", "llm", "persia", "tpu", "triton"]
+    assert theirs.play("muster.ml.init", init_folder="mine", muster_kubeconfig=kubeconfig, muster_systems=systems) == 0, theirs.output
+    lines = (theirs.folder / "mine" / "group_vars" / "all.yml").read_text().splitlines()
+    found = [line for line in lines if "_storage: {storage_class_name: " in line]
+    assert [line.partition("_storage")[0] for line in found] == ["persia", "elastic", "# triton", "tpu", "# llm"]

@@ -24,7 +24,7 @@ from support.places import ROOT, cache_home
 # What a user sets for a cluster of their own: its storage, and a copy of PERSIA's image, which is published as `latest` alone.
 PERSIA: dict[str, Any] = {
     "muster_systems": ["persia"],
-    "persia_storage_class_name": "local-path",
+    "persia_storage": {"storage_class_name": "local-path"},
     "persia_image": "registry.example.com/persia-cpu:0.1.dev251",
 }
 DEPRECATION = "[DEPRECATION WARNING]"

@@ -230,7 +230,7 @@ def test_pods_of_the_training_write_its_bucket_and_nothing_else(play: Play, goog
 def test_a_training_is_planned_for_the_slices_of_the_pools(play: Play, google: Simulator) -> None:
     """By playbooks/tpu.yml: pods for the nodes of the pools, and the bucket as the folder that the script writes to."""
     google.clear()
-    planned = play("tpu", "--check", tpu_image="example/jax-tpu:0.10")
+    planned = play("tpu", "--check", tpu_image="example/jax-tpu:0.10", tpu_options={"pod_annotations": {"team": "vision"}})
     assert (planned.returncode, google.attempts()) == (0, []), failure(planned)
     for line in (
         "JobSet ml/jax-digits",
@@ -241,6 +241,7 @@ def test_a_training_is_planned_for_the_slices_of_the_pools(play: Play, google: S
         "cloud.google.com/gke-tpu-topology: 2x2x2",
         "alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool",
         "gke-gcsfuse/volumes: 'true'",
+        "team: vision",
         f"bucketName: {CHECKPOINTS}",
         "serviceAccountName: tpu",
     ):

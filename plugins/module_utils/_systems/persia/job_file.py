@@ -118,7 +118,7 @@ def _end(found: Translation) -> None:
         if option not in options:
             found.missing(variable, f"persia_{option.removesuffix('_path')} is used")
     if "image_pull_policy" not in options and "name" in options:
-        found.missing("spec.imagePullPolicy", "persia_image_pull_policy is used; PERSIA's operator takes Always")
+        found.missing("spec.imagePullPolicy", "IfNotPresent, or persia_options.image_pull_policy, is used; PERSIA's operator takes Always")
     for role in WORDS:
         entry = options.pop(f"{role}.entry", None)
         if role not in options:

@@ -37,5 +37,5 @@ def mounted(
     return {
         "volumes": [{"name": _VOLUME, "csi": {"driver": DRIVER, "volumeAttributes": attributes}}],
         "volume_mounts": [{"name": _VOLUME, "mountPath": mount_path}],
-        "annotations": {ANNOTATION: "true"},
+        "pod_annotations": {ANNOTATION: "true"},
     }

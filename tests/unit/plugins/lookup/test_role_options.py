@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A role takes further options from one mapping; keys that the module would not take, or that the role sets, are refused."""
 
+import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -16,17 +17,24 @@ from support.reading import load
 from ansible_collections.muster.ml.plugins.plugin_utils._role_options import Target, free, target
 from ansible_collections.muster.ml.plugins.plugin_utils._variables import Given, problems
 
+OF_MODULE = "is no option of the module muster.ml.elastic_job that the role passes on."
+OF_STORAGE = "is no option of the storage of module muster.ml.elastic_job that the role passes on."
 REFUSED: list[tuple[str, str, Any, str]] = [
-    ("elastic", "max_restart", 3, "is no option of the module muster.ml.elastic_job that the role passes on. Did you mean max_restarts?"),
-    ("elastic", "replica", 3, "is no option of the module muster.ml.elastic_job that the role passes on. Did you mean elastic_replicas?"),
-    ("elastic", "kubeconfig", "/else", "is no option of the module muster.ml.elastic_job that the role passes on."),
-    ("elastic", "max_restarts", "two", "must be of type int, not two."),
-    ("elastic", "tolerations", 3, "must be of type list of dict, not 3."),
-    ("elastic", "image_pull_policy", "Alway", "must be one of Always, IfNotPresent, Never, not Alway. Did you mean Always?"),
-    ("elastic", "replicas", 3, "is set by the variable elastic_replicas."),
-    ("elastic", "name", "other", "is set by the variable elastic_job_name."),
-    ("elastic", "storage", {}, "is set by the variable elastic_storage_*."),
-    ("elastic", "state", "absent", "is set by the role itself."),
+    ("elastic_options", "max_restart", 3, f"{OF_MODULE} Did you mean max_restarts?"),
+    ("elastic_options", "replica", 3, f"{OF_MODULE} Did you mean elastic_replicas?"),
+    ("elastic_options", "kubeconfig", "/else", OF_MODULE),
+    ("elastic_options", "max_restarts", "two", "must be of type int, not two."),
+    ("elastic_options", "tolerations", 3, "must be of type list of dict, not 3."),
+    ("elastic_options", "image_pull_policy", "Alway", "must be one of Always, IfNotPresent, Never, not Alway. Did you mean Always?"),
+    ("elastic_options", "replicas", 3, "is set by the variable elastic_replicas."),
+    ("elastic_options", "name", "other", "is set by the variable elastic_job_name."),
+    ("elastic_options", "storage", {}, "is set by the variable elastic_storage."),
+    ("persia_options", "metrics", {}, "is set by the variable persia_metrics_*."),
+    ("elastic_options", "state", "absent", "is set by the role itself."),
+    ("elastic_storage", "sise", "1Gi", f"{OF_STORAGE} Did you mean size?"),
+    ("elastic_storage", "access_modes", {"a": 1}, "must be of type list of str, not {'a': 1}."),
+    ("dataset_storage", "class_name", "", OF_STORAGE),
+    ("persia_nn_worker_options", "tolerations", "gpu", "must be of type list of dict, not gpu."),
 ]  # fmt: skip
 INVENTORY = """\
 elastic_options:
@@ -47,9 +55,8 @@ def secrets(options: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             yield name
 
 
-@pytest.mark.parametrize(("role", "key", "value", "told"), REFUSED)
-def test_a_key_or_value_that_the_module_does_not_take(role: str, key: str, value: object, told: str) -> None:
-    variable = f"{role}_options"
+@pytest.mark.parametrize(("variable", "key", "value", "told"), REFUSED)
+def test_a_key_or_value_that_the_module_does_not_take(variable: str, key: str, value: object, told: str) -> None:
     found = problems([Given(variable, {key: value}, "-e", keys=[Given(key, value, "all.yml:3")])])
     assert found == [f"{variable}.{key} (all.yml:3) {told}"]
 
@@ -66,7 +73,8 @@ def test_each_variable_is_handed_over_by_the_group_of_all_such_modules() -> None
     groups = {f"module muster.ml.{name}" for name in collection.groups()["role_options"]}
     assert {one.title for one in variables().values() if one.title.startswith("module")} == groups
     text = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("roles/*/*/*.yml"))
-    assert [name for name in variables() if f"'muster.ml.role_options', '{name}'" not in text] == []
+    whole = [name for name, one in variables().items() if " of module" not in one.title]
+    assert [name for name in whole if f"'muster.ml.role_options', '{name}'" not in text] == []
 
 
 def test_each_secret_of_a_module_has_a_variable_of_its_role() -> None:
@@ -114,3 +122,26 @@ def test_a_wrong_key_is_told_with_its_place_before_the_module_runs(tmp_path: Pat
     told = play(tmp_path, task_of_role(), "-e", '{"elastic_options": {"max_restart": 1}}')
     assert "elastic_options.max_restart (set by -e) is no option" in told
     assert "Did you mean max_restarts?" in told
+
+
+def test_keys_of_a_claim_replace_those_of_the_role_one_by_one(tmp_path: Path) -> None:
+    roles = ("elastic", "persia", "tpu", "triton")
+    pages = [load(ROOT / "roles" / role / part / "main.yml") for role in roles for part in ("defaults", "vars")]
+    task = {
+        "ansible.builtin.debug": {"msg": {role: f"{{{{ __{role}_storage }}}}" for role in roles}},
+        "vars": {name: value for page in pages for name, value in page.items() if not name.endswith("_storage") or name.startswith("__")},
+    }
+    given = {
+        "elastic_storage": {"size": "50Gi"},
+        "persia_storage": {"storage_class_name": "nfs", "access_modes": ["ReadWriteOnce"]},
+        "tpu_storage": {"claim_name": "theirs", "size": "", "storage_class_name": ""},
+        "triton_storage": {"claim_name": "models", "mount_path": "/models", "size": ""},
+    }
+    shared = {"mount_path": "/workspace/shared", "access_modes": ["ReadWriteMany"]}
+    told = play(tmp_path, task, "-e", json.dumps(given))
+    assert json.loads(told[told.index("{") : told.rindex("}") + 1])["msg"] == {
+        "elastic": {**shared, "claim_name": "digits-storage", "size": "50Gi"},
+        "persia": {**shared, "claim_name": "fair-storage", "size": "10Gi", **given["persia_storage"]},
+        "tpu": {**shared, "claim_name": "theirs"},
+        "triton": {"claim_name": "models", "mount_path": "/models"},
+    }

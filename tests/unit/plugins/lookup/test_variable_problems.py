@@ -37,7 +37,7 @@ def as_json(kind: str, value: str) -> str:
 
 VALUES: list[tuple[str, Any, str]] = [
     *((name, row["value"], row["told"]) for name, row in ROWS.items() if name not in TYPOS),
-    ("elastic_storage_access_modes", ["ReadWriteMany", "ReadWriteonce"], ""),
+    ("elastic_args", ["--epochs", "10"], ""),
     ("images_registry_password", {"secret": "hunter2"}, ""),
     ("muster_systems", "elastic", ""),
     ("muster_systems", "elastic, persia", ""),

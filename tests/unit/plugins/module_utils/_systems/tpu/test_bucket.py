@@ -22,8 +22,7 @@ def options(found: dict[str, t.Any]) -> list[str]:
 
 def test_pods_of_a_training_get_volume_mount_and_annotation() -> None:
     found = gcs_mount("lm-checkpoints", "/workspace/shared")
-    annotations = found.pop("annotations")
-    (made,) = (one for one in manifests(from_params({**JOB, **found, "pod_annotations": annotations})) if one["kind"] == "JobSet")
+    (made,) = (one for one in manifests(from_params({**JOB, **found})) if one["kind"] == "JobSet")
     pods = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
     assert pods["metadata"]["annotations"] == {"gke-gcsfuse/volumes": "true"}
     (volume,) = pods["spec"]["volumes"]
