@@ -78,10 +78,9 @@ class GoBuild:
 
     def argv(self, go: str, out: Path) -> list[str]:
         tags = ["-tags", ",".join(self.tags)] if self.tags else []
-        # What a debugger needs is left out by -s -w: compilers that do not write it first take an eighth less time.
-        flags = ["-trimpath", "-buildvcs=false", "-mod=readonly", *tags, "-gcflags=all=-dwarf=false"]
-        flags += ["-ldflags", f"-s -w {self.ldflags}".strip()]
-        return [go, "build", *flags, "-o", str(out), self.package]
+        flags = ["-trimpath", "-buildvcs=false", "-mod=readonly", *tags, "-ldflags", f"-s -w {self.ldflags}".strip()]
+        # The linker leaves out what a debugger reads (-s -w). Compilers that do not write it first take an eighth less time.
+        return [go, "build", *flags, "-gcflags=all=-dwarf=false", "-o", str(out), self.package]
 
     def environment(self) -> dict[str, str]:
         # Without cgo a program needs no library of the host, so it runs in an image that contains nothing else.
