@@ -391,3 +391,14 @@ def test_ansible_reads_what_is_installed_without_a_warning(monkeypatch: pytest.M
         for page in sorted((ROOT / top).rglob("*.yml")):
             DataLoader().load_from_file(str(page))
             assert told == [], page
+
+
+def test_roles_that_fetch_a_data_set_judge_it_before_count_on_it_in_the_dry_run_and_take_it_away() -> None:
+    asked: dict[str, set[str]] = {}
+    for role in ROLES:
+        for path in (role / "tasks").glob("*.yml"):
+            included = [task.get("ansible.builtin.include_role", {}) for task in tasks_in(reading.load(path))]
+            found = {one.get("tasks_from", "main") for one in included if one.get("name") == "muster.ml.dataset"}
+            asked.setdefault(role.name, set()).update(found)
+    users = {name: parts for name, parts in asked.items() if parts}
+    assert users == dict.fromkeys(("elastic", "llm", "persia"), {"main", "preflight", "dry_run", "remove"})
