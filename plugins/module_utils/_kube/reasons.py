@@ -14,7 +14,7 @@ from .._core.conditions import condition, conditions, reason_of
 from .._core.errors import MusterError
 from .cluster import Cluster
 from .objects import CLAIM, DEPLOYMENT, NAMESPACE, POD, SERVICE, GroupKind, Manifest, Ref, group_kind, ref_of, selector_of
-from .pod_status import waits_for_claim
+from .pod_status import waits_for_claim, why_not_running
 from .queued import why_queued
 from .ready import State, deletion_state, pod
 
@@ -103,14 +103,18 @@ def _claims(cluster: Cluster, manifest: Manifest) -> str:
     return ""
 
 
-def why_no_pods(cluster: Cluster, manifest: Manifest) -> str:
-    """Return why a workload's pods cannot be created (quota, Pod Security, a limit); empty if the last ones could."""
+def why_no_pods(cluster: Cluster, manifest: Manifest, *, or_stuck: bool = False) -> str:
+    """Return why a workload's pods cannot be created (quota, Pod Security, a limit); empty if the last ones could.
+
+    With OR_STUCK also why one of them does not start, where that does not pass by itself.
+    """
     event = newest_event(cluster, manifest)
-    return _in_words(event) if event.get("reason") == "FailedCreate" else ""
+    refused = _in_words(event) if event.get("reason") == "FailedCreate" else ""
+    return refused or (next(iter(_pods(cluster, manifest, stuck=True)), "") if or_stuck else "")
 
 
-def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
-    """The pods of a workload that are not ready, equal reasons once."""
+def _pods(cluster: Cluster, manifest: Manifest, *, stuck: bool = False) -> list[str]:
+    """The pods of a workload that are not ready, equal reasons once. STUCK: only those that wait for what a user has to do."""
     desired = _selector(manifest)
     if not desired or group_kind(manifest) == SERVICE:
         return []
@@ -121,7 +125,7 @@ def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
     by_reason: dict[str, list[Manifest]] = {}
     for item in pods:
         state = pod(item)
-        if not state.ready:
+        if not state.ready and (not stuck or why_not_running(item)[1]):
             by_reason.setdefault(state.reason.rstrip("."), []).append(item)
     lines = []
     for reason, items in list(by_reason.items())[:_SHOWN]:

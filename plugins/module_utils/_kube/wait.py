@@ -28,11 +28,11 @@ _EXPLAINED = 20
 """Number of objects whose reasons are searched at the deadline, so that the message stays readable."""
 _REASONS_WITHIN = 2.0
 """Seconds for all requests after the deadline."""
-_REFUSED_PODS: frozenset[GroupKind] = frozenset({
-    ("", "ReplicationController"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("batch", "Job"),
-    ("kubeflow.org", "PyTorchJob"),
+_WITH_PODS: frozenset[GroupKind] = frozenset({
+    ("", "ReplicationController"), ("apps", "DaemonSet"), ("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"),
+    ("batch", "Job"), ("kubeflow.org", "PyTorchJob"), ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
 })  # fmt: skip
-"""Kinds for which only events show that their pods are refused."""
+"""Kinds whose status counts pods. Only events tell that these are refused, and only the pods why they do not start."""
 _UNSEEN = State(False, "was not seen yet")
 
 
@@ -48,7 +48,7 @@ class _Tracker:
         self.states: dict[Ref, State] = dict.fromkeys(refs, _UNSEEN)
         self.objects: dict[Ref, Manifest | None] = {}
         self.refused: dict[Ref, str] = {}
-        """The reasons why pods of an object cannot be created, as far as they were read."""
+        """The reasons why pods of an object cannot be created or do not start, as far as they were read."""
         self.trouble: BaseException | None = None
         """The API server's failure at the deadline; None if it answered."""
         self.broken = False
@@ -69,7 +69,7 @@ class _Tracker:
             self.states[ref], self.objects[ref] = state, manifest
 
     def inspect(self, group: t.Iterable[Ref]) -> None:
-        """Find out what no change of an object shows: that a claim waits for its pod, that the pods of a workload are refused."""
+        """Find out what no change of an object shows: that a claim waits for its pod, that the pods of a workload are refused or stuck."""
         asked = False
         for ref in self.pending(group):
             manifest = self.objects.get(ref)
@@ -77,11 +77,11 @@ class _Tracker:
                 continue
             if ref.group_kind == CLAIM:
                 self.see(ref, manifest)
-            elif ref.group_kind in _REFUSED_PODS and not asked:
+            elif ref.group_kind in _WITH_PODS and not asked:
                 asked = True  # one of them is enough: each costs a request
                 from .reasons import why_no_pods
 
-                said = why_no_pods(self._cluster, manifest)
+                said = why_no_pods(self._cluster, manifest, or_stuck=True)
                 with self._lock:
                     self.refused[ref] = said
 
@@ -248,7 +248,7 @@ def _progress_line(tracker: _Tracker, goal: str) -> str:
     done = f"{total - len(pending)} of {total} {goal}"
     if not pending:
         return done
-    refused = [(ref, tracker.refused[ref]) for ref in pending if tracker.refused.get(ref)]
+    refused = [(ref, f"{tracker.states[ref].reason}; {tracker.refused[ref]}") for ref in pending if tracker.refused.get(ref)]
     subject, reason = most_common(refused or [(ref, tracker.states[ref].reason) for ref in pending])
     return f"{done}; {subject} {reason}"
 
@@ -263,8 +263,7 @@ def _reasons(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, ask:
     def explain(ref: Ref) -> str:
         return last_seen(bounded, ref, tracker.states[ref], tracker.objects.get(ref))
 
-    known = [f"{ref}: {tracker.states[ref].reason}" for ref in refs[most:]]
-    return run_all_or_raise(explain, refs[:most], parallel=PARALLEL) + known
+    return run_all_or_raise(explain, refs[:most], parallel=PARALLEL) + [f"{ref}: {tracker.states[ref].reason}" for ref in refs[most:]]
 
 
 def _timed_out(cluster: Cluster, tracker: _Tracker, goal: str, timeout: float) -> WaitTimeout:

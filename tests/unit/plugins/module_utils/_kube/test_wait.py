@@ -9,7 +9,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Forbidden, Gone, Unreachable, WaitTimeout
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import POD, Event, Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import POD, Event, Manifest, Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.ready import READY, claim, deletion_state
 from ansible_collections.muster.ml.plugins.module_utils._kube.wait import wait_until
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -269,7 +269,7 @@ def test_pods_that_are_refused_are_told_while_waiting_and_at_the_end(refused: Sc
     monkeypatch.setattr(refused, "watch", watch_later)
     with pytest.raises(WaitTimeout) as caught:
         wait(refused, [*PODS, JOB], on_progress=told.append)
-    assert f"0 of 4 ready; Job default/j FailedCreate: {QUOTA}" in told
+    assert f"0 of 4 ready; Job default/j 0 of 1 succeeded; FailedCreate: {QUOTA}" in told
     assert f"Job default/j: 0 of 1 succeeded; FailedCreate: {QUOTA}" in caught.value.last_seen
 
 
@@ -281,14 +281,26 @@ def test_a_refusal_that_is_over_leaves_the_progress(refused: Scripted) -> None:
     assert [line.endswith(QUOTA) for line in told] == [True, False]
 
 
+SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s", "namespace": "default", "generation": 0},
+       "spec": {"replicas": 4, "selector": {"matchLabels": {"a": "b"}}}}  # fmt: skip
+
+
+def test_a_pod_that_does_not_start_is_told_while_its_workload_is_waited_for(pods: Scripted) -> None:
+    crashed = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1}}}
+    of_set = {"name": "x", "namespace": "default", "labels": {"a": "b"}}
+    pods.add(SET, {**pod(PODS[0], containerStatuses=[crashed]), "metadata": of_set})
+    told: list[str] = []
+    with pytest.raises(WaitTimeout):
+        wait(pods, [ref_of(SET)], on_progress=told.append)
+    assert told[-1].endswith("StatefulSet default/s 0 of 4 ready; pod x Pending: CrashLoopBackOff after Error (exit status 1)")
+
+
 def test_a_user_who_may_see_neither_pods_nor_events_is_told_what_is_known(pods: Scripted) -> None:
-    ref = Ref("apps/v1", "StatefulSet", "s", "default")
-    pods.add({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s", "namespace": "default", "generation": 0},
-              "spec": {"replicas": 4, "selector": {"matchLabels": {"a": "b"}}}})  # fmt: skip
+    pods.add(SET)
     pods.fail("events", "s", *[Forbidden("no")] * 99)
     pods.fail("list", "", *[Forbidden("no")] * 99)
     with pytest.raises(WaitTimeout) as caught:
-        wait(pods, [ref])
+        wait(pods, [ref_of(SET)])
     assert caught.value.last_seen == ["StatefulSet default/s: 0 of 4 ready"]
 
 
