@@ -13,7 +13,7 @@ from .._core.conditions import condition, is_true
 from .._core.errors import Causes, InvalidInput, MusterError, WaitTimeout, cause_of
 from .cluster import Cluster
 from .objects import Manifest, labels_of
-from .pod_status import container_statuses, why_not_running
+from .pod_status import container_statuses, ended_runs, why_not_running
 from .watching import Changes, watch_until
 
 _LOOK_AGAIN = 10.0
@@ -163,7 +163,8 @@ def _with_words(cluster: Cluster, nodes: Nodes, plugin: Plugin) -> Nodes:
 
 
 def _words(pod: Manifest, log: str) -> str:
-    reason, _stuck = why_not_running(pod)
+    # Between two crashes it runs, as if nothing was.
+    reason = why_not_running(pod)[0] or next((str(run) for run in ended_runs(pod) if run.exit_code), "")
     lines = [_PREFIX.sub("", line).strip().rstrip(".") for line in log.splitlines() if line.strip()]
     parts = [reason.rstrip(".")] if reason else []
     parts += [f"its log ends with: {lines[-1][:_LONGEST]}"] if lines else []

@@ -199,14 +199,15 @@ def test_the_plugin_of_a_node_without_a_driver_tells_the_cause_and_the_next_step
     assert "delete the pods" in hint
 
 
-def test_a_plugin_that_fails_and_one_that_is_missing_are_told(cluster: t.Any) -> None:
-    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
-    cluster.add(node("a", gke="x"), node("b", gke="x"), plugin_pod("plugin-1", "b", waiting))
+@pytest.mark.parametrize("state", [{"waiting": {"reason": "CrashLoopBackOff"}}, {"running": {}}], ids=["waits", "runs"])
+def test_a_plugin_that_fails_and_one_that_is_missing_are_told(cluster: t.Any, state: Manifest) -> None:
+    failing = plugin_pod("plugin-1", "b", state)
+    failing["status"]["containerStatuses"][0]["lastState"] = {"terminated": {"exitCode": 1}}
+    cluster.add(node("a", gke="x"), node("b", gke="x"), failing)
     cluster.log_lines["kube-system", "plugin-1"] = "E1 no socket\n"
     reason, hint = reason_and_hint(cluster)
-    assert reason.partition(": a, b. ")[2] == (
-        "On a there is no pod with app=plugin. On b pod plugin-1 is Running: CrashLoopBackOff; its log ends with: E1 no socket"
-    )
+    said = reason.partition(": a, b. On a there is no pod with app=plugin. On b pod plugin-1 is Running: ")[2]
+    assert said.removeprefix("CrashLoopBackOff after ") == "Error (exit status 1); its log ends with: E1 no socket"
     assert hint.startswith("Look at the pods")
 
 
