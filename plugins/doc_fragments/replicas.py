@@ -16,10 +16,6 @@ options:
       - Annotations of the ServiceAccount, by which a cloud knows the pods, such as C(iam.gke.io/gcp-service-account) of Workload Identity
         or C(eks.amazonaws.com/role-arn) of IRSA.
     type: dict
-  drain_timeout:
-    description: Seconds that a pod still accepts requests after it was taken out of the Service, because clients learn of it late.
-    type: int
-    default: 10
   overrides:
     description: Fields to merge into the Deployment (or LeaderWorkerSet) last, by the strategic merge rules of Kubernetes.
     type: dict

@@ -129,6 +129,10 @@ options:
     description: Seconds for loading the models of the start. After that the pod is started again.
     type: int
     default: 600
+  drain_timeout:
+    description: Seconds that a pod still accepts requests after it was taken out of the Service, because clients learn of it late.
+    type: int
+    default: 10
   exit_timeout:
     description: Seconds for the requests that are in flight after that.
     type: int

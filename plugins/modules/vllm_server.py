@@ -130,6 +130,12 @@ options:
     description: Seconds for fetching and loading the model. After that the pod is started again.
     type: int
     default: 1800
+  drain_timeout:
+    description:
+      - Seconds that a pod still accepts requests after it was taken out of the Service, because clients learn of it late. Requests that come
+        later fail, as vLLM refuses them with status 500 while it ends.
+    type: int
+    default: 30
   exit_timeout:
     description: Seconds for the answers that are in flight when a pod ends. Those that last longer are cut.
     type: int

@@ -99,6 +99,7 @@ class VllmServer(replicas.Replicas):
     hub_token_secret: str | None = None
     alerts: monitoring.RequestAlerts | None = None
     startup_timeout: int = 1800
+    drain_timeout: int = 30
     exit_timeout: int = 120
 
     @property
