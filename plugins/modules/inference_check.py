@@ -216,6 +216,11 @@ outputs:
   type: list
   elements: dict
   sample: [{name: SUM, datatype: FP32, shape: [1, 2], data: [2.5, 3]}]
+answers:
+  description: RV(outputs) by name, the texts of a stream as one. Those of more than 16 values are left out.
+  returned: success
+  type: dict
+  sample: {SUM: [2.5, 3]}
 model_version:
   description: Version of the model that made these outputs. Empty without O(inputs).
   returned: success

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INTERNAL = [ROOT / "roles" / "released_operator"]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir() and path not in INTERNAL)
 # Those that put something on a cluster or a machine.
-DEPLOYING = [r for r in ROLES if any((r / "tasks" / f"{phase}.yml").exists() for phase in ("install", "configure"))]
+DEPLOYING = [r for r in ROLES if any((r / "tasks" / f"{phase}.yml").exists() for phase in ("install", "configure", "remove"))]
 # Whose tasks obey the rules about errors, commands and waiting.
 TASK_FOLDERS = [role / "tasks" for role in [*ROLES, *INTERNAL]] + [ROOT / "tests" / "acceptance"]
 PARTS = ("README.md", "defaults/main.yml", "meta/main.yml", "meta/argument_specs.yml", "tasks/main.yml")
@@ -177,9 +177,9 @@ def test_names_carry_the_role(role: Path) -> None:
 def test_main_is_a_contents_page(role: Path) -> None:
     """Nothing happens in tasks/main.yml itself: it names the phases, in their order."""
     pages = load(role / "tasks" / "main.yml")
-    keys = ("ansible.builtin.import_tasks", "ansible.builtin.include_tasks")
+    keys = ("ansible.builtin.import_tasks", "ansible.builtin.include_tasks", "ansible.builtin.import_role")
     named = [next((task[key] for key in keys if key in task), None) for task in tasks_in(pages) if "block" not in task]
-    phases = [Path(page["file"] if isinstance(page, dict) else page).stem for page in named if page]
+    phases = [Path(page.get("file") or page["tasks_from"] if isinstance(page, dict) else page).stem for page in named if page]
     assert len(phases) == len(named), "a task in tasks/main.yml is no import"
     assert phases == [phase for phase in (READ, *PHASES) if phase in phases]
 
@@ -226,6 +226,17 @@ def test_check_mode_knows_who_creates_namespaces_and_kinds(folder: Path) -> None
     assert [
         place for place, task in tasks(folder) if any(key.startswith("kubernetes.core.") and key not in reading_only for key in task)
     ] == []
+
+
+def test_the_sum_of_a_manifest_stands_once() -> None:
+    """The role that installs a release and local_images, which writes its manifest, read it from one file."""
+    place = "roles/released_operator/files/sums.yml"
+    sums = load(ROOT / place)
+    texts = {name: (ROOT / name).read_text() for name in sources() if name.endswith(".yml")}
+    assert [name for name, text in texts.items() for one in sums.values() if one in text] == [place] * 6
+    written = load(ROOT / "roles" / "local_images" / "vars" / "main.yml")["__local_images_manifests"]
+    assert {row["sha256"] for row in written.values()} == {f"{{{{ __local_images_sums.{name} }}}}" for name in sums}
+    assert sums["jobset"] in (ROOT / "plugins" / "lookup" / "manifests.py").read_text()  # in its example
 
 
 def test_no_other_module_of_ours_creates_namespaces() -> None:
@@ -378,9 +389,8 @@ def test_roles_compute_no_more_in_templates() -> None:
     files = [path for role in ROLES for part in ("defaults", "vars", "tasks") for path in (role / part).glob("*.yml")]
     parsed = [jinja2.Environment().parse(text) for path in files for text in templates(reading.load(path))]  # noqa: S701  (only read)
     filters = [node.name for tree in parsed for node in tree.find_all(jinja2.nodes.Filter) if node.name not in PLAIN_FILTERS]
-    loops = [node for tree in parsed for node in tree.find_all(jinja2.nodes.For)]
     assert len(filters) <= 423
-    assert len(loops) <= 3
+    assert not any(tree.find(jinja2.nodes.For) for tree in parsed)
 
 
 def test_ansible_reads_what_is_installed_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

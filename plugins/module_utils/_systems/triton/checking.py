@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ..._core.clock import Clock
 from ..._core.errors import Failed, NotFound
-from .inference import Expecting, differences, latencies
+from .inference import Expecting, answers, differences, latencies
 
 
 class Asked(t.Protocol):
@@ -81,6 +81,7 @@ def checked(found: Mapping[str, Opened], inference: Expecting, requests: int, cl
         "server": server,
         "model": model,
         "outputs": answer.get("outputs") or [],
+        "answers": answers(answer),
         "model_version": str(answer.get("model_version") or ""),
         "requests": len(seconds),
         "latency_ms": latencies(seconds),

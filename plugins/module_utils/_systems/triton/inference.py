@@ -27,6 +27,8 @@ _HINTS = {
     "sampling": "vLLM refuses one of the parameters, and the server's log says which.",
     "backend": "Another image has it: nvcr.io/nvidia/tritonserver:26.07-vllm-python-py3 has vllm, and ...-py3 the others.",
 }
+_SHOWN = 16
+"""The most values of an output that is shown, because a large one would fill the summary of a run."""
 _PERCENTILES = (50, 90, 99)
 
 
@@ -132,10 +134,7 @@ def hint_of(said: str) -> str | None:
 
 def differences(inference: Expecting, answer: Mapping[str, t.Any]) -> list[str]:
     """Return the differences of a response from the expected outputs, a sentence for each output."""
-    given: dict[str, list[t.Any]] = {}
-    for row in answer.get("outputs") or []:
-        given.setdefault(row["name"], []).extend(flat(row.get("data") or []))
-    found = []
+    given, found = _values(answer), []
     for row in inference.expected:
         name, want = row["name"], flat(row["data"])
         have = given.get(name)
@@ -161,6 +160,22 @@ def _equal(have: t.Any, want: t.Any, tolerance: float) -> bool:
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (have, want)):
         return math.isclose(have, want, rel_tol=tolerance, abs_tol=tolerance)
     return bool(have == want)
+
+
+def answers(answer: Mapping[str, t.Any]) -> dict[str, list[t.Any]]:
+    """The values of the outputs by name. A stream has an output for each response, of which texts make one; large ones are left out."""
+    names = [row["name"] for row in answer.get("outputs") or []]
+    found = _values(answer)
+    whole = {name for name, data in found.items() if names.count(name) > 1 and all(isinstance(value, str) for value in data)}
+    shown = {name: ["".join(data)] if name in whole else data for name, data in found.items()}
+    return {name: data for name, data in shown.items() if len(data) <= _SHOWN}
+
+
+def _values(answer: Mapping[str, t.Any]) -> dict[str, list[t.Any]]:
+    given: dict[str, list[t.Any]] = {}
+    for row in answer.get("outputs") or []:
+        given.setdefault(row["name"], []).extend(flat(row.get("data") or []))
+    return given
 
 
 def latencies(seconds: Sequence[float]) -> dict[str, float]:

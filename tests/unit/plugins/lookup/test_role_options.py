@@ -2,6 +2,7 @@
 """A role takes further options from one mapping; keys that the module would not take, or that the role sets, are refused."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -73,7 +74,9 @@ def test_each_variable_is_handed_over_by_the_group_of_all_such_modules() -> None
     groups = {f"module muster.ml.{name}" for name in collection.groups()["role_options"]}
     assert {one.title for one in variables().values() if one.title.startswith("module")} == groups
     text = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("roles/*/*/*.yml"))
-    whole = [name for name, one in variables().items() if " of module" not in one.title]
+    released = {f"{name}_options" for name in load(ROOT / "roles" / "released_operator" / "files" / "sums.yml")}
+    assert "lookup('muster.ml.role_options', __released_operator_spec.name ~ '_options')" in text
+    whole = [name for name, one in variables().items() if " of module" not in one.title and name not in released]
     assert [name for name in whole if f"'muster.ml.role_options', '{name}'" not in text] == []
 
 
@@ -122,6 +125,30 @@ def test_a_wrong_key_is_told_with_its_place_before_the_module_runs(tmp_path: Pat
     told = play(tmp_path, task_of_role(), "-e", '{"elastic_options": {"max_restart": 1}}')
     assert "elastic_options.max_restart (set by -e) is no option" in told
     assert "Did you mean max_restarts?" in told
+
+
+def test_operators_are_installed_by_the_sums_of_their_releases(tmp_path: Path) -> None:
+    """Options of the user replace the sum as everything that the role says."""
+    shared = ROOT / "roles" / "released_operator"
+    sums = load(shared / "files" / "sums.yml")
+    pages = [load(ROOT / "roles" / role / part / "main.yml") for role in sums for part in ("defaults", "vars")]
+    variables = {name: value for page in [*pages, load(shared / "vars" / "main.yml")] for name, value in page.items()}
+    task = {
+        "ansible.builtin.debug": {"msg": "{{ item }} {{ __released_operator_options | to_json }}"},
+        "loop": [*sums],
+        "vars": {
+            **{name: value for name, value in variables.items() if name != "kueue_options"},
+            "__released_operator_spec": "{{ lookup('ansible.builtin.vars', '__' ~ item ~ '_operator') }}",
+            "role_path": str(shared),
+        },
+    }
+    told = play(tmp_path, task, "-e", '{"kueue_options": {"manifest_sha256": "mine", "resources": {}}}')
+    found = {name: json.loads(json.loads(f'"{text}"')) for name, text in re.findall(r'"msg": "(\w+) (.*)"', told)}
+    assert {name: options.pop("manifest_sha256") for name, options in found.items()} == {**sums, "kueue": "mine"}, told
+    assert (found["kueue"]["resources"], found["lws"]["resources"]["limits"]) == ({}, {"memory": "1Gi"})
+    assert {name: (options["image"], options["namespace"]) for name, options in found.items()} == {
+        name: (variables[f"{name}_image"], variables[f"{name}_namespace"]) for name in sums
+    }
 
 
 def test_keys_of_a_claim_replace_those_of_the_role_one_by_one(tmp_path: Path) -> None:

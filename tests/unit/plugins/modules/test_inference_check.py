@@ -9,6 +9,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound, Unreachable, WaitTimeout
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import answers
 from ansible_collections.muster.ml.plugins.modules import inference_check
 from ansible_collections.muster.ml.tests.unit.fakes import pods, tasks
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
@@ -69,6 +70,7 @@ def test_every_replica_that_is_ready_is_asked_over_one_connection(cluster: FakeC
     found = run(cluster, **SUM, requests=3)
     assert (found["replicas"], found["requests"], found["changed"]) == (["triton-a", "triton-b"], 6, False)
     assert found["outputs"] == [{"name": "SUM", "datatype": "FP32", "shape": [1, 2], "data": [2.5, 3]}]
+    assert found["answers"] == {"SUM": [2.5, 3]}
     assert (found["server"]["version"], found["model"], found["model_version"]) == ("2.51.0", METADATA, "1")
     assert found["latency_ms"]["p50"] == found["latency_ms"]["max"] == 5
     assert triton.requests.count("/v2/models/add/infer") == 6
@@ -77,7 +79,7 @@ def test_every_replica_that_is_ready_is_asked_over_one_connection(cluster: FakeC
 
 def test_without_inputs_there_is_no_inference(triton: FakeTriton) -> None:
     found = run(url=f"http://127.0.0.1:{triton.port}", model="add", model_version="1")
-    assert (found["requests"], found["latency_ms"], found["outputs"]) == (0, {}, [])
+    assert (found["requests"], found["latency_ms"], found["outputs"], found["answers"]) == (0, {}, [], {})
     assert triton.requests == ["/v2/models/add/versions/1/ready", "/v2/models/add/versions/1", "/v2"]
 
 
@@ -90,6 +92,19 @@ def test_an_address_is_asked_as_it_is(triton: FakeTriton) -> None:
 def test_an_address_can_be_asked_for_another_name(triton: FakeTriton) -> None:
     run(url=f"http://127.0.0.1:{triton.port}", hostname="inference.example.com", **SUM)
     assert triton.hosts == {"inference.example.com"}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "shown"),
+    [
+        ([{"name": "A", "data": [[1, 2], [3]]}, {"name": "B", "data": ["a", "b"]}], {"A": [1, 2, 3], "B": ["a", "b"]}),
+        ([{"name": "A", "data": ["w1"]}] * 17, {"A": ["w1" * 17]}),
+        ([{"name": "A", "data": [1] * 16}, {"name": "B", "data": [1] * 17}], {"A": [1] * 16}),
+        ([{"name": "A", "data": []}, {"name": "B"}], {"A": [], "B": []}),
+    ],
+)
+def test_what_is_shown_of_an_answer(outputs: list[dict[str, t.Any]], shown: dict[str, t.Any]) -> None:
+    assert answers({"outputs": outputs}) == shown
 
 
 def test_a_wrong_output_is_told_with_its_place(triton: FakeTriton) -> None:
@@ -110,6 +125,7 @@ def test_a_decoupled_model_makes_any_number_of_responses(triton: FakeTriton) -> 
     given = {"url": f"http://127.0.0.1:{triton.port}", "model": "add", "inputs": [{**INPUTS[0], "name": "A"}], "stream": True}
     made = run(**given, expected=[{"name": "B", "data": [1, 2, 2, 3, 3, 4]}])
     assert [row["data"] for row in made["outputs"]] == [[1, 2], [2, 3], [3, 4]]
+    assert made["answers"] == {"B": [1, 2, 2, 3, 3, 4]}
     assert made["model_version"] == "1"
     assert "/v2/models/add/generate_stream" in triton.requests
     text = {"name": "text_input", "datatype": "BYTES", "shape": [1], "data": ["The weather is"]}
@@ -142,6 +158,7 @@ def test_a_decoupled_model_that_is_to_answer_once_is_asked_by_generate(triton: F
     stream = {**text, "name": "stream", "datatype": "BOOL", "data": [True]}
     found = run(**given, inputs=[text, stream], expected=whole, stream=True)
     assert len(found["outputs"]) > 1
+    assert found["answers"] == {"text_output": [RECORDED["greedy"]]}
     with pytest.raises(Failed, match="Output text_output differs in 1 of 1 values"):
         run(**given, inputs=[text, stream], expected=[{"name": "text_output", "data": ["w1"]}], stream=True)
     triton.answers = recorded["generate_of_stream"]
