@@ -18,7 +18,7 @@ from .._core.errors import Causes, MusterError
 from .._core.pace import Backoff, with_retries
 from .plan import Step
 
-# Those of botocore (_retry.json, retries/standard.py), which is told to repeat nothing (_edge/aws.py), because its few tries are not enough
+# Those of botocore (_retry.json, retries/standard.py), which repeats nothing here (_edge/aws.py), because its few tries are not enough
 # in a busy account. Its LimitExceededException is a quota here. The answer to a HEAD request has only the number of SlowDown.
 THROTTLED = {
     "429", "BandwidthLimitExceeded", "EC2ThrottledException", "PriorRequestNotComplete", "ProvisionedThroughputExceededException",
