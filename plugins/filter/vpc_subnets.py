@@ -81,7 +81,7 @@ def _places(zones: list[str], ranges: list[set[str]], existing: t.Sequence[t.Map
     except StopIteration:
         raise AnsibleFilterError(
             f"There is no place left for subnets in {', '.join(zones)}: other zones have {sum(map(bool, taken))} of {MOST_ZONES}."
-        ) from None
+        ) from None  # Ansible adds the text of a cause, and this one has none
 
 
 class FilterModule:

@@ -360,7 +360,7 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 from ansible_collections.muster.ml.plugins.module_utils._kube.source import from_release
 from ansible_collections.muster.ml.plugins.module_utils._manifests.operators import DEFINITION, definitions, type_of
@@ -392,7 +392,7 @@ def build(name: str, given: dict[str, t.Any], part: str = "all") -> list[dict[st
         raise AnsibleError(f"{name} needs the option {', '.join(missing)}.")
     try:
         made = objects_of(builder, options_of(builder)(**desired), part)
-    except InvalidInput as error:
+    except (InvalidInput, Unreachable) as error:
         raise AnsibleError(f"{name}: {error}") from error
     return t.cast("list[dict[str, t.Any]]", to_plain_values(made))
 

@@ -117,12 +117,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileS
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, rows, text
 
-DAYS = (1, 7, 14, 30, 60, 90, 180, 270, 365)
-TRANSITIONS = ["NEVER", *(f"AFTER_{days}_DAY{'S' if days > 1 else ''}" for days in DAYS)]
-ARGUMENT_SPEC = spec_of(
-    EfsFileSystem, wait=900, throughput_mode=text("bursting", "elastic"), transition_to_ia=text(*TRANSITIONS),
-    mount_targets=rows(subnet_id=text(required=True), security_groups=STRINGS),
-)  # fmt: skip
+ARGUMENT_SPEC = spec_of(EfsFileSystem, wait=900, mount_targets=rows(subnet_id=text(required=True), security_groups=STRINGS))
 execute = converger(EfsFileSystem, "file_system")
 
 

@@ -95,9 +95,8 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import E
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, group, rows, text
 
-TYPES = ("STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX")
 SCOPE = {**group(type=text("cluster", "namespace", required=True), namespaces=STRINGS), "required": True}
-ARGUMENT_SPEC = spec_of(EksAccessEntry, type=text(*TYPES), policies=rows(policy_arn=text(required=True), access_scope=SCOPE))
+ARGUMENT_SPEC = spec_of(EksAccessEntry, policies=rows(policy_arn=text(required=True), access_scope=SCOPE))
 execute = converger(EksAccessEntry, "access_entry", nested=["policies"])
 
 

@@ -108,7 +108,6 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import from_
 ARGUMENT_SPEC = spec_of(
     EksAddon, wait=1200, name=text(required=True, aliases=["addon_name"]), version=text(aliases=["addon_version"]),
     pod_identity_associations=rows(service_account=text(required=True), role_arn=text(required=True)),
-    resolve_conflicts=text("NONE", "OVERWRITE", "PRESERVE"),
 )  # fmt: skip
 
 

@@ -145,15 +145,12 @@ cluster:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster, support_notice
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster, support_notice
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import utc
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger, spec_of
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import STRINGS, text
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
 
-ARGUMENT_SPEC = spec_of(
-    EksCluster, wait=3600, authentication_mode=text(*MODES), logging={**STRINGS, "choices": list(LOG_TYPES)},
-    encryption_key_arn=text(no_log=False), support_type=text("STANDARD", "EXTENDED"),
-)  # fmt: skip
+ARGUMENT_SPEC = spec_of(EksCluster, wait=3600, encryption_key_arn=text(no_log=False))
 
 
 def notice(api: Api, params: dict[str, t.Any]) -> str:

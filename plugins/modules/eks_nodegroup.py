@@ -187,7 +187,6 @@ SIZE: dict[str, t.Any] = {"type": "int", "required": True}
 UNAVAILABLE = ("max_unavailable", "max_unavailable_percentage")
 ARGUMENT_SPEC = spec_of(
     EksNodegroup, "template_image", wait=3600, name=text(required=True, aliases=["nodegroup_name"]),
-    capacity_type=text("ON_DEMAND", "SPOT", "CAPACITY_BLOCK"),
     launch_template={**group(id=text(), name=text(), version=text()), **EITHER},
     scaling_config=group(min_size=SIZE, max_size=SIZE, desired_size=NUMBER),
     update_config={

@@ -83,11 +83,10 @@ address:
   sample: {name: training, address: 203.0.113.7, status: RESERVED}
 """
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_address import GcpAddress
 
-ARGUMENT_SPEC = spec_of(GcpAddress, address_type=text("EXTERNAL", "INTERNAL", default="EXTERNAL"), network_tier=text("PREMIUM", "STANDARD"))
+ARGUMENT_SPEC = spec_of(GcpAddress)
 execute = converger(GcpAddress, "address")
 
 

@@ -83,12 +83,10 @@ repository:
   sample: {name: projects/my-project/locations/europe-west4/repositories/images, format: DOCKER}
 """
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_artifact_repository import GcpArtifactRepository
 
-FORMATS = ["APT", "DOCKER", "GENERIC", "GO", "KFP", "MAVEN", "NPM", "PYTHON", "YUM"]
-ARGUMENT_SPEC = spec_of(GcpArtifactRepository, format=text(*FORMATS, default="DOCKER"))
+ARGUMENT_SPEC = spec_of(GcpArtifactRepository)
 execute = converger(GcpArtifactRepository, "repository")
 
 

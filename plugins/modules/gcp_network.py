@@ -70,11 +70,10 @@ network:
   sample: {name: training, auto_create_subnetworks: false}
 """
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_network import GcpNetwork
 
-ARGUMENT_SPEC = spec_of(GcpNetwork, routing_mode=text("REGIONAL", "GLOBAL"))
+ARGUMENT_SPEC = spec_of(GcpNetwork)
 execute = converger(GcpNetwork, "network")
 
 

@@ -89,13 +89,10 @@ bucket:
   sample: {name: my-models, location: EUROPE-WEST4, storage_class: STANDARD}
 """
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import text
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, spec_of
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcs_bucket import GcsBucket
 
-ARGUMENT_SPEC = spec_of(
-    GcsBucket, wait=None, storage_class=text("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"), wait_timeout={"type": "int", "default": 3600}
-)
+ARGUMENT_SPEC = spec_of(GcsBucket, wait=None, wait_timeout={"type": "int", "default": 3600})
 execute = converger(GcsBucket, "bucket")
 
 

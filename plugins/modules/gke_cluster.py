@@ -220,8 +220,7 @@ WINDOW = {
     "required_together": [("start_time", "end_time", "recurrence")],
 }
 ARGUMENT_SPEC = spec_of(
-    GkeCluster, wait=3600, release_channel=text("UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"),
-    master_authorized_networks=rows(cidr_block=text(required=True), display_name=text()),
+    GkeCluster, wait=3600, master_authorized_networks=rows(cidr_block=text(required=True), display_name=text()),
     addons=group(**dict.fromkeys((*ADDONS, *DISABLED_ADDONS), YES)), maintenance_window=WINDOW,
 )  # fmt: skip
 execute = converger(GkeCluster, "cluster")

@@ -136,8 +136,8 @@ def _id_of(name: str | None, what: str, find: t.Callable[[str], int], *, otherwi
         return otherwise
     try:
         return find(name)
-    except KeyError:
-        raise NotFound(f"{what}: there is no {what} {name} on this host.", hint="Create it first.") from None
+    except KeyError as exc:
+        raise NotFound(f"{what}: there is no {what} {name} on this host.", hint="Create it first.") from exc
 
 
 def _mode(text: str) -> int:

@@ -171,7 +171,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.removal import del
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Change, Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route, route_istio
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route import BOTH, KINDS, InferenceRoute, Weights
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route import InferenceRoute, Weights
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route_steps import Limits, Steps
 
 BACKEND: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}, "weight": {"type": "int", "default": 1}}
@@ -181,7 +181,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **options_of(InferenceRoute, hidden=("weights",)),
     "name": {"type": "str", "default": "inference"},
     "kind": {"type": "str", "choices": list(APIS), "default": "gateway-api"},
-    "protocols": {"type": "list", "elements": "str", "choices": list(KINDS), "default": list(BOTH)},
     "backends": {"type": "list", "elements": "dict", "options": BACKEND},
     **options_of(Limits),
     **STATE,

@@ -26,6 +26,10 @@ attributes:
     support: full
     details:
       - Ranks whose image has no C(py-spy) are not read in check mode; O(image) is reported as a change.
+  diff_mode:
+    support: full
+    details:
+      - Names each pod to which an ephemeral container is added.
   idempotent:
     support: partial
     details:
@@ -165,7 +169,8 @@ def execute(ctx: Context) -> Result:
     ]
     recordings = [{"rank": name, "path": path} for (name, _rank), one in zip(ranks, seen, strict=True) for path in one.recordings]
     found = {"folds": folds, "unread": unread, "recordings": recordings, "table": table(folds, unread, recordings)}
-    return {"changed": any(one.added for one in seen), **found}
+    added = [f"Pod {ctx.namespace}/{rank.pod}: ephemeral container" for (_name, rank), one in zip(ranks, seen, strict=True) if one.added]
+    return {**ctx.changes(added), **found}
 
 
 def main() -> None:

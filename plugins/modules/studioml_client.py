@@ -125,6 +125,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import options_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import client_files, keys
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.client import Client
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.experiment import GOOGLE
@@ -141,9 +142,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "secret_key": {"type": "str", "no_log": True},
     "public_key": {"type": "str", "no_log": False},
     "signing_key": {"type": "str", "no_log": True},
-    "verbose": {"type": "str", "choices": ["debug", "info", "warn", "error", "crit"]},
-    "lifetime": {"type": "str"},
-    "resources_needed": {"type": "dict"},
+    **options_of(Client, "verbose", "lifetime", "resources_needed"),
     "overwrite": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }

@@ -147,9 +147,9 @@ def read(file: str, hours: float, now: dt.datetime) -> tuple[Limit, frozenset[st
         age = (now - dt.datetime.fromisoformat(plan["made"])).total_seconds() / 3600
         rows, where, of = [*plan["changes"], *plan["kept"]], frozenset(plan["where"]), [plan[key] for key in ("collection", "inputs")]
     except OSError as exc:
-        raise InvalidInput(f"muster_plan: {path} cannot be read: {exc.strerror}.", hint=f"{NEW_PLAN}.") from None
+        raise InvalidInput(f"muster_plan: {path} cannot be read: {exc.strerror}.", hint=f"{NEW_PLAN}.") from exc
     except (ValueError, KeyError, TypeError) as exc:
-        raise InvalidInput(f"muster_plan: {path} is no plan of this collection: {exc!r}", hint=f"{NEW_PLAN}.") from None
+        raise InvalidInput(f"muster_plan: {path} is no plan of this collection: {exc!r}", hint=f"{NEW_PLAN}.") from exc
     for wrong, says in (
         (plan.get("format") != FORMAT, f"has the format {plan.get('format')}, and this version reads {FORMAT}"),
         (of[0] != version(), f"was made by version {of[0]}, and this is {version()}"),

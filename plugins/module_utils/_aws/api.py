@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing as t
+import uuid
 
 from .._cloud.errors import CallRefused, without_secrets
 from .._cloud.plan import Body
@@ -17,19 +18,22 @@ from .._core.errors import Causes, MusterError
 from .._core.pace import Backoff, with_retries
 from .plan import Step
 
-# botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account. The answer to a HEAD
-# request has no body, and so only the number of SlowDown.
+# Those of botocore (_retry.json, retries/standard.py), which repeats nothing here (_edge/aws.py), because its few tries are not enough
+# in a busy account. Its LimitExceededException is a quota here. The answer to a HEAD request has only the number of SlowDown.
 THROTTLED = {
-    "429", "503", "BandwidthLimitExceeded", "EC2ThrottledException", "PriorRequestNotComplete", "ProvisionedThroughputExceededException",
+    "429", "BandwidthLimitExceeded", "EC2ThrottledException", "PriorRequestNotComplete", "ProvisionedThroughputExceededException",
     "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling", "ThrottledException",
     "ThrottlingException", "TooManyRequestsException", "TransactionInProgressException",
 }  # fmt: skip
-# AWS failed, or did not answer for longer than botocore tries (awslabs/amazon-eks-ami#999): a read may be repeated. Not with
-# EndpointConnectionError, which a wrong region has.
+# AWS failed, or did not answer for a while (awslabs/amazon-eks-ami#999); BadDigest and IDPCommunicationError are those of S3 and STS.
 FAILED = {
-    "500", "502", "504", "ConnectTimeoutError", "ConnectionClosedError", "InternalError", "InternalFailure", "InternalServerError",
-    "ReadTimeoutError", "ServerException", "ServiceFailure", "ServiceUnavailable", "ServiceUnavailableException", "Unavailable",
+    "BadDigest", "ConnectTimeoutError", "ConnectionClosedError", "IDPCommunicationError", "InternalError", "InternalFailure",
+    "InternalServerError", "ReadTimeoutError", "RequestTimeout", "RequestTimeoutException", "ServerException", "ServiceFailure",
+    "ServiceUnavailable", "ServiceUnavailableException", "Unavailable",
 }  # fmt: skip
+# A wrong region, proxy or certificate has these, too, so they are repeated for some seconds only.
+UNREACHED = {"EndpointConnectionError", "ProxyConnectionError", "SSLError"}
+_FIRST_CONTACT = 8.0
 MISSING = {
     "404", "AccessPointNotFound", "FileSystemNotFound", "IncorrectMountTargetState", "InvalidGroup.NotFound",
     "InvalidInternetGatewayID.NotFound", "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound",
@@ -99,6 +103,7 @@ _DENIES_HINT = (
     "A policy denies it, whatever the caller is granted: who administers the policies of that kind can allow it, or choose what they allow,"
     " such as another region"
 )
+READS = ("read", "list")
 # The codes with words are about permissions; a HEAD request is answered with only the number.
 DENIED = {"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 
@@ -178,24 +183,37 @@ class Api:
     def _send(self, label: str, step: Step) -> Body:
         """Send a request, and retry it while AWS refuses it as too early; then raise its last refusal."""
         backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
+        client = self._client(step.service)
+        # By the same token, AWS does once what it is sent again; botocore would make another one for each call.
+        tokens = {} if step.says in READS else {name: str(uuid.uuid4()) for name in _token_names(client, step.operation)}
 
         def call() -> Body:
             try:
-                return t.cast(Body, getattr(self._client(step.service), step.operation)(**step.request))
+                return t.cast(Body, getattr(client, step.operation)(**{**tokens, **step.request}))
             except Exception as error:
                 raise _refusal(label, step, error) from error
 
-        return with_retries(call, lambda refused: too_early(step, refused) and backoff.wait_for_retry(limit=self.retry_timeout))
+        def again(refused: MusterError) -> bool:
+            limit = min(_FIRST_CONTACT, self.retry_timeout) if getattr(refused, "code", "") in UNREACHED else self.retry_timeout
+            return too_early(step, refused) and backoff.wait_for_retry(limit=limit)
+
+        return with_retries(call, again)
+
+
+def _token_names(client: t.Any, operation: str) -> t.Sequence[str]:
+    """The parameters of an operation by which AWS knows a request that it has had."""
+    name = client.meta.method_to_api_mapping[operation]
+    return t.cast("t.Sequence[str]", client.meta.service_model.operation_model(name).idempotent_members)
 
 
 def too_early(step: Step, refused: MusterError) -> bool:
     """Whether the same request may be accepted in a while."""
     if not isinstance(refused, CallRefused):
         return False
-    if refused.code in THROTTLED:
+    if refused.http in (429, 500, 502, 503, 504, 509) or refused.code in THROTTLED | FAILED | UNREACHED:
         return True
-    if step.says in ("read", "list"):
-        return refused.code in FAILED
+    if step.says in READS:
+        return False
     if refused.code in CHANGING or (refused.code == "NoSuchBucket" and step.operation.startswith("put_")):
         return True  # a bucket is not everywhere as soon as it is created
     if refused.code == "ResourceNotFoundException" and step.operation == "associate_access_policy":
@@ -213,11 +231,12 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
             return CallRefused(f"{label}: {step.operation}: {_error_text(error)}", code=code, hint=hint)
         raise error
     code, message = answer["Error"]["Code"], without_secrets(answer["Error"].get("Message", "").rstrip("."))
-    what = "" if step.says in ("read", "list") else f" ({step.says})"
+    what = "" if step.says in READS else f" ({step.says})"
     told = f"{label}: {step.operation}{what} was refused: {code}: {message}"
     hint = HINTS.get(code) or (_LIMIT_HINT if _LIMIT.search(code) else "")
     hint = _DENIES_HINT if DENIES.search(message) else hint
-    return CallRefused(told, code=code, hint=hint).with_cause(message, CAUSES.get(code, ()))
+    http = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return CallRefused(told, code=code, hint=hint, http=http).with_cause(message, CAUSES.get(code, ()))
 
 
 def _error_text(error: Exception) -> str:

@@ -18,6 +18,12 @@ READY = ("available",)
 BROKEN = ("error",)
 
 
+Transition = t.Literal[
+    "NEVER", "AFTER_1_DAY", "AFTER_7_DAYS", "AFTER_14_DAYS", "AFTER_30_DAYS", "AFTER_60_DAYS", "AFTER_90_DAYS", "AFTER_180_DAYS",
+    "AFTER_270_DAYS", "AFTER_365_DAYS",
+]  # fmt: skip
+
+
 @dataclasses.dataclass(frozen=True)
 class EfsFileSystem(Resource):
     """A file system, found by its creation token, which is its name here: EFS allows one per token."""
@@ -31,10 +37,10 @@ class EfsFileSystem(Resource):
     TAGGING, STATUS = EFS_TAGS, STATE
 
     name: str
-    throughput_mode: str | None = None
+    throughput_mode: t.Literal["bursting", "elastic"] | None = None
     encrypted: bool = True
     backup: bool | None = None
-    transition_to_ia: str | None = None
+    transition_to_ia: Transition | None = None
     mount_targets: list[Body] | None = None
     delete_data: bool = False
 

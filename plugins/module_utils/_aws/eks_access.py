@@ -26,7 +26,7 @@ class EksAccessEntry(Immediate):
 
     cluster_name: str
     principal_arn: str
-    type: str | None = None
+    type: t.Literal["STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX"] | None = None
     username: str | None = None
     kubernetes_groups: list[str] | None = None
     policies: list[Body] | None = None

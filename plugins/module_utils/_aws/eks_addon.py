@@ -32,7 +32,7 @@ class EksAddon(Updated):
     service_account_role_arn: str | None = None
     pod_identity_associations: list[Body] | None = None
     configuration_values: Body | None = None
-    resolve_conflicts: str | None = None
+    resolve_conflicts: t.Literal["NONE", "OVERWRITE", "PRESERVE"] | None = None
     preserve: bool = False
 
     @property

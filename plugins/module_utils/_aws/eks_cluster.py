@@ -16,11 +16,13 @@ from .api import IN_PARTS, Api
 from .plan import Step
 from .resource import Updated, status_state
 
-LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+LogType = t.Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
+LOG_TYPES: tuple[LogType, ...] = t.get_args(LogType)
 _VERSION = re.compile(r"1\.(\d+)")
 # Ranges that no request from the internet comes from (RFC 1918, 6598, 1122, 3927). EKS refuses them for the public endpoint.
 _RESERVED = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16")
-MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
+Mode = t.Literal["CONFIG_MAP", "API_AND_CONFIG_MAP", "API"]
+MODES: tuple[Mode, ...] = t.get_args(Mode)
 
 
 def minor(version: str) -> int:
@@ -96,11 +98,11 @@ class EksCluster(Updated):
     endpoint_public_access: bool | None = None
     endpoint_private_access: bool | None = None
     public_access_cidrs: list[str] | None = None
-    authentication_mode: str | None = None
+    authentication_mode: Mode | None = None
     bootstrap_self_managed_addons: bool | None = None
-    logging: list[str] | None = None
+    logging: list[LogType] | None = None
     encryption_key_arn: str | None = None
-    support_type: str | None = None
+    support_type: t.Literal["STANDARD", "EXTENDED"] | None = None
     deletion_protection: bool | None = None
 
     @property

@@ -62,7 +62,7 @@ class EksNodegroup(Updated):
     release_version: str | None = None
     ami_type: str | None = None
     instance_types: list[str] | None = None
-    capacity_type: str | None = None
+    capacity_type: t.Literal["ON_DEMAND", "SPOT", "CAPACITY_BLOCK"] | None = None
     disk_size: int | None = None
     launch_template: Body | None = None
     scaling_config: Body | None = None

@@ -29,11 +29,13 @@ def without_secrets(text: str) -> str:
 
 
 class CallRefused(Rejected):
-    """The cloud refused a request, or could not be asked. ``code`` is the cloud's error code, by which callers decide what it means.
+    """The cloud refused a request, or could not be asked. ``code`` is the cloud's error code, by which callers decide what it means;
+    ``http`` is the status of its answer, 0 without one.
 
     Reason and hint are for the user: most often a permission is missing, or a limit of the account or project is reached.
     """
 
-    def __init__(self, message: str, hint: str | None = None, *, code: str) -> None:
+    def __init__(self, message: str, hint: str | None = None, *, code: str, http: int = 0) -> None:
         super().__init__(message, hint, details={"code": code})
         self.code = code
+        self.http = http

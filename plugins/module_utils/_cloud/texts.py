@@ -54,7 +54,7 @@ def network_of(option: str, text: str) -> str:
     try:
         return str(ipaddress.ip_network(text.strip(), strict=False))
     except ValueError as error:
-        raise InvalidInput(f"{option}: {error}", hint="Write a range as 203.0.113.0/24, one address as 203.0.113.7/32") from None
+        raise InvalidInput(f"{option}: {error}", hint="Write a range as 203.0.113.0/24, one address as 203.0.113.7/32") from error
 
 
 def is_within(text: str, others: t.Iterable[str]) -> bool:

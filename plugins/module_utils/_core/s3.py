@@ -57,7 +57,7 @@ def client(
             aws_secret_access_key=secret_key and secret_key.reveal(), region_name=region, config=config, verify=ca_cert,
         )  # fmt: skip
     except (botocore.exceptions.BotoCoreError, ValueError) as exc:
-        raise InvalidInput(f"No client for S3 is possible: {exc}.", "Correct endpoint_url and region.") from None
+        raise InvalidInput(f"No client for S3 is possible: {exc}.", "Correct endpoint_url and region.") from exc
 
 
 @contextlib.contextmanager
@@ -69,12 +69,12 @@ def errors(refused: t.Callable[[Mapping[str, t.Any]], MusterError], unreachable:
     try:
         yield
     except botocore.exceptions.ClientError as error:
-        raise refused(error.response) from None
+        raise refused(error.response) from None  # it may quote what it sent
     except boto3.exceptions.S3UploadFailedError as error:
         cause = error.__context__
-        raise refused(getattr(cause, "response", {})) from None
+        raise refused(getattr(cause, "response", {})) from None  # it may quote what it sent
     except botocore.exceptions.BotoCoreError as error:
-        raise unreachable(type(error).__name__) from None
+        raise unreachable(type(error).__name__) from None  # it may quote what it sent
 
 
 def code_of(answer: Mapping[str, t.Any]) -> tuple[str, str, int]:

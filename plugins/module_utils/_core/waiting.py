@@ -74,7 +74,7 @@ def last_answer(observe: Observe[T], *, deadline: Deadline, pause: Pause) -> T:
     except WaitTimeout as exc:
         if answers:
             return answers[0]
-        raise exc.__cause__ or exc from None
+        raise exc.__cause__ or exc from None  # the timeout is this function's own, and the trouble its cause
 
 
 def fixed_interval(seconds: float, clock: Clock) -> Pause:

@@ -75,13 +75,14 @@ class Login:
         from botocore.exceptions import BotoCoreError
 
         region, endpoint, login = get_aws_connection_info(self)
-        config = Config(user_agent_extra="muster.ml").merge(login.pop("aws_config", None) or Config())
+        # Requests are repeated in one place (_aws/api.py).
+        config = Config(user_agent_extra="muster.ml", retries={"total_max_attempts": 1}).merge(login.pop("aws_config", None) or Config())
         try:
             session = _session(login.pop("profile_name", None))
             return session.create_client(service, region_name=region, endpoint_url=endpoint, config=config, **login)
         except (BotoCoreError, ValueError) as error:
             hint = "Set region and profile, or AWS_REGION and AWS_PROFILE in the environment"
-            raise InvalidInput(f"No connection to AWS is possible: {error}", hint) from None
+            raise InvalidInput(f"No connection to AWS is possible: {error}", hint) from error
 
     def fail_json(self, msg: str, **_more: t.Any) -> t.NoReturn:
         raise InvalidInput(msg)

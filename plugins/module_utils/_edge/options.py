@@ -85,6 +85,8 @@ def _option(field: dataclasses.Field[t.Any], hint: t.Any, *, required: bool) -> 
     origin, inner = t.get_origin(given) or given, t.get_args(given)
     if origin is t.Literal:
         option: dict[str, t.Any] = {"type": "str", "choices": list(inner)}
+    elif origin in (list, Sequence) and t.get_origin(inner[0]) is t.Literal:
+        option = {"type": "list", "elements": "str", "choices": list(t.get_args(inner[0]))}
     elif origin in (list, Sequence):
         option = {"type": "list", "elements": _ELEMENTS.get(inner[0], "dict")}
     elif origin in _YAML:

@@ -112,9 +112,8 @@ class Refused(CallRefused):
     def __init__(
         self, message: str, hint: str | None = None, *, codes: t.Sequence[str], http: int = 0, said: str = "", delay: float | None = None
     ) -> None:
-        super().__init__(message, hint, code=codes[0] if codes else str(http))
+        super().__init__(message, hint, code=codes[0] if codes else str(http), http=http)
         self.codes = frozenset(codes)
-        self.http = http
         self.delay = delay
         self.with_cause(said, CAUSES)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from .._cloud.plan import Body, Plan
 from .._core.errors import InvalidInput
@@ -26,8 +27,8 @@ class GcpAddress(Labelled):
     FIXED_HINT = "Choose another name, or delete it first: the address itself will then be another one"
 
     region: str | None = None
-    address_type: str | None = None
-    network_tier: str | None = None
+    address_type: t.Literal["EXTERNAL", "INTERNAL"] = "EXTERNAL"
+    network_tier: t.Literal["PREMIUM", "STANDARD"] | None = None
     subnetwork: str | None = None
     description: str | None = None
 

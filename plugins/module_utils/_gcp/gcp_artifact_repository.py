@@ -28,7 +28,7 @@ class GcpArtifactRepository(Labelled):
     HINTS: t.ClassVar = {"PERMISSION_DENIED": "Check location, such as us-central1 or europe, and that the caller may manage repositories"}
 
     location: str
-    format: str = "DOCKER"
+    format: t.Literal["APT", "DOCKER", "GENERIC", "GO", "KFP", "MAVEN", "NPM", "PYTHON", "YUM"] = "DOCKER"
     description: str | None = None
     cleanup_policies: dict[str, Body] | None = None
     cleanup_policy_dry_run: bool | None = None

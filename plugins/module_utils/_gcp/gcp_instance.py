@@ -12,7 +12,7 @@ import typing as t
 
 from .._cloud.plan import GONE, Body, Plan, State, found_of, mark_text, whose, without_none
 from .._core.clock import Deadline
-from .._core.errors import InvalidInput
+from .._core.errors import InvalidInput, NotFound
 from .._core.waiting import growing_interval, wait_for
 from .api import Api
 from .compare import mark_of, same
@@ -96,7 +96,7 @@ class GcpInstance(Labelled):
         if not (self.network or self.subnetwork):
             raise InvalidInput(f"{self.label} needs network or subnetwork")
         if self.address and "address" not in self.found:
-            raise InvalidInput(
+            raise NotFound(
                 f"{self.label} is to have the address {self.address}, which does not exist in {self.region}",
                 hint="Create it first, by gcp_address",
             )

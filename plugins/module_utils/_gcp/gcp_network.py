@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from .._cloud.plan import Body
 from .._core.errors import InvalidInput
@@ -22,7 +23,7 @@ class GcpNetwork(Described):
     FIXED_HINT = "Leave the option out, or make a network of another name; without owner the name alone decides"
 
     auto_create_subnetworks: bool = False
-    routing_mode: str | None = None
+    routing_mode: t.Literal["REGIONAL", "GLOBAL"] | None = None
     mtu: int | None = None
 
     def body(self) -> Body:

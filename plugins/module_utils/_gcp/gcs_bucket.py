@@ -37,7 +37,7 @@ class GcsBucket(Labelled):
     IDENTITY = ("id", "timeCreated", "generation")
 
     location: str
-    storage_class: str | None = None
+    storage_class: t.Literal["STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"] | None = None
     versioning: bool | None = None
     lifecycle_rules: t.Sequence[Body] | None = None
     soft_delete_retention_seconds: int | None = None

@@ -74,7 +74,7 @@ class GkeCluster(GkeResource):
     cluster_secondary_range_name: str | None = None
     services_secondary_range_name: str | None = None
     node_locations: list[str] | None = None
-    release_channel: str | None = None
+    release_channel: t.Literal["UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"] | None = None
     private_nodes: bool | None = None
     private_endpoint: bool | None = None
     master_ipv4_cidr: str | None = None

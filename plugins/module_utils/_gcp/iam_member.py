@@ -13,7 +13,7 @@ import typing as t
 from .._cloud.converge import Outcome
 from .._cloud.plan import Body, Plan
 from .._core.clock import Deadline
-from .._core.errors import InvalidInput, MusterError
+from .._core.errors import InvalidInput, MusterError, NotFound
 from .._core.pace import Backoff, with_retries
 from .._core.waiting import growing_interval, last_answer
 from .api import Api
@@ -209,7 +209,7 @@ def _existing(wanted: IamMember, api: Api, *, check: bool) -> Body | None:
     deadline, pause = Deadline(api.retry_timeout, api.clock), growing_interval(1.0, 10.0, api.clock)
     policy = last_answer(observe, deadline=deadline, pause=pause)
     if policy is None and not (check or wanted.absent):
-        raise InvalidInput(f"Google {wanted.place.noun} does not exist", hint="Create it first, or correct resource")
+        raise NotFound(f"Google {wanted.place.noun} does not exist", hint="Create it first, or correct resource")
     return policy
 
 

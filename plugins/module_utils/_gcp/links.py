@@ -24,7 +24,7 @@ def range_of(option: str, text: str) -> str:
     try:
         return str(ipaddress.ip_network(text))
     except ValueError as error:
-        raise InvalidInput(f"{option}: {text} is no address range: {error}", hint=_suggestion(text)) from None
+        raise InvalidInput(f"{option}: {text} is no address range: {error}", hint=_suggestion(text)) from error
 
 
 def _suggestion(text: str) -> str:

@@ -12,7 +12,7 @@ import typing as t
 import urllib.error
 import urllib.request
 
-from .._core.errors import InvalidInput
+from .._core.errors import InvalidInput, Unreachable
 from .objects import FromFile, to_plain_values
 from .prepare import flatten
 from .yaml_reader import Unreadable, read
@@ -86,8 +86,9 @@ def from_url(url: str, sha256: str) -> list[t.Any]:
         with urllib.request.build_opener().open(url, timeout=_TIMEOUT) as response:
             body = response.read()
     except (urllib.error.URLError, OSError, ValueError) as exc:
-        raise InvalidInput(f"url {url} cannot be read: {getattr(exc, 'reason', None) or exc}.",
-                           hint="Give a local copy with src where the URL cannot be reached.") from exc  # fmt: skip
+        wrong = Unreachable if isinstance(exc, OSError) else InvalidInput
+        raise wrong(f"url {url} cannot be read: {getattr(exc, 'reason', None) or exc}.",
+                    hint="Give a local copy with src where the URL cannot be reached.") from exc  # fmt: skip
     return _verified(body, f"url {url}", sha256)
 
 

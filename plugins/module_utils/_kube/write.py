@@ -271,7 +271,7 @@ class Writer:
                 return
             wrong = exc.details.get("fields")
             if not self.options.recreate or not isinstance(exc, Rejected) or wrong == refusal.details.get("fields"):
-                raise refusal from None
+                raise refusal from exc
             raise InvalidInput(
                 f"{step.ref} cannot be changed in place, and is not deleted either, because the new one would be refused: {exc.message}",
                 hint=exc.hint, ref=step.ref, details=exc.details,

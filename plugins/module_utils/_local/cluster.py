@@ -12,7 +12,7 @@ from pathlib import Path
 from .._core.errors import InvalidInput
 from . import host, kubeadm, record, spec
 from .node import marker
-from .node_files import HostTraits, NodeSettings, kubeadm_documents, node_files
+from .node_files import HostTraits, NodeSettings, Snapshotter, kubeadm_documents, node_files
 from .simulation import stages_id, stages_text
 from .spec import STATE_ROOT, VOLUMES, ClusterSpec, NodeSpec, record_file
 
@@ -34,7 +34,7 @@ CLUSTER_OPTION: dict[str, t.Any] = {
         "service_subnet": {"type": "str", "default": ""},
         "egress": {"type": "bool", "default": False},
         "dns_upstream": {"type": "list", "elements": "str", "default": []},
-        "snapshotter": {"type": "str", "default": "overlayfs", "choices": ["overlayfs", "native"]},
+        "snapshotter": {"type": "str", "default": "overlayfs", "choices": list(t.get_args(Snapshotter))},
         "audit_log": {"type": "path", "default": "/var/log/muster/audit.log"},
         "kubernetes_version": {"type": "str", "required": True},
         "etcd_version": {"type": "str", "required": True},

@@ -51,12 +51,15 @@ class HostTraits:
     name_servers: tuple[str, ...] = ()
 
 
+Snapshotter = t.Literal["overlayfs", "native"]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NodeSettings:
     """Choices that are the same for all nodes of a cluster."""
 
     pause_image: str
-    snapshotter: str = "overlayfs"
+    snapshotter: Snapshotter = "overlayfs"
     egress: bool = False
     dns_upstream: tuple[str, ...] = ()
     extra_programs: tuple[tuple[str, str], ...] = ()

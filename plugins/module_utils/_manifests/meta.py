@@ -119,7 +119,7 @@ def check_pattern(text: str, what: str, flags: int = 0) -> re.Pattern[str]:
     try:
         return re.compile(text, flags)
     except re.error as error:
-        raise InvalidInput(f"{what}: '{text}' is not a regular expression: {error}.") from None
+        raise InvalidInput(f"{what}: '{text}' is not a regular expression: {error}.") from error
 
 
 def check_env_name(name: str) -> str:

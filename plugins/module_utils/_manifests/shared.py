@@ -43,8 +43,8 @@ def _bytes(path: str, content: File) -> bytes:
         return content.encode()
     try:
         return base64.b64decode(content["base64"], validate=True)
-    except (binascii.Error, TypeError, ValueError):
-        raise InvalidInput(f"files.{path}: no valid base64.") from None
+    except (binascii.Error, TypeError, ValueError) as exc:
+        raise InvalidInput(f"files.{path}: no valid base64.") from exc
 
 
 def _key(path: str) -> str:

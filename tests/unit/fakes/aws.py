@@ -10,6 +10,7 @@ It knows what matters for losing and taking things: names, tags, ids, states tha
 from __future__ import annotations
 
 import itertools
+import types
 import typing as t
 
 from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
@@ -454,8 +455,27 @@ class Account:
         del self.things["bucket", Bucket]
 
 
+class Names(dict[str, str]):
+    """The same name for each operation."""
+
+    def __missing__(self, operation: str) -> str:
+        return operation
+
+
+def meta_of(*tokens: str) -> types.SimpleNamespace:
+    """What boto3's clients have as ``meta``: operations, each with the parameters by which AWS knows a request again."""
+    operation = types.SimpleNamespace(idempotent_members=tokens)
+    return types.SimpleNamespace(
+        region_name="eu-west-1",
+        method_to_api_mapping=Names(),
+        service_model=types.SimpleNamespace(operation_model=lambda _name: operation),
+    )
+
+
 class Client:
     """boto3's face: an attribute for each operation, and pages."""
+
+    meta = meta_of()
 
     def __init__(self, account: Account, service: str) -> None:
         self._account, self._service = account, service

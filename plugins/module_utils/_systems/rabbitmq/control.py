@@ -37,10 +37,10 @@ def run(argv: Sequence[str], text: str) -> Answer:
     """Run a program with TEXT as its standard input."""
     try:
         done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False, timeout=_SECONDS)
-    except FileNotFoundError:
-        raise Failed(f"{argv[0]} is not on this host.", hint="Role rabbitmq installs it with the broker.") from None
+    except FileNotFoundError as exc:
+        raise Failed(f"{argv[0]} is not on this host.", hint="Role rabbitmq installs it with the broker.") from exc
     except subprocess.TimeoutExpired:
-        raise Failed(f"{' '.join(argv[:3])} did not end within {_SECONDS} s.") from None
+        raise Failed(f"{' '.join(argv[:3])} did not end within {_SECONDS} s.") from None  # the cause has all arguments
     return Answer(done.returncode, done.stdout, done.stderr)
 
 

@@ -85,8 +85,8 @@ def _log_in(api: ManagementApi, wanted: Wanted) -> None:
         api.log_in(password)
         try:
             api.get("whoami")
-        except Unauthorized:
-            raise exc from None
+        except Unauthorized as again:
+            raise exc from again
 
 
 def _find(api: ManagementApi, wanted: Wanted, live: Document, made: RequestPlan, *, check: bool, warn: Warn) -> None:

@@ -50,7 +50,7 @@ class Client:
     secret_key: Sensitive
     public_key_path: str
     signing_key_path: str
-    verbose: str | None = None
+    verbose: t.Literal["debug", "info", "warn", "error", "crit"] | None = None
     lifetime: str | None = None
     resources_needed: Mapping[str, t.Any] | None = None
 

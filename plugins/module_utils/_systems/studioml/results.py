@@ -55,8 +55,8 @@ def read(archive: t.IO[bytes], secrets: Iterable[Sensitive]) -> Result:
                 if member.isfile() and member.name.removeprefix("./") == "output":
                     content = tar.extractfile(member)
                     return judged(content or (), secrets)
-    except (tarfile.TarError, EOFError):
-        raise Failed("The output of the experiment is not a tar file.", "Did something else store it?") from None
+    except (tarfile.TarError, EOFError) as exc:
+        raise Failed("The output of the experiment is not a tar file.", "Did something else store it?") from exc
     return judged((), secrets)
 
 

@@ -145,7 +145,7 @@ class Life:
                 raise Failed(
                     f"{self.wanted.note} in bucket {self.bucket.name} is not a note of this collection.",
                     "Choose another name for the experiment.",
-                ) from None
+                ) from None  # a decoding error holds the whole text
 
     def check_same(self, note: Note) -> None:
         """Raise if another experiment has the name."""

@@ -19,9 +19,10 @@ from ..._manifests.meta import DNS_LABEL_MAX, check_name
 from .server import PORTS
 
 GATEWAY_API = "gateway.networking.k8s.io/v1"
-KINDS = {"http": "HTTPRoute", "grpc": "GRPCRoute", "openai": "HTTPRoute"}
+Protocol = t.Literal["http", "grpc", "openai"]
+KINDS: Mapping[Protocol, str] = {"http": "HTTPRoute", "grpc": "GRPCRoute", "openai": "HTTPRoute"}
 """Protocol -> the kind of its route."""
-BOTH = ("http", "grpc")
+BOTH: tuple[Protocol, ...] = ("http", "grpc")
 """The protocols of Triton. The other one is of language models, at the port of the first."""
 MISSING = "Enable the Gateway API (on GKE --gateway-api=standard), or install a controller of it, such as role traefik."
 ANNOTATION_FROM = "muster.ml/weights-before"
@@ -46,7 +47,7 @@ class InferenceRoute:
     weights: Weights
     gateway_namespace: str | None = None
     hostnames: Sequence[str] = ()
-    protocols: Sequence[str] = BOTH
+    protocols: Sequence[Protocol] = BOTH
     management_api: bool = False
     request_timeout: int | None = None
 

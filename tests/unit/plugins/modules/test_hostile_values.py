@@ -343,7 +343,8 @@ class StrictClient:
 
     def __init__(self, account: Account, service: str) -> None:
         self._account, self._service, self._model = account, service, service_model(service)
-        self.meta = types.SimpleNamespace(region_name="eu-west-1")
+        self._names = {xform_name(name): name for name in self._model.operation_names}
+        self.meta = types.SimpleNamespace(region_name="eu-west-1", method_to_api_mapping=self._names, service_model=self._model)
 
     def can_paginate(self, operation: str) -> bool:
         return operation != "list_open_id_connect_providers"
@@ -353,11 +354,11 @@ class StrictClient:
 
     def __getattr__(self, operation: str) -> t.Callable[..., t.Any]:
         def call(**request: t.Any) -> t.Any:
-            names = {xform_name(name): name for name in self._model.operation_names}
-            shape = self._model.operation_model(names[operation]).input_shape
+            shape = self._model.operation_model(self._names[operation]).input_shape
             report = ParamValidator().validate(request, shape)
             if report.has_errors():
                 raise ParamValidationError(report=report.generate_report())
+            request.pop("clientRequestToken", None)
             try:
                 return self._account.call(self._service, operation, request)
             except (LookupError, AttributeError, TypeError, ValueError, AssertionError, StopIteration):

@@ -52,7 +52,7 @@ def hanging(cluster: FakeCluster) -> FakeCluster:
 
 def look(cluster: FakeCluster, *, check: bool = False, **options: t.Any) -> Result:
     which = {"name": "digits", "namespace": "default", "kind": "training_statefulset"}
-    return run(job_stacks, cluster, {**which, **options}, check=check)
+    return run(job_stacks, cluster, {**which, **options}, check=check, diff=True)
 
 
 def ending(manifest: Manifest) -> Manifest | None:
@@ -100,6 +100,7 @@ def test_an_ephemeral_container_reads_a_rank_without_py_spy(hanging: FakeCluster
         hanging.fail("patch", f"digits-{index}", *refusals)
     found = look(hanging, **IMAGE)
     assert (found["changed"], found["unread"], found["folds"][0]["ranks"]) == (True, [], ["digits-1"])
+    assert found["diff"] == {"prepared": "".join(f"Pod default/digits-{index}: ephemeral container\n" for index in (0, 1))}
     look(hanging, **IMAGE, nonblocking=True)
     live = hanging.stored("Pod", "digits-0", "default")
     assert live

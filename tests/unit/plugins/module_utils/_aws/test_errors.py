@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Step
 from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused
-from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
+from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal, meta_of
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 TOKEN = "IQoJb3JpZ2luX2VjEXAMPLETOKEN"
@@ -28,6 +28,8 @@ def client_error(name: str, text: str, **kwargs: t.Any) -> Exception:
 
 
 class Fails:
+    meta = meta_of("clientRequestToken")
+
     def __init__(self, error: Exception) -> None:
         self.error = error
 
@@ -89,8 +91,13 @@ class Recovers(Fails):
 
     calls = 0
 
-    def get_role(self, **_request: t.Any) -> t.Any:
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.requests: list[dict[str, t.Any]] = []
+
+    def get_role(self, **request: t.Any) -> t.Any:
         self.calls += 1
+        self.requests.append(request)
         if self.calls <= 3:
             raise self.error
         return {"Role": {}}
@@ -104,12 +111,23 @@ OUTAGES = (
 
 
 @pytest.mark.parametrize("error", OUTAGES)
-def test_an_outage_is_ridden_out_by_reads(error: Exception) -> None:
-    """Not by a request that changes something, which AWS may have done."""
+def test_an_outage_is_ridden_out(error: Exception) -> None:
+    """A request that changes something has one token, by which AWS does it once."""
     service = Recovers(error)
     assert Api(lambda _service: service, FakeClock()).read("x", "iam", "get_role") == {"Role": {}}
-    with pytest.raises(CallRefused):
-        Api(lambda _service: Recovers(error), FakeClock()).write("x", Step("get_role", {}, "change", "iam"))
+    assert service.requests == [{}] * 4
+    service = Recovers(error)
+    assert Api(lambda _service: service, FakeClock()).write("x", Step("get_role", {}, "change", "iam")) == {"Role": {}}
+    assert len(service.requests) == 4
+    assert len({request["clientRequestToken"] for request in service.requests}) == 1
+
+
+def test_a_wrong_region_is_told_in_seconds() -> None:
+    clock, begun = FakeClock(), FakeClock().monotonic()
+    error = client_error("EndpointConnectionError", 'Could not connect to the endpoint URL: "https://eks.x.amazonaws.com/"')
+    with pytest.raises(CallRefused, match="Could not connect"):
+        Api(lambda _service: Fails(error), clock).read("x", "iam", "get_role")
+    assert 0 < clock.monotonic() - begun < 10
 
 
 def test_an_old_boto3_is_named() -> None:

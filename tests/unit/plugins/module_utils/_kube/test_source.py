@@ -11,7 +11,7 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_objects
@@ -54,7 +54,7 @@ def test_a_url_is_checked_by_its_digest(tmp_path: pathlib.Path) -> None:
     assert len(source.from_url(path.as_uri(), f"sha256:{digest}")) == 2
     with pytest.raises(InvalidInput, match=f"has sha256 {digest}, not the 00"):
         source.from_url(path.as_uri(), "00")
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(Unreachable, match="cannot be read"):
         source.from_url((tmp_path / "none").as_uri(), digest)
 
 
@@ -167,7 +167,7 @@ def test_a_released_manifest_must_have_its_digest(tmp_path: pathlib.Path) -> Non
         source.from_release(str(path), "00")
     with pytest.raises(InvalidInput, match=r"none\.yaml cannot be read"):
         source.from_release(str(tmp_path / "none.yaml"), digest)
-    with pytest.raises(InvalidInput, match=r"url http://localhost:1/x\.yaml cannot be read"):
+    with pytest.raises(Unreachable, match=r"url http://localhost:1/x\.yaml cannot be read"):
         source.from_release("http://localhost:1/x.yaml", digest)
 
 
