@@ -132,8 +132,8 @@ options:
     default: 1800
   drain_timeout:
     description:
-      - Seconds that a pod still accepts requests after it was taken out of the Service, because clients learn of it late. Requests that come
-        later fail, as vLLM refuses them with status 500 while it ends.
+      - Seconds that a pod still accepts requests after it was taken out of the Service, because clients learn of it late. Requests that
+        come later fail, as vLLM refuses them with status 500 while it ends.
     type: int
     default: 30
   exit_timeout:
