@@ -211,7 +211,7 @@ class Transport:
                     yield from self._lines(self._target(path, query), timeout, auth)
             except StreamRefused as exc:
                 if 300 <= exc.answer.status < 400:
-                    raise self._redirected(exc.answer) from exc
+                    raise self._redirected(exc.answer) from None
                 if exc.answer.status != 401 or refreshed or not self.connection.credentials.refresh(auth):
                     raise
                 refreshed = True

@@ -14,6 +14,8 @@ from ..._pod_programs.elastic_launch import LOG_PREFIX
 from ..._training.progress import Progress, newest
 
 _REASONS = ("failed", "rendezvous_lost", "rendezvous_unreachable", "waiting")
+_NUMBERS = dict.fromkeys(("time", "formed", "accuracy"), (int, float)) | dict.fromkeys(("nodes", "world_size", "round", "epoch", "step"), (int,))
+"""Types of an event's numbers, which a script may write, too."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,11 +55,17 @@ def events(logs: Iterable[str]) -> list[dict[str, t.Any]]:
                 continue
             try:
                 event = json.loads(rest)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
-            if isinstance(event, dict) and isinstance(event.get("time"), (int, float)):
-                found.append(event)
+            if isinstance(event, dict) and _is_number("time", event.get("time")):
+                found.append({name: value for name, value in event.items() if name not in _NUMBERS or _is_number(name, value)})
     return sorted(found, key=lambda event: float(event["time"]))
+
+
+def _is_number(name: str, value: t.Any) -> bool:
+    """Whether VALUE can be that number of an event. Accuracies of a model that diverged are NaN."""
+    finite = type(value) in _NUMBERS[name] and abs(value) < 2**63
+    return finite or (name == "accuracy" and value != value)
 
 
 def world(logs: Sequence[str]) -> World:
@@ -88,13 +96,13 @@ def world(logs: Sequence[str]) -> World:
 
 def with_reported(found: World, reported: Mapping[str, t.Any]) -> World:
     """FOUND with the .status.trainerStatus of a TrainJob, which outlives the pods; logs are newer and come first."""
-    values = {str(row["name"]): row["value"] for row in reported.get("metrics") or []}
+    values = {str(row.get("name")): row.get("value") for row in reported.get("metrics") or []}
     numbers: dict[str, Callable[[float], t.Any]] = {"epoch": int, "step": int, "accuracy": float}
     seen: dict[str, t.Any] = {"percent": reported.get("progressPercentage")}
     for name, number in numbers.items():
         # Pods name and write metrics as they like.
-        with contextlib.suppress(KeyError, ValueError, OverflowError):
-            seen[name] = number(float(values[name])) if getattr(found, name) is None else getattr(found, name)
-    with contextlib.suppress(KeyError, ValueError):
+        with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
+            seen[name] = number(float(values[name] or "")) if getattr(found, name) is None else getattr(found, name)
+    with contextlib.suppress(KeyError, TypeError, ValueError):
         seen["stepped"] = max(found.stepped, dt.datetime.fromisoformat(reported["lastUpdatedTime"]).timestamp())
     return dataclasses.replace(found, **seen)

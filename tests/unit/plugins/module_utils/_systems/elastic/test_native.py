@@ -13,7 +13,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs.elastic_launch import LOG_PREFIX
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.native import NODE_LOST, manifests
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob, from_params
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.world import world
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.world import World, with_reported, world
 
 JOB: dict[str, t.Any] = {
     "name": "digits",
@@ -209,3 +209,21 @@ def test_a_reason_stays_until_the_pods_have_met() -> None:
     lost = [line("rendezvous_lost", 1, index=1, reason="no route")]
     assert world(lost).reason == "pod 1: no route"
     assert world([*lost, line("rendezvous", 2, round=0, nodes=2)]).reason == ""
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        *({"event": "step", "time": 5, "world_size": 2, **fields} for fields in ({"epoch": "3"}, {"step": [1]}, {"accuracy": "x"}, {"epoch": None})),
+        *({"event": "rendezvous", "time": 5, "nodes": 2, **fields} for fields in ({"round": "0"}, {"formed": None}, {"formed": "x"})),
+        {"event": "step", "time": 10**400},
+    ],
+)  # fmt: skip
+def test_what_a_script_writes_in_the_place_of_a_number_is_passed_over(event: dict[str, t.Any]) -> None:
+    seen = world([f"{LOG_PREFIX}{json.dumps(event)}\n{LOG_PREFIX}{'[' * 100000}\n"])
+    assert (seen.epoch, seen.step, seen.round, seen.accuracy) == (None, None, None, None)
+
+
+def test_a_status_without_time_or_values_is_passed_over() -> None:
+    reported = {"metrics": [{"name": "epoch"}, {"value": "2"}], "lastUpdatedTime": None, "progressPercentage": 3}
+    assert with_reported(World(), reported) == World(percent=3)
