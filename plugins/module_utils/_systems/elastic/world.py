@@ -14,7 +14,8 @@ from ..._pod_programs.elastic_launch import LOG_PREFIX
 from ..._training.progress import Progress, newest
 
 _REASONS = ("failed", "rendezvous_lost", "rendezvous_unreachable", "waiting")
-_NUMBERS = dict.fromkeys(("time", "formed", "accuracy"), (int, float)) | dict.fromkeys(("nodes", "world_size", "round", "epoch", "step"), (int,))
+_COUNTS = ("nodes", "world_size", "round", "epoch", "step")
+_NUMBERS = dict.fromkeys(_COUNTS, (int,)) | dict.fromkeys(("time", "formed", "accuracy"), (int, float))
 """Types of an event's numbers, which a script may write, too."""
 
 

@@ -214,8 +214,8 @@ def test_a_reason_stays_until_the_pods_have_met() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        *({"event": "step", "time": 5, "world_size": 2, **fields} for fields in ({"epoch": "3"}, {"step": [1]}, {"accuracy": "x"}, {"epoch": None})),
-        *({"event": "rendezvous", "time": 5, "nodes": 2, **fields} for fields in ({"round": "0"}, {"formed": None}, {"formed": "x"})),
+        *({"event": "step", "time": 5, **fields} for fields in ({"epoch": "3"}, {"step": [1]}, {"accuracy": "x"}, {"epoch": None})),
+        *({"event": "rendezvous", "time": 5, **fields} for fields in ({"round": "0"}, {"formed": None}, {"formed": "x"})),
         {"event": "step", "time": 10**400},
     ],
 )  # fmt: skip
