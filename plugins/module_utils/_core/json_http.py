@@ -16,8 +16,9 @@ from .trust import trusting
 
 Answer = tuple[int, dict[str, t.Any]]
 OK = 200
-EVENT = "data: "
-"""Begins each event of an answer in parts."""
+_EVENTS = "text/event-stream"
+_LONGEST = 200
+"""Characters of a text that are shown as the reason for an error."""
 
 
 def send(address: str, who: str, method: str, path: str, body: t.Any = None, *, size: int = 0, timeout: float) -> dict[str, t.Any]:
@@ -35,10 +36,40 @@ def send(address: str, who: str, method: str, path: str, body: t.Any = None, *, 
 
 def parts_of(url: str) -> SplitResult:
     """The parts of the address of a server; InvalidInput if it is none."""
-    parts = urlsplit(url)
+    try:
+        parts, _port = urlsplit(url), urlsplit(url).port
+    except ValueError as exc:
+        raise InvalidInput(f"url: it is not the address of a server: {exc}.", "Write it as http://HOST:PORT.") from exc
+    if parts.username or parts.password:
+        raise InvalidInput("url: it has a login, which is not sent.", "Write it as http://HOST:PORT.")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
         raise InvalidInput(f"url: '{url}' is not the address of a server.", "Write it as http://HOST:PORT.")
     return parts
+
+
+def events(text: str) -> list[tuple[str, str]]:
+    """Return name and data of each server-sent event: https://html.spec.whatwg.org/multipage/server-sent-events.html.
+
+    A last event without its empty line is one, too, so that a stream that was cut is not taken for a whole one.
+    """
+    found: list[tuple[str, str]] = []
+    name, data = "", []
+    for line in [*re.split("\r\n|\n|\r", text.removeprefix("\ufeff")), ""]:
+        field, _colon, value = line.partition(":")
+        if field == "data":
+            data.append(value.removeprefix(" "))
+        elif field == "event":
+            name = value.strip()
+        elif not line:
+            found += [(name, "\n".join(data))] if data else []
+            name, data = "", []
+    return found
+
+
+def parsed(name: str, data: str) -> dict[str, t.Any]:
+    """The JSON object that an event has; ValueError or TypeError if there is none. One that is called error is one."""
+    value: dict[str, t.Any] = {**json.loads(data)}
+    return {"error": value} if name == "error" and not value.get("error") else value
 
 
 class _Https(http.client.HTTPSConnection):
@@ -90,26 +121,31 @@ class JsonClient:
 
     def exchange(self, method: str, path: str, body: t.Any) -> tuple[int, t.Any]:
         """Return status and JSON of the response, or nothing; its events are joined."""
-        status, text = self._answer(method, path, None if body is None else json.dumps(body))
+        status, text, kind = self._answer(method, path, None if body is None else json.dumps(body))
         found: t.Any = {}
-        with contextlib.suppress(ValueError):
-            found = self.joined(text) if text.startswith(EVENT) else json.loads(text)
+        with contextlib.suppress(AttributeError, TypeError, ValueError):
+            found = self.joined(events(text)) if kind == _EVENTS or text.startswith("data:") else json.loads(text)
+        if status != OK and not (isinstance(found, dict) and found.get("error")):
+            # FastAPI has a detail, older servers and gateways a message, proxies a text.
+            said = (found.get("detail") or found.get("message")) if isinstance(found, dict) else None
+            found = {"error": str(said or ("" if text.lstrip().startswith("<") else text.strip()))[:_LONGEST]}
         return status, found
 
     def text(self, path: str) -> tuple[int, str]:
         """Return status and text of the response to GET."""
-        return self._answer("GET", path, None)
+        return self._answer("GET", path, None)[:2]
 
-    def joined(self, events: str) -> t.Any:
+    def joined(self, events: t.Sequence[tuple[str, str]]) -> t.Any:
         """The events of an answer in parts as one answer."""
         raise ValueError(events)
 
-    def _answer(self, method: str, path: str, body: str | None) -> tuple[int, str]:
+    def _answer(self, method: str, path: str, body: str | None) -> tuple[int, str, str]:
+        """Status, text and media type of the response."""
         headers = {**self.headers, **({"Content-Type": "application/json"} if body else {})}
         try:
             self._connection.request(method, f"{self._prefix}{path}", body, headers)
             with self._connection.getresponse() as answer:
-                return answer.status, answer.read().decode(errors="replace")
-        except (OSError, http.client.HTTPException) as exc:
+                return answer.status, answer.read().decode(errors="replace"), answer.headers.get_content_type()
+        except (OSError, UnicodeError, http.client.HTTPException) as exc:
             self.close()
             raise Unreachable(f"{self.who} gives no answer: {exc or type(exc).__name__}.") from exc

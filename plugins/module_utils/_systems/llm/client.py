@@ -9,14 +9,13 @@ last one ``[DONE]``, also where the server ended in the middle: only ``finish_re
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.clock import Clock
 from ..._core.errors import Failed, InvalidInput, Unauthorized
-from ..._core.json_http import EVENT, OK, Answer, JsonClient
+from ..._core.json_http import OK, Answer, JsonClient, parsed
 from ..._core.sensitive import Sensitive
 
 _ASKING = ("messages", "prompt")
@@ -62,7 +61,7 @@ class OpenAiClient(JsonClient):
     """A client of one server. KEY: its API key."""
 
     def __init__(self, url: str, who: str, *, timeout: float, key: Sensitive | None = None, **more: t.Any) -> None:
-        super().__init__(url, who, timeout=timeout, **more)
+        super().__init__(re.sub("/v1/?$", "", url), who, timeout=timeout, **more)
         if key and not re.fullmatch("[!-~]+", key.reveal()):
             # The library would print it in its refusal. A newline at the end is what echo leaves.
             raise InvalidInput(
@@ -83,9 +82,10 @@ class OpenAiClient(JsonClient):
     def model(self, asked: Completion) -> dict[str, t.Any]:
         """The model in the list of the server; empty if it is not there."""
         status, found = self.ask("GET", "/v1/models")
-        if status == _UNAUTHORIZED:
+        if status != OK:
             raise self._refused((status, found), "list its models")
-        return next((row for row in found.get("data") or [] if row.get("id") == asked.model), {})
+        rows = found.get("data")
+        return next((row for row in _mappings(rows) if row.get("id") == asked.model), {})
 
     def infer(self, asked: Completion, clock: Clock) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, as outputs, and the seconds that it took."""
@@ -94,11 +94,11 @@ class OpenAiClient(JsonClient):
         answer = self.ask("POST", asked.path, body)
         took = clock.monotonic() - began
         status, found = answer
-        choices = found.get("choices")
-        if status != OK or "error" in found:
+        choices = _mappings(found.get("choices"))
+        if status != OK or found.get("error"):
             raise self._refused(answer, f"answer with model {asked.model}")
         if not choices or any(one.get("finish_reason") in _CUT for one in choices):
-            raise Failed(f"{self.who}, model {asked.model}: the answer is not whole.", details={"choices": choices or []})
+            raise Failed(f"{self.who}, model {asked.model}: the answer is not whole.", details={"choices": choices})
         return {"model_version": "", "outputs": _outputs(choices)}, took
 
     def _refused(self, answer: Answer, doing: str) -> Failed | Unauthorized:
@@ -108,27 +108,31 @@ class OpenAiClient(JsonClient):
         text = f"{self.who} refuses to {doing}: {str(said).rstrip('.')} (status {status})."
         return Unauthorized(text, "Give its key by api_key_secret.") if status == _UNAUTHORIZED else Failed(text)
 
-    def joined(self, events: str) -> dict[str, t.Any]:
+    def joined(self, events: Sequence[tuple[str, str]]) -> dict[str, t.Any]:
         """The events of a stream as one answer; without the last event it has no choices."""
         choices: dict[int, dict[str, t.Any]] = {}
         ended = False
-        for line in events.split("\n"):  # a text may have other ends of lines
-            text = line.removeprefix(EVENT)
-            ended = ended or text == _DONE
-            if not line.startswith(EVENT) or text == _DONE:
+        for name, data in events:
+            if data.strip() == _DONE:
+                ended = True
                 continue
-            event = json.loads(text)
-            if "error" in event:
-                return dict(event)
+            event = parsed(name, data)
+            if event.get("error"):
+                return event
             for part in event.get("choices") or []:
                 _append(choices.setdefault(int(part.get("index") or 0), {"text": "", "token_ids": []}), part)
         return {"choices": [choices[index] for index in sorted(choices)] if ended else []}
 
 
+def _mappings(rows: t.Any) -> list[dict[str, t.Any]]:
+    """The rows of an answer; none if it has something else in their place."""
+    return rows if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows) else []
+
+
 def _text(choice: Mapping[str, t.Any]) -> str:
     """The text of a choice, or of its part in an event."""
-    said = choice.get("message") or choice.get("delta") or {}
-    return str(choice.get("text") or said.get("content") or "")
+    said = choice.get("message") or choice.get("delta")
+    return str(choice.get("text") or (said.get("content") if isinstance(said, Mapping) else None) or "")
 
 
 def _append(choice: dict[str, t.Any], part: Mapping[str, t.Any]) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import typing as t
 from collections.abc import Sequence
 
 from ..._core.clock import Clock
 from ..._core.errors import Failed
-from ..._core.json_http import EVENT, OK, Answer, JsonClient
+from ..._core.json_http import OK, Answer, JsonClient, parsed
 from .inference import Inference, flat, refused
 
 READY = "READY"
@@ -70,8 +69,8 @@ class Client(JsonClient):
     @functools.lru_cache(maxsize=16)  # noqa: B019 -- of one client, which is closed with the check
     def _decoupled(self, path: str) -> bool:
         """Whether the model may answer a request any number of times. A gateway need not show its configuration: then it is no."""
-        policy = self.ask("GET", f"{path}/config")[1].get("model_transaction_policy") or {}
-        return bool(policy.get("decoupled"))
+        policy = self.ask("GET", f"{path}/config")[1].get("model_transaction_policy")
+        return isinstance(policy, dict) and bool(policy.get("decoupled"))
 
     def infer(self, inference: Inference, clock: Clock) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, and the seconds that it took."""
@@ -81,18 +80,22 @@ class Client(JsonClient):
         answer = self.ask("POST", path, body)
         took = clock.monotonic() - began
         found = self._needed(answer, f"infer with model {inference.model}")
-        return _generated([found]) if generates and "outputs" not in found else found, took
+        result = _generated([found]) if found and generates and "outputs" not in found else found
+        rows = result.get("outputs")
+        if not isinstance(rows, list) or not all(isinstance(row, dict) and "name" in row for row in rows):
+            raise Failed(f"{self.who}, model {inference.model}: the answer has no outputs. Is this the address of a Triton?")
+        return result, took
 
     def _needed(self, answer: Answer, doing: str) -> dict[str, t.Any]:
         status, found = answer
-        if status != OK or "error" in found:
+        if status != OK or found.get("error"):
             said = str(found.get("error") or "no reason given")
             raise refused(self.who, doing, said, status)
         return found
 
-    def joined(self, events: str) -> dict[str, t.Any]:
+    def joined(self, events: Sequence[tuple[str, str]]) -> dict[str, t.Any]:
         """The responses of Generate, an event for each, as one answer of inference. One of them may be an error."""
-        return _generated([json.loads(line.removeprefix(EVENT)) for line in events.split("\n") if line.startswith(EVENT)])
+        return _generated([parsed(*event) for event in events])
 
 
 def _generated(responses: Sequence[dict[str, t.Any]]) -> dict[str, t.Any]:

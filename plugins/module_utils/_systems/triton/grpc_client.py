@@ -35,6 +35,8 @@ _HIDDEN = 16
 
 def packed(name: str, datatype: str, values: Sequence[t.Any]) -> bytes:
     """The values of input NAME as bytes; InvalidInput where they are of another type."""
+    if datatype != "BYTES" and any(isinstance(value, bool) != (datatype == "BOOL") for value in values):
+        raise InvalidInput(f"inputs: {name} has values that are not {datatype}: true and false are BOOL, and nothing else is.")
     try:
         if datatype == "BYTES":
             return b"".join(struct.pack("<I", len(text)) + text for text in (value.encode() for value in values))

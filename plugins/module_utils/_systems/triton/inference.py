@@ -158,7 +158,7 @@ def differences(inference: Expecting, answer: Mapping[str, t.Any]) -> list[str]:
 
 def _equal(have: t.Any, want: t.Any, tolerance: float) -> bool:
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (have, want)):
-        return math.isclose(have, want, rel_tol=tolerance, abs_tol=tolerance)
+        return math.isclose(have, want, rel_tol=tolerance, abs_tol=tolerance) or (math.isnan(have) and math.isnan(want))
     return bool(have == want)
 
 
