@@ -111,6 +111,14 @@ class Translation:
             self.refused.append(f"{where}: {value!r} is not a list.")
         return value if isinstance(value, list) else []
 
+    def words(self, value: t.Any, where: str) -> list[str]:
+        """Return the words of a command; YAML makes others of plain words, such as 007, 1e3 and yes, and those are refused."""
+        words = self.sequence(value, where)
+        for index, word in enumerate(words):
+            if not isinstance(word, str):
+                self.refused.append(f"{where}[{index}]: {word!r} is not text but {type(word).__name__}; put it in quotes.")
+        return [str(word) for word in words]
+
     def variables(self, env: t.Any, known: Mapping[str, Field], where: str) -> tuple[dict[str, t.Any], list[dict[str, t.Any]]]:
         """Return the options that KNOWN variables are, and the other variables as options have them."""
         options: dict[str, t.Any] = {}

@@ -72,6 +72,11 @@ _OLD_IMAGE = re.compile(r"(^|/)torchelastic/examples(:|@|$)")
 _ETCD_IMAGE = re.compile(r"(.*/)?etcd([:@].*)?")
 _SIMPLE = re.compile(r"""(?:exec )?(?:[^\s;&|<>$`()*?~#{}\[\]'"\\]|'[^']*'|[ \t])+""")
 """A command of a shell that only starts a program."""
+_PROGRAM = re.compile(r"(.*/)?(torchrun|python[0-9.]*|bash|sh)")
+"""A first argument that is a program, for images whose ENTRYPOINT is none or starts one."""
+_REFERENCE = re.compile(r"(?<!\$)\$\((\w+)\)")
+_OF_A_PROCESS = re.compile(r"((LOCAL_|GROUP_|ROLE_)?RANK|(LOCAL_|ROLE_)?WORLD_SIZE|MASTER_(ADDR|PORT)|(TORCHELASTIC|PET)_\w+)")
+"""Variables that torchrun gives its processes, or training-operator its pods."""
 _SWITCHES = ("standalone", "use_env")
 """Flags of the launcher without a value."""
 _UNFILLED = re.compile(r"<\w+>")
@@ -136,11 +141,13 @@ def _pod(
     for option, value in options.items():
         number = option in _SIZES.values() and str(value).isdecimal()
         found.put(pod, Field(option), int(value) if number else value, f"{where} env")
-    command, args = ([str(word) for word in found.sequence(pod.pop(key, None), f"{where} {key}")] for key in ("command", "args"))
-    words = _launched([*command, *args]) if command else args
+    command, args = (found.words(pod.pop(key, None), f"{where} {key}") for key in ("command", "args"))
+    _inside(found, [*command, *args], kept, known, where)
+    words = _launched([*command, *args]) if command or _PROGRAM.fullmatch("".join(args[:1])) else args
     if words is None:
         found.refused.append(f"{where} command: torchrun runs the script; give the script and its arguments as args.")
     script, args = _arguments(found, pod, words or [], f"{where} args")
+    arguments = {"args": args} if script or args else {}
     image = str(pod.get("image") or "")
     if _OLD_IMAGE.search(image):
         found.differences.append(
@@ -153,7 +160,19 @@ def _pod(
             script = ""
     elif not image:
         found.missing(f"{where} image", "elastic_image is used")
-    return {**pod, **({"env": kept} if kept else {}), **({"script": script} if script else {}), **({"args": args} if args else {})}
+    return {**pod, **({"env": kept} if kept else {}), **({"script": script} if script else {}), **arguments}
+
+
+def _inside(found: Translation, words: Sequence[str], env: Sequence[Mapping[str, t.Any]], known: Mapping[str, Field], where: str) -> None:
+    """Refuse variables that the pod will not have and WORDS or ENV use; tell what the launcher of before gave to the script."""
+    given = {str(variable.get("name")) for variable in env}
+    used = dict.fromkeys(_REFERENCE.findall(" ".join([*words, *(str(variable.get("value")) for variable in env)])))
+    for name in used:
+        if name not in given and (name in known or _OF_A_PROCESS.fullmatch(name)):
+            found.refused.append(f"{where}: $({name}) has no value in the pod; torchrun sets ranks and addresses, which the script reads.")
+    text = " ".join(words)
+    if re.search(r"-m torch\.distributed\.launch\b", text) and not re.search(r"--use[_-]env\b", text):
+        found.differences.append(f"{where} command: without --use_env the script got --local-rank=N; here it reads variable LOCAL_RANK")
 
 
 def _launched(words: list[str]) -> list[str] | None:
@@ -193,6 +212,14 @@ def _arguments(found: Translation, pod: dict[str, t.Any], words: list[str], wher
 
 def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]], etcds: Sequence[str]) -> None:
     """Make one job of equal pods, and settle where the rendezvous is. ETCDS: the pods of etcd in the file."""
+    if "replicas" not in found.options and not pods:
+        found.missing("spec.replicaSpecs.Worker.replicas", "elastic_replicas is used")
+    count = found.options.get("replicas", pods[0][1].get("replicas", len(pods)) if pods else None)
+    taken = {**found.options, **(pods[0][1] if pods else {})}
+    for name, option in (("minReplicas", "min_replicas"), ("maxReplicas", "max_replicas")):
+        if option not in taken:
+            found.missing(name, f"it is {count}, the number of pods" if count else f"elastic_{option} is used")
+            found.options |= {option: count} if count else {}
     if found.options.get("rdzv_backend") == "c10d":
         return
     if pods:

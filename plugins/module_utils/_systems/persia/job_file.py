@@ -65,7 +65,7 @@ def _stateful_set(found: Translation, name: str, spec: Mapping[str, t.Any]) -> N
     group = found.take(spec, STATEFUL_SET, f"{where} spec")
     pod = found.pod(group.pop("template", {}), f"{where} template")
     labels = pod.pop("labels", None) or {}
-    words = [str(word) for key in ("command", "args") for word in found.sequence(pod.pop(key, None), f"{where} {key}")]
+    words = [word for key in ("command", "args") for word in found.words(pod.pop(key, None), f"{where} {key}")]
     role = role_of([name, *map(str, labels.values()), *words[-1:]])
     if role is None:
         known = ", ".join(words.group for words in reversed(WORDS.values()))
