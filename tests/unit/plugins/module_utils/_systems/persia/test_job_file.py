@@ -324,3 +324,51 @@ def test_the_names_of_early_november_2021_are_read() -> None:
     found, old = translate(read(text), "old.yml"), translate(read(OLD), "old.yml")
     assert found.options == old.options
     assert fields(found.differences) >= {"spec.embeddingServer", "spec.middlewareServer", "spec.trainer", "spec.trainerPyEntryPath"}
+
+
+def changed(old: str, new: str) -> t.Any:
+    text = OLD.replace(old, new)
+    assert text != OLD
+    return translate(read(text), "job.yml")
+
+
+def test_a_variable_of_the_job_is_carried_or_refused() -> None:
+    given = '- {name: NPROC_PER_NODE, value: "8"}\n    - {name: FOR_ALL'
+    assert changed("- {name: FOR_ALL", given).options["nn_worker"]["nproc_per_node"] == 8
+    assert (
+        translate(read(OLD.replace("- {name: FOR_ALL", given).replace("    nprocPerNode: 8\n", "")), "j").options["nn_worker"][
+            "nproc_per_node"
+        ]
+        == 8
+    )
+    for more, said in (
+        (given.replace('"8"', '"4"'), "nproc_per_node is given a second time"),
+        (given.replace("NPROC_PER_NODE", "REPLICA_SIZE"), "each group has a size"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            changed("- {name: FOR_ALL", more)
+
+
+def test_a_variable_of_one_group_that_is_an_option_of_the_job_is_told() -> None:
+    found = translate(read(OLD.replace('{name: FOR_TRAINERS, value: "2"}', "{name: LOG_LEVEL, value: debug}")), "job.yml")
+    assert "spec.nnWorker.env: log_level of this group is that of all groups, as an option of the job" in found.differences
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["python", "-m", "torch.distributed.launch", "/t.py"], "is no launcher of trainer"),
+        (["persia-launcher", "data-loader", "/t.py"], "is no launcher of trainer"),
+        (["persia-launcher", "nn-worker", "/t.py", "--x", "1"], "--x: no option has it"),
+    ],
+)
+def test_a_program_of_a_stateful_set_is_carried_or_refused(words: list[str], said: str) -> None:
+    one = stateful_set("trainer")
+    container = one["spec"]["template"]["spec"]["containers"][0]
+    container["args"] = words
+    with pytest.raises(InvalidInput, match=said):
+        translate([one], "job.yml")
+    container["args"] = ["persia-launcher", "nn-worker", "/t.py", "--nproc-per-node=8", "--node-rank", "$(RANK)"]
+    found = translate([one], "job.yml")
+    assert (found.options["nn_worker"]["entry"], found.options["nn_worker"]["nproc_per_node"]) == ("/t.py", 8)
+    assert not any("does what" in line for line in found.differences)
