@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import typing as t
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -68,6 +69,9 @@ _TEMPLATE: Mapping[str, Field] = {
 }
 
 
+_LATEST = re.compile(r"(^|/)[^:@/]+(:latest)?$")
+
+
 @dataclasses.dataclass
 class Translation:
     """The options that a file requests, and what is different from it."""
@@ -77,7 +81,7 @@ class Translation:
     refused: list[str] = dataclasses.field(default_factory=list)
 
     def take(self, value: t.Any, fields: Mapping[str, Field], where: str) -> dict[str, t.Any]:
-        """Return the given fields under the names of our options; record unknown fields as refused."""
+        """Return the given fields that are not null under the names of our options; record unknown fields as refused."""
         if not isinstance(value, Mapping):
             self.refused.append(f"{where}: {value!r} is not a mapping.")
             return {}
@@ -87,6 +91,8 @@ class Translation:
             if field is None:
                 near = suggest(str(key), fields)
                 self.refused.append(f"{place}: unknown" + (f"; did you mean {near}?" if near else "; no option has it, but overrides may."))
+            elif item is None:
+                continue  # For Kubernetes a field that is null is not there.
             elif isinstance(field.inside, Mapping):
                 for name, inner in self.take(item, field.inside, place).items():
                     self.put(taken, Field(name), inner, place)
@@ -127,7 +133,7 @@ class Translation:
             taken = self.take(variable, VARIABLE, f"{where}[{index}]")
             field = known.get(str(taken.get("name")))
             if field is None:
-                kept.append(taken)
+                kept.append(taken if "value_from" in taken or not taken else {"value": "", **taken})
             elif field.name and "value" not in taken:
                 self.refused.append(f"{where} {taken['name']}: no value, and {field.name} needs one that can be read.")
             else:
@@ -153,6 +159,13 @@ class Translation:
         self.mounts(container, f"{place}.containers[0]")
         secrets = self.sequence(options.pop("image_pull_secrets", None), f"{place}.imagePullSecrets")
         named = {"image_pull_secrets": [str(secret.get("name")) for secret in secrets]} if secrets else {}
+        for label in taken.get("labels") or {}:
+            if str(label).startswith("muster.ml/"):
+                self.refused.append(f"{where}.metadata.labels.{label}: this collection selects pods by it; take it out.")
+        if "image_pull_policy" not in container and _LATEST.search(str(container.get("image") or "")):
+            self.missing(f"{place}.containers[0].imagePullPolicy", "IfNotPresent is used; Kubernetes takes Always for tag latest or none")
+        if "security_context" not in container or "pod_security_context" not in options:
+            self.missing(f"{place} securityContext", "that of Pod Security level restricted is used, with user 1000")
         return {**taken, **options, **container, **named}
 
 
@@ -174,6 +187,8 @@ def translate(
     found, others = Translation(), " or ".join(sorted(kinds.keys() - set(jobs))) or "none"
     seen: list[str] = []
     for document in documents:
+        if document is None:  # of comments only, or what follows a last ---
+            continue
         word = document.get("kind") if isinstance(document, Mapping) else None
         known = kinds.get(str(word))
         if known is None or (word in seen and not known.many):

@@ -136,7 +136,8 @@ def _pod(
 ) -> dict[str, t.Any]:
     """Return the options of a worker's pod, added to those of its JOB; KNOWN variables are options."""
     pod = {**job, **found.pod(template, where)}
-    pod.pop("labels", None)
+    if labels := pod.pop("labels", None):
+        pod["overrides"] = {"spec": {"template": {"metadata": {"labels": labels}}}}
     options, kept = found.variables(pod.pop("env", None), known, f"{where} env")
     for option, value in options.items():
         number = option in _SIZES.values() and str(value).isdecimal()
@@ -159,6 +160,7 @@ def _pod(
             found.differences.append(f"{where} args: {script} is a program of that image; elastic_script is used with its arguments")
             script = ""
     elif not image:
+        pod.pop("image", None)
         found.missing(f"{where} image", "elastic_image is used")
     return {**pod, **({"env": kept} if kept else {}), **({"script": script} if script else {}), **arguments}
 
@@ -229,7 +231,9 @@ def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]], etcds
             found.refused.append(f"Pod {', '.join(others)}: not as Pod {pods[0][0]}; all pods of a job are equal.")
         if "name" not in found.options:
             found.missing("JOB_ID", "elastic_job_name is used")
-        found.options.setdefault("replicas", len(pods))
+        size = found.options.setdefault("replicas", len(pods))
+        if str(size) != str(len(pods)):
+            found.differences.append(f"SIZE: {size} pods are made; the file has {len(pods)} (elastic_options.replicas)")
     elif "name" not in found.options:
         found.refused.append("Pod: only that of etcd; give the file of the workers, imagenet.yaml in torchelastic's documents.")
     if etcds:

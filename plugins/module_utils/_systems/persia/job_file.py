@@ -133,7 +133,8 @@ def _group(found: Translation, role: Role, group: dict[str, t.Any], where: str) 
         found.refused.append(f"{where} REPLICA_SIZE: {size}, but replicas is {group.get('replicas')}; keep one of both.")
     if role != "nn_worker" and group.pop("nproc_per_node", None):
         found.refused.append(f"{where} NPROC_PER_NODE: only trainers have several processes in a pod.")
-    if "image" not in group:
+    if not group.get("image"):
+        group.pop("image", None)
         found.missing(f"{where}.image", "persia_image is used; PERSIA's operator takes persiaml/...-runtime:latest")
     elif _MOVING.search(str(group["image"])):
         found.differences.append(f"{where}.image: {group['image']} may be another image tomorrow; a digest would not")
@@ -150,6 +151,12 @@ def _end(found: Translation) -> None:
             found.missing(variable, f"persia_{option.removesuffix('_path')} is used")
     if "image_pull_policy" not in options and "name" in options:
         found.missing("spec.imagePullPolicy", "IfNotPresent, or persia_options.image_pull_policy, is used; PERSIA's operator takes Always")
+    url, made = options.get("nats_url", ""), options.get("nats", {}).get("name")
+    if made and re.fullmatch(rf"nats://{re.escape(made)}\.[a-z0-9-]+(\.svc(\.[a-z0-9.-]+)?)?:4222/?", url):
+        del options["nats_url"]
+        found.differences.append(f"address of NATS: {url} is nats://{made}:4222 here, in the namespace of the role")
+    elif url:
+        found.differences.append(f"address of NATS: the servers at {_bare(url)} are used, and none are made (persia_nats_url)")
     for role in WORDS:
         entry = options.pop(f"{role}.entry", None)
         if role not in options:
@@ -177,16 +184,20 @@ def _env(found: Translation, env: t.Any, where: str, group: dict[str, t.Any], ro
     return kept
 
 
+def _bare(url: str) -> str:
+    """Return an address without its login, which is not to be printed."""
+    return re.sub(r"^(\w+://)?.*@", r"\1", url, flags=re.DOTALL)
+
+
 def _nats_url(found: Translation, url: str, where: str) -> None:
     matched = _NATS_URL.fullmatch(url)
     if matched:
         _nats_name(found, matched[1], f"{where} address of NATS")
     elif NATS_ADDRESS.fullmatch(url):
-        why = f"the servers at {url} are used, and none are made (persia_nats_url)"
-        found.put(found.options, Field("nats_url", why), url, where)
+        found.put(found.options, Field("nats_url"), url, where)
     else:
         found.refused.append(
-            f"{where}: address of NATS {url or 'no value'}; give nats://HOST:PORT, or nats://NAME:4222, whose servers are made."
+            f"{where}: address of NATS {_bare(url) or 'no value'}; give nats://HOST:PORT, or nats://NAME:4222, whose servers are made."
         )
 
 

@@ -321,3 +321,23 @@ def test_words_that_would_say_something_else_are_refused(text: str, said: str) -
         translate(read(text), "f.yml")
     own = command('[python, /t.py, "--rank=$(RANK)", "$$(WORLD_SIZE)"]', '{name: RANK, value: "3"}')
     assert translate(read(own), "f.yml").options["args"] == ["--rank=$(RANK)", "$$(WORLD_SIZE)"]
+
+
+def test_what_kubernetes_would_do_otherwise_is_told() -> None:
+    text = JOB.replace("        spec:", "        metadata: {labels: {team: a}}\n        spec:", 1).replace(
+        "torchelastic/examples:0.2.0", "example/torch:latest"
+    )
+    found = translate(read(text.replace("              imagePullPolicy: Always\n", "")), "f.yml")
+    assert found.options["overrides"] == {"spec": {"template": {"metadata": {"labels": {"team": "a"}}}}}
+    for words in ("imagePullPolicy: not in the file, so IfNotPresent is used", "securityContext: not in the file"):
+        assert words in str(found.differences)
+    assert "SIZE: 2 pods are made; the file has 1" in str(translate(read(PODS.split("---")[0]), "f.yml").differences)
+
+
+def test_nulls_and_comments_are_not_there() -> None:
+    text = (
+        command("[torchrun, /t.py]", "{name: A}").replace("replicas: 1", "replicas: null").replace("image: example/torch:2", "image: null")
+    )
+    found = translate(read(text.replace("  runPolicy:", "  runPolicy: null #") + "---\n# end\n"), "f.yml")
+    assert (found.options["replicas"], found.options["env"]) == (3, [{"name": "A", "value": ""}])
+    assert "image: not in the file, so elastic_image is used" in str(found.differences)

@@ -372,3 +372,31 @@ def test_a_program_of_a_stateful_set_is_carried_or_refused(words: list[str], sai
     found = translate([one], "job.yml")
     assert (found.options["nn_worker"]["entry"], found.options["nn_worker"]["nproc_per_node"]) == ("/t.py", 8)
     assert not any("does what" in line for line in found.differences)
+
+
+@pytest.mark.parametrize("host", ["queue.default", "queue.default.svc.cluster.local"])
+def test_servers_of_the_file_are_made_under_any_of_their_names(host: str) -> None:
+    found = changed("nats://queue:4222", f"nats://{host}:4222")
+    assert ("nats_url" in found.options, found.options["nats"]["name"]) == (False, "queue")
+    assert f"nats://{host}:4222 is nats://queue:4222 here" in str(found.differences)
+
+
+def test_a_login_is_not_printed() -> None:
+    found = changed("nats://queue:4222", "nats://u:hidden@nats.else:4222")
+    assert "hidden" not in str(found.differences)
+    assert found.options["nats_url"] == "nats://u:hidden@nats.else:4222"
+    with pytest.raises(InvalidInput, match=r"address of NATS nats://nats\.else; give") as caught:
+        changed("nats://queue:4222", "nats://u:hid@den@nats.else")
+    assert "hid" not in str(caught.value)
+
+
+def test_what_is_null_is_not_there() -> None:
+    text = re.sub(r"  volumes:\n.*\n", "  volumes:\n", OLD).replace("enableMetrics: false", "enableMetrics:\n  persiaEnv:") + "---\n# end\n"
+    found = translate(read(text.replace("image: example/persia-cuda:1", 'image: ""')), "job.yml")
+    assert not {"volumes", "metrics_enabled"} & found.options.keys()
+    assert "image" not in found.options["nn_worker"]
+    assert changed('value: "1"', "value: null").options["env"] == [{"name": "FOR_ALL", "value": ""}]
+    one = stateful_set("trainer")
+    one["spec"]["template"]["metadata"]["labels"]["muster.ml/group"] = "x"
+    with pytest.raises(InvalidInput, match=r"labels\.muster\.ml/group: this collection selects pods by it"):
+        translate([one], "job.yml")
