@@ -28,7 +28,7 @@ class Field(t.NamedTuple):
 VARIABLE: Mapping[str, Field] = {"name": Field("name"), "value": Field("value"), "valueFrom": Field("value_from")}
 
 _MOUNT: Mapping[str, Field] = {
-    **{key: Field(key) for key in ("name", "mountPath", "mountPropagation", "readOnly", "subPath", "subPathExpr")},
+    **{key: Field(key) for key in ("name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr")},
     "read_only": Field("readOnly", "renamed to readOnly; Kubernetes knows no read_only, and mounts to write"),
 }
 
@@ -69,6 +69,7 @@ _TEMPLATE: Mapping[str, Field] = {
 }
 
 
+UNFILLED = re.compile(r"<[^<>]+>|\u2039[^\u2039\u203a]+\u203a")
 _LATEST = re.compile(r"(^|/)[^:@/]+(:latest)?$")
 
 
@@ -90,7 +91,10 @@ class Translation:
             field, place = fields.get(key), f"{where}.{key}"
             if field is None:
                 near = suggest(str(key), fields)
-                self.refused.append(f"{place}: unknown" + (f"; did you mean {near}?" if near else "; no option has it, but overrides may."))
+                self.refused.append(
+                    f"{place}: unknown"
+                    + (f"; did you mean {near}?" if near and not str(key).startswith(near) else "; no option has it, but overrides may.")
+                )
             elif item is None:
                 continue  # For Kubernetes a field that is null is not there.
             elif isinstance(field.inside, Mapping):
@@ -104,8 +108,13 @@ class Translation:
         """Add the value of a field to TAKEN, or refuse another one for the same option."""
         if field.why:
             self.differences.append(f"{where}: {field.why}")
-        if field.name and taken.setdefault(field.name, value) != value:
+        if field.name and taken.setdefault(field.name, value) != value and str(taken[field.name]) != str(value):
             self.refused.append(f"{where}: {field.name} is given a second time; keep one of both.")
+
+    def unfilled(self, value: t.Any, where: str) -> None:
+        """Refuse a name that the reader of the file is to write, such as <your_image>."""
+        if blank := UNFILLED.search(str(value or "")):
+            self.refused.append(f"{where} {value}: {blank[0]} stands for a name of yours; write it.")
 
     def missing(self, where: str, instead: str) -> None:
         """Note what the file leaves to the variables of a role."""

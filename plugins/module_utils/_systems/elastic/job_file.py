@@ -13,7 +13,7 @@ import shlex
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from ..._manifests.job_file import Field, Kind, Translation
+from ..._manifests.job_file import UNFILLED, Field, Kind, Translation
 from ..._manifests.job_file import translate as read
 
 _RESTARTS = "ignored; torchrun starts failed processes again (elastic_options.max_restarts), a Job pods (elastic_options.backoff_limit)"
@@ -42,6 +42,7 @@ _ELASTIC: Mapping[str, Field] = {
     **_SIZE,
     "maxRestarts": Field("max_restarts"),
     "nProcPerNode": Field("nproc_per_node"),
+    "rdzvConf": Field("rdzv_conf"),
     "metrics": Field(why="ignored; elastic_replicas is the number of pods, within the sizes"),
     **dict.fromkeys(("rdzvBackend", "rdzvHost", "rdzvPort", "rdzvId"), Field(why="ignored; pod 0 hosts the rendezvous")),
 }
@@ -60,12 +61,15 @@ _ENV: Mapping[str, Field] = {
 }
 
 _FLAGS: Mapping[str, Field] = {
-    **{name: Field(name, f"a flag of the launcher; option {name}") for name in ("nproc_per_node", "max_restarts", "monitor_interval")},
+    **{
+        name: Field(name, f"a flag of the launcher; option {name}")
+        for name in ("nproc_per_node", "max_restarts", "monitor_interval", "rdzv_conf")
+    },
     "start_method": Field(why="ignored; torchrun starts processes of their own"),
     "use_env": Field(why="ignored; torchrun always passes ranks by variables"),
-    **dict.fromkeys(
-        ("standalone", "nnodes", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "node_rank", "master_addr", "master_port"), _MEETING
-    ),
+    "standalone": Field(why="ignored; the pods train together, where each of them trained alone"),
+    **dict.fromkeys(("rdzv_backend", "rdzv_endpoint"), Field(why="ignored; elastic_rdzv_backend and elastic_rdzv_endpoint say it")),
+    **dict.fromkeys(("nnodes", "rdzv_id", "node_rank", "master_addr", "master_port"), _MEETING),
 }
 # Its images have the torch of 2020, and torchrun needs 1.13.
 _OLD_IMAGE = re.compile(r"(^|/)torchelastic/examples(:|@|$)")
@@ -79,7 +83,6 @@ _OF_A_PROCESS = re.compile(r"((LOCAL_|GROUP_|ROLE_)?RANK|(LOCAL_|ROLE_)?WORLD_SI
 """Variables that torchrun gives its processes, or training-operator its pods."""
 _SWITCHES = ("standalone", "use_env")
 """Flags of the launcher without a value."""
-_UNFILLED = re.compile(r"<\w+>")
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "torchelastic.distributed.launch")
 
 
@@ -118,6 +121,8 @@ def _elastic_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> No
 def _pytorch_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
     """A Master is one more worker: torchrun elects rank 0."""
     job, where, replicas, pods = found.take(spec, _PYTORCH, "spec"), "spec.pytorchReplicaSpecs", 0, []
+    if "rdzv_conf" in job:
+        job["rdzv_conf"] = {str(one["key"]): str(one["value"]) for one in job["rdzv_conf"]}
     for role, given in found.take(job.pop("pods", {}), {"Master": Field("Master"), "Worker": Field("Worker")}, where).items():
         group = found.take(given, _REPLICA, f"{where}.{role}")
         count = group.get("replicas", 1)
@@ -128,7 +133,9 @@ def _pytorch_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> No
     if not pods or pods[0] != pods[-1]:
         found.refused.append(f"{where}: {'Master is not as Worker; all pods of a job are equal' if pods else 'no pods'}.")
     sizes = dict.fromkeys(("replicas", "min_replicas", "max_replicas"), replicas)
-    found.options |= {"name": name, "rdzv_backend": "c10d", **sizes, **job, **(pods[0] if pods else {})}
+    for option, value in (pods[0] if pods else {}).items():
+        found.put(job, Field(option), value, f"{where} args")
+    found.options |= {"name": name, "rdzv_backend": "c10d", **sizes, **job}
 
 
 def _pod(
@@ -150,6 +157,7 @@ def _pod(
     script, args = _arguments(found, pod, words or [], f"{where} args")
     arguments = {"args": args} if script or args else {}
     image = str(pod.get("image") or "")
+    found.unfilled(image, f"{where} image")
     if _OLD_IMAGE.search(image):
         found.differences.append(
             f"{where} image: {image} ignored, with its pull policy; its torch is of 2020 and has no torchrun. elastic_image is used"
@@ -202,13 +210,22 @@ def _arguments(found: Translation, pod: dict[str, t.Any], words: list[str], wher
             found.refused.append(f"{where} {flag}: no flag of torchelastic's launcher that has an option. Name the file of a program.")
         elif not equals and rest and name not in _SWITCHES:
             value = rest.pop(0)
-        if field is not None:
-            typed: t.Any = value if name == "nproc_per_node" or not value.isdecimal() else int(value)
+        if name == "nnodes" and (sizes := re.fullmatch(r"(\d+):(\d+)", value)):
+            for option, size in zip(("min_replicas", "max_replicas"), sizes.groups(), strict=True):
+                found.put(pod, Field(option), int(size), f"{where} {flag}")
+        elif field is not None:
+            typed: t.Any = (
+                dict(one.split("=", 1) for one in value.split(","))
+                if name == "rdzv_conf"
+                else value
+                if name == "nproc_per_node" or not value.isdecimal()
+                else int(value)
+            )
             found.put(pod, field, typed, f"{where} {flag}")
     if not rest:
         found.missing(f"{where} script", "elastic_script is used")
-    elif blank := _UNFILLED.search(rest[0]):
-        found.refused.append(f"{where} {rest[0]}: {blank[0]} stands for a name of yours; write it.")
+    else:
+        found.unfilled(rest[0], where)
     return (rest[0], rest[1:]) if rest else ("", [])
 
 
@@ -240,6 +257,6 @@ def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]], etcds
         found.options.pop("rdzv_endpoint", None)
     endpoint = str(found.options.get("rdzv_endpoint") or "")
     found.options["rdzv_backend"] = "etcd-v2"
-    if not endpoint or _UNFILLED.search(endpoint):
+    if not endpoint or UNFILLED.search(endpoint):
         found.options.pop("rdzv_endpoint", None)
         found.differences.append(f"rendezvous: {endpoint or 'no etcd of yours'} in the file; role etcd makes one (elastic_rdzv_backend)")

@@ -133,6 +133,7 @@ def _group(found: Translation, role: Role, group: dict[str, t.Any], where: str) 
         found.refused.append(f"{where} REPLICA_SIZE: {size}, but replicas is {group.get('replicas')}; keep one of both.")
     if role != "nn_worker" and group.pop("nproc_per_node", None):
         found.refused.append(f"{where} NPROC_PER_NODE: only trainers have several processes in a pod.")
+    found.unfilled(group.get("image"), f"{where}.image")
     if not group.get("image"):
         group.pop("image", None)
         found.missing(f"{where}.image", "persia_image is used; PERSIA's operator takes persiaml/...-runtime:latest")

@@ -341,3 +341,28 @@ def test_nulls_and_comments_are_not_there() -> None:
     found = translate(read(text.replace("  runPolicy:", "  runPolicy: null #") + "---\n# end\n"), "f.yml")
     assert (found.options["replicas"], found.options["env"]) == (3, [{"name": "A", "value": ""}])
     assert "image: not in the file, so elastic_image is used" in str(found.differences)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PYTORCH.replace("example/torch:2", '"<your_user>/x:1"'), "<your_user> stands for a name of yours"),
+        (PYTORCH.replace("--nnodes=3", "--nproc_per_node=4"), "nproc_per_node is given a second time"),
+        (PYTORCH.replace("--nnodes=3", '"--nnodes=1:3"'), "max_replicas is given a second time"),
+        (PYTORCH.replace("- name: pytorch", "- envFrom: []"), "envFrom: unknown; no option has it"),
+    ],
+)
+def test_a_contradiction_is_refused_with_its_remedy(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        translate(read(text), "f.yml")
+    found = translate(
+        read(
+            PYTORCH.replace("--nnodes=3", '--standalone, "--nnodes=1:4", --nproc_per_node=2, "--rdzv_conf=a=1,b=2"').replace(
+                "metrics: []", "nProcPerNode: 2, rdzvConf: [{key: a, value: 1}, {key: b, value: 2}]"
+            )
+        ),
+        "f.yml",
+    )
+    assert (found.options["max_replicas"], found.options["nproc_per_node"]) == (4, "2")
+    assert found.options["rdzv_conf"] == {"a": "1", "b": "2"}
+    assert "the pods train together, where each of them trained alone" in str(found.differences)

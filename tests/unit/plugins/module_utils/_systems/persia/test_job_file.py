@@ -400,3 +400,11 @@ def test_what_is_null_is_not_there() -> None:
     one["spec"]["template"]["metadata"]["labels"]["muster.ml/group"] = "x"
     with pytest.raises(InvalidInput, match=r"labels\.muster\.ml/group: this collection selects pods by it"):
         translate([one], "job.yml")
+
+
+def test_what_stands_for_a_name_is_refused_in_images() -> None:
+    for blank in ("<your image>", "\u2039REGISTRY\u203a/x:1"):
+        with pytest.raises(InvalidInput, match="stands for a name of yours"):
+            changed("example/persia-cuda:1", f'"{blank}"')
+    mount = changed("read_only: true", "recursiveReadOnly: Disabled").options["nn_worker"]["volume_mounts"][0]
+    assert mount["recursiveReadOnly"] == "Disabled"
