@@ -250,7 +250,7 @@ def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]], etcds
             found.missing("JOB_ID", "elastic_job_name is used")
         size = found.options.setdefault("replicas", len(pods))
         if str(size) != str(len(pods)):
-            found.differences.append(f"SIZE: {size} pods are made; the file has {len(pods)} (elastic_options.replicas)")
+            found.differences.append(f"SIZE: {size} pods are made; the file has {len(pods)}, and SIZE says how many")
     elif "name" not in found.options:
         found.refused.append("Pod: only that of etcd; give the file of the workers, imagenet.yaml in torchelastic's documents.")
     if etcds:
