@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import typing as t
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -27,7 +28,7 @@ class Field(t.NamedTuple):
 VARIABLE: Mapping[str, Field] = {"name": Field("name"), "value": Field("value"), "valueFrom": Field("value_from")}
 
 _MOUNT: Mapping[str, Field] = {
-    **{key: Field(key) for key in ("name", "mountPath", "mountPropagation", "readOnly", "subPath", "subPathExpr")},
+    **{key: Field(key) for key in ("name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr")},
     "read_only": Field("readOnly", "renamed to readOnly; Kubernetes knows no read_only, and mounts to write"),
 }
 
@@ -68,6 +69,10 @@ _TEMPLATE: Mapping[str, Field] = {
 }
 
 
+UNFILLED = re.compile(r"<[^<>]+>|\u2039[^\u2039\u203a]+\u203a")
+_LATEST = re.compile(r"(^|/)[^:@/]+(:latest)?$")
+
+
 @dataclasses.dataclass
 class Translation:
     """The options that a file requests, and what is different from it."""
@@ -77,7 +82,7 @@ class Translation:
     refused: list[str] = dataclasses.field(default_factory=list)
 
     def take(self, value: t.Any, fields: Mapping[str, Field], where: str) -> dict[str, t.Any]:
-        """Return the given fields under the names of our options; record unknown fields as refused."""
+        """Return the given fields that are not null under the names of our options; record unknown fields as refused."""
         if not isinstance(value, Mapping):
             self.refused.append(f"{where}: {value!r} is not a mapping.")
             return {}
@@ -86,7 +91,12 @@ class Translation:
             field, place = fields.get(key), f"{where}.{key}"
             if field is None:
                 near = suggest(str(key), fields)
-                self.refused.append(f"{place}: unknown" + (f"; did you mean {near}?" if near else "; no option has it, but overrides may."))
+                self.refused.append(
+                    f"{place}: unknown"
+                    + (f"; did you mean {near}?" if near and not str(key).startswith(near) else "; no option has it, but overrides may.")
+                )
+            elif item is None:
+                continue  # For Kubernetes a field that is null is not there.
             elif isinstance(field.inside, Mapping):
                 for name, inner in self.take(item, field.inside, place).items():
                     self.put(taken, Field(name), inner, place)
@@ -98,8 +108,13 @@ class Translation:
         """Add the value of a field to TAKEN, or refuse another one for the same option."""
         if field.why:
             self.differences.append(f"{where}: {field.why}")
-        if field.name and taken.setdefault(field.name, value) != value:
+        if field.name and taken.setdefault(field.name, value) != value and str(taken[field.name]) != str(value):
             self.refused.append(f"{where}: {field.name} is given a second time; keep one of both.")
+
+    def unfilled(self, value: t.Any, where: str) -> None:
+        """Refuse a name that the reader of the file is to write, such as <your_image>."""
+        if blank := UNFILLED.search(str(value or "")):
+            self.refused.append(f"{where} {value}: {blank[0]} stands for a name of yours; write it.")
 
     def missing(self, where: str, instead: str) -> None:
         """Note what the file leaves to the variables of a role."""
@@ -111,6 +126,14 @@ class Translation:
             self.refused.append(f"{where}: {value!r} is not a list.")
         return value if isinstance(value, list) else []
 
+    def words(self, value: t.Any, where: str) -> list[str]:
+        """Return the words of a command; YAML makes others of plain words, such as 007, 1e3 and yes, and those are refused."""
+        words = self.sequence(value, where)
+        for index, word in enumerate(words):
+            if not isinstance(word, str):
+                self.refused.append(f"{where}[{index}]: {word!r} is not text but {type(word).__name__}; put it in quotes.")
+        return [str(word) for word in words]
+
     def variables(self, env: t.Any, known: Mapping[str, Field], where: str) -> tuple[dict[str, t.Any], list[dict[str, t.Any]]]:
         """Return the options that KNOWN variables are, and the other variables as options have them."""
         options: dict[str, t.Any] = {}
@@ -119,7 +142,7 @@ class Translation:
             taken = self.take(variable, VARIABLE, f"{where}[{index}]")
             field = known.get(str(taken.get("name")))
             if field is None:
-                kept.append(taken)
+                kept.append(taken if "value_from" in taken or not taken else {"value": "", **taken})
             elif field.name and "value" not in taken:
                 self.refused.append(f"{where} {taken['name']}: no value, and {field.name} needs one that can be read.")
             else:
@@ -145,6 +168,13 @@ class Translation:
         self.mounts(container, f"{place}.containers[0]")
         secrets = self.sequence(options.pop("image_pull_secrets", None), f"{place}.imagePullSecrets")
         named = {"image_pull_secrets": [str(secret.get("name")) for secret in secrets]} if secrets else {}
+        for label in taken.get("labels") or {}:
+            if str(label).startswith("muster.ml/"):
+                self.refused.append(f"{where}.metadata.labels.{label}: this collection selects pods by it; take it out.")
+        if "image_pull_policy" not in container and _LATEST.search(str(container.get("image") or "")):
+            self.missing(f"{place}.containers[0].imagePullPolicy", "IfNotPresent is used; Kubernetes takes Always for tag latest or none")
+        if "security_context" not in container or "pod_security_context" not in options:
+            self.missing(f"{place} securityContext", "that of Pod Security level restricted is used, with user 1000")
         return {**taken, **options, **container, **named}
 
 
@@ -166,6 +196,8 @@ def translate(
     found, others = Translation(), " or ".join(sorted(kinds.keys() - set(jobs))) or "none"
     seen: list[str] = []
     for document in documents:
+        if document is None:  # of comments only, or what follows a last ---
+            continue
         word = document.get("kind") if isinstance(document, Mapping) else None
         known = kinds.get(str(word))
         if known is None or (word in seen and not known.many):

@@ -13,7 +13,7 @@ import shlex
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from ..._manifests.job_file import Field, Kind, Translation
+from ..._manifests.job_file import UNFILLED, Field, Kind, Translation
 from ..._manifests.job_file import translate as read
 
 _RESTARTS = "ignored; torchrun starts failed processes again (elastic_options.max_restarts), a Job pods (elastic_options.backoff_limit)"
@@ -42,6 +42,7 @@ _ELASTIC: Mapping[str, Field] = {
     **_SIZE,
     "maxRestarts": Field("max_restarts"),
     "nProcPerNode": Field("nproc_per_node"),
+    "rdzvConf": Field("rdzv_conf"),
     "metrics": Field(why="ignored; elastic_replicas is the number of pods, within the sizes"),
     **dict.fromkeys(("rdzvBackend", "rdzvHost", "rdzvPort", "rdzvId"), Field(why="ignored; pod 0 hosts the rendezvous")),
 }
@@ -60,21 +61,28 @@ _ENV: Mapping[str, Field] = {
 }
 
 _FLAGS: Mapping[str, Field] = {
-    **{name: Field(name, f"a flag of the launcher; option {name}") for name in ("nproc_per_node", "max_restarts", "monitor_interval")},
+    **{
+        name: Field(name, f"a flag of the launcher; option {name}")
+        for name in ("nproc_per_node", "max_restarts", "monitor_interval", "rdzv_conf")
+    },
     "start_method": Field(why="ignored; torchrun starts processes of their own"),
     "use_env": Field(why="ignored; torchrun always passes ranks by variables"),
-    **dict.fromkeys(
-        ("standalone", "nnodes", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "node_rank", "master_addr", "master_port"), _MEETING
-    ),
+    "standalone": Field(why="ignored; the pods train together, where each of them trained alone"),
+    **dict.fromkeys(("rdzv_backend", "rdzv_endpoint"), Field(why="ignored; elastic_rdzv_backend and elastic_rdzv_endpoint say it")),
+    **dict.fromkeys(("nnodes", "rdzv_id", "node_rank", "master_addr", "master_port"), _MEETING),
 }
 # Its images have the torch of 2020, and torchrun needs 1.13.
 _OLD_IMAGE = re.compile(r"(^|/)torchelastic/examples(:|@|$)")
 _ETCD_IMAGE = re.compile(r"(.*/)?etcd([:@].*)?")
 _SIMPLE = re.compile(r"""(?:exec )?(?:[^\s;&|<>$`()*?~#{}\[\]'"\\]|'[^']*'|[ \t])+""")
 """A command of a shell that only starts a program."""
+_PROGRAM = re.compile(r"(.*/)?(torchrun|python[0-9.]*|bash|sh)")
+"""A first argument that is a program, for images whose ENTRYPOINT is none or starts one."""
+_REFERENCE = re.compile(r"(?<!\$)\$\((\w+)\)")
+_OF_A_PROCESS = re.compile(r"((LOCAL_|GROUP_|ROLE_)?RANK|(LOCAL_|ROLE_)?WORLD_SIZE|MASTER_(ADDR|PORT)|(TORCHELASTIC|PET)_\w+)")
+"""Variables that torchrun gives its processes, or training-operator its pods."""
 _SWITCHES = ("standalone", "use_env")
 """Flags of the launcher without a value."""
-_UNFILLED = re.compile(r"<\w+>")
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "torchelastic.distributed.launch")
 
 
@@ -113,6 +121,8 @@ def _elastic_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> No
 def _pytorch_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
     """A Master is one more worker: torchrun elects rank 0."""
     job, where, replicas, pods = found.take(spec, _PYTORCH, "spec"), "spec.pytorchReplicaSpecs", 0, []
+    if "rdzv_conf" in job:
+        job["rdzv_conf"] = {str(one["key"]): str(one["value"]) for one in job["rdzv_conf"]}
     for role, given in found.take(job.pop("pods", {}), {"Master": Field("Master"), "Worker": Field("Worker")}, where).items():
         group = found.take(given, _REPLICA, f"{where}.{role}")
         count = group.get("replicas", 1)
@@ -123,7 +133,9 @@ def _pytorch_job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> No
     if not pods or pods[0] != pods[-1]:
         found.refused.append(f"{where}: {'Master is not as Worker; all pods of a job are equal' if pods else 'no pods'}.")
     sizes = dict.fromkeys(("replicas", "min_replicas", "max_replicas"), replicas)
-    found.options |= {"name": name, "rdzv_backend": "c10d", **sizes, **job, **(pods[0] if pods else {})}
+    for option, value in (pods[0] if pods else {}).items():
+        found.put(job, Field(option), value, f"{where} args")
+    found.options |= {"name": name, "rdzv_backend": "c10d", **sizes, **job}
 
 
 def _pod(
@@ -131,17 +143,21 @@ def _pod(
 ) -> dict[str, t.Any]:
     """Return the options of a worker's pod, added to those of its JOB; KNOWN variables are options."""
     pod = {**job, **found.pod(template, where)}
-    pod.pop("labels", None)
+    if labels := pod.pop("labels", None):
+        pod["overrides"] = {"spec": {"template": {"metadata": {"labels": labels}}}}
     options, kept = found.variables(pod.pop("env", None), known, f"{where} env")
     for option, value in options.items():
         number = option in _SIZES.values() and str(value).isdecimal()
         found.put(pod, Field(option), int(value) if number else value, f"{where} env")
-    command, args = ([str(word) for word in found.sequence(pod.pop(key, None), f"{where} {key}")] for key in ("command", "args"))
-    words = _launched([*command, *args]) if command else args
+    command, args = (found.words(pod.pop(key, None), f"{where} {key}") for key in ("command", "args"))
+    _inside(found, [*command, *args], kept, known, where)
+    words = _launched([*command, *args]) if command or _PROGRAM.fullmatch("".join(args[:1])) else args
     if words is None:
         found.refused.append(f"{where} command: torchrun runs the script; give the script and its arguments as args.")
     script, args = _arguments(found, pod, words or [], f"{where} args")
+    arguments = {"args": args} if script or args else {}
     image = str(pod.get("image") or "")
+    found.unfilled(image, f"{where} image")
     if _OLD_IMAGE.search(image):
         found.differences.append(
             f"{where} image: {image} ignored, with its pull policy; its torch is of 2020 and has no torchrun. elastic_image is used"
@@ -152,8 +168,21 @@ def _pod(
             found.differences.append(f"{where} args: {script} is a program of that image; elastic_script is used with its arguments")
             script = ""
     elif not image:
+        pod.pop("image", None)
         found.missing(f"{where} image", "elastic_image is used")
-    return {**pod, **({"env": kept} if kept else {}), **({"script": script} if script else {}), **({"args": args} if args else {})}
+    return {**pod, **({"env": kept} if kept else {}), **({"script": script} if script else {}), **arguments}
+
+
+def _inside(found: Translation, words: Sequence[str], env: Sequence[Mapping[str, t.Any]], known: Mapping[str, Field], where: str) -> None:
+    """Refuse variables that the pod will not have and WORDS or ENV use; tell what the launcher of before gave to the script."""
+    given = {str(variable.get("name")) for variable in env}
+    used = dict.fromkeys(_REFERENCE.findall(" ".join([*words, *(str(variable.get("value")) for variable in env)])))
+    for name in used:
+        if name not in given and (name in known or _OF_A_PROCESS.fullmatch(name)):
+            found.refused.append(f"{where}: $({name}) has no value in the pod; torchrun sets ranks and addresses, which the script reads.")
+    text = " ".join(words)
+    if re.search(r"-m torch\.distributed\.launch\b", text) and not re.search(r"--use[_-]env\b", text):
+        found.differences.append(f"{where} command: without --use_env the script got --local-rank=N; here it reads variable LOCAL_RANK")
 
 
 def _launched(words: list[str]) -> list[str] | None:
@@ -181,18 +210,35 @@ def _arguments(found: Translation, pod: dict[str, t.Any], words: list[str], wher
             found.refused.append(f"{where} {flag}: no flag of torchelastic's launcher that has an option. Name the file of a program.")
         elif not equals and rest and name not in _SWITCHES:
             value = rest.pop(0)
-        if field is not None:
-            typed: t.Any = value if name == "nproc_per_node" or not value.isdecimal() else int(value)
+        if name == "nnodes" and (sizes := re.fullmatch(r"(\d+):(\d+)", value)):
+            for option, size in zip(("min_replicas", "max_replicas"), sizes.groups(), strict=True):
+                found.put(pod, Field(option), int(size), f"{where} {flag}")
+        elif field is not None:
+            typed: t.Any = (
+                dict(one.split("=", 1) for one in value.split(","))
+                if name == "rdzv_conf"
+                else value
+                if name == "nproc_per_node" or not value.isdecimal()
+                else int(value)
+            )
             found.put(pod, field, typed, f"{where} {flag}")
     if not rest:
         found.missing(f"{where} script", "elastic_script is used")
-    elif blank := _UNFILLED.search(rest[0]):
-        found.refused.append(f"{where} {rest[0]}: {blank[0]} stands for a name of yours; write it.")
+    else:
+        found.unfilled(rest[0], where)
     return (rest[0], rest[1:]) if rest else ("", [])
 
 
 def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]], etcds: Sequence[str]) -> None:
     """Make one job of equal pods, and settle where the rendezvous is. ETCDS: the pods of etcd in the file."""
+    if "replicas" not in found.options and not pods:
+        found.missing("spec.replicaSpecs.Worker.replicas", "elastic_replicas is used")
+    count = found.options.get("replicas", pods[0][1].get("replicas", len(pods)) if pods else None)
+    taken = {**found.options, **(pods[0][1] if pods else {})}
+    for name, option in (("minReplicas", "min_replicas"), ("maxReplicas", "max_replicas")):
+        if option not in taken:
+            found.missing(name, f"it is {count}, the number of pods" if count else f"elastic_{option} is used")
+            found.options |= {option: count} if count else {}
     if found.options.get("rdzv_backend") == "c10d":
         return
     if pods:
@@ -202,13 +248,15 @@ def _end(found: Translation, pods: Sequence[tuple[str, dict[str, t.Any]]], etcds
             found.refused.append(f"Pod {', '.join(others)}: not as Pod {pods[0][0]}; all pods of a job are equal.")
         if "name" not in found.options:
             found.missing("JOB_ID", "elastic_job_name is used")
-        found.options.setdefault("replicas", len(pods))
+        size = found.options.setdefault("replicas", len(pods))
+        if str(size) != str(len(pods)):
+            found.differences.append(f"SIZE: {size} pods are made; the file has {len(pods)}, and SIZE says how many")
     elif "name" not in found.options:
         found.refused.append("Pod: only that of etcd; give the file of the workers, imagenet.yaml in torchelastic's documents.")
     if etcds:
         found.options.pop("rdzv_endpoint", None)
     endpoint = str(found.options.get("rdzv_endpoint") or "")
     found.options["rdzv_backend"] = "etcd-v2"
-    if not endpoint or _UNFILLED.search(endpoint):
+    if not endpoint or UNFILLED.search(endpoint):
         found.options.pop("rdzv_endpoint", None)
         found.differences.append(f"rendezvous: {endpoint or 'no etcd of yours'} in the file; role etcd makes one (elastic_rdzv_backend)")

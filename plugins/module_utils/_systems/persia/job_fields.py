@@ -88,6 +88,14 @@ ENV: Mapping[str, Field] = {
     "PERSIA_PORT": Field(why="ignored; servers have the ports of persia-launcher, 8887 and 8888"),
 }
 
+FLAGS: Mapping[str, Field] = {
+    "--nproc-per-node": Field("nproc_per_node"),
+    "--global-config": Field("global_config_path"),
+    "--embedding-config": Field("embedding_config_path"),
+    **dict.fromkeys(("--nnodes", "--node-rank", "--replica-index", "--replica-size"), _RANKED),
+}
+"""Flags of persia-launcher."""
+
 # The words of every document of PERSIA for each group, without dashes and in small letters.
 _WORDS = {role: {word.replace("-", "").lower() for word in words} for role, words in WORDS.items()}
 

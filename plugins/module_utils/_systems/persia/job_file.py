@@ -6,13 +6,14 @@ The names of 2021 (globalConfigPath) and today's (persiaEnv) are both read.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._manifests.job_file import Field, Kind, Translation
 from ..._manifests.job_file import translate as read
-from .job_fields import ENV, JOB, NATS, STATEFUL_SET, role_of, section_fields
+from .job_fields import ENV, FLAGS, JOB, NATS, STATEFUL_SET, role_of, section_fields
 from .spec import NATS_ADDRESS, WORDS, Role
 
 _NATS_URL = re.compile(r"nats://([a-z0-9]([a-z0-9-]*[a-z0-9])?):4222/?")
@@ -40,13 +41,20 @@ def _job(found: Translation, name: str, spec: Mapping[str, t.Any]) -> None:
     sections: dict[str, Role] = {word: role for role, words in WORDS.items() for word in (words.section, words.former_section)}
     rest = {key: item for key, item in spec.items() if key not in sections}
     given = found.take(rest, JOB, "spec")
-    env = _env(found, given.pop("env", []), "spec.env")
+    sizes: dict[str, t.Any] = {}
+    env = _env(found, given.pop("env", []), "spec.env", sizes, "")
     for option, value in given.items():
         found.put(found.options, Field(option), value, "spec")
     found.options["env"] = env
     for section, role in sections.items():
         if spec.get(section) is not None:
             _section(found, role, section, spec[section])
+    if "replica_size" in sizes:
+        found.refused.append("spec.env REPLICA_SIZE: each group has a size of its own; write replicas of the groups.")
+    if "nproc_per_node" in sizes and "nn_worker" in found.options:
+        found.put(found.options["nn_worker"], Field("nproc_per_node"), sizes["nproc_per_node"], "spec.env NPROC_PER_NODE")
+    elif "nproc_per_node" in sizes:
+        found.refused.append("spec.env NPROC_PER_NODE: it is of trainers, and the file has none.")
 
 
 def _section(found: Translation, role: Role, section: str, given: t.Any) -> None:
@@ -65,20 +73,43 @@ def _stateful_set(found: Translation, name: str, spec: Mapping[str, t.Any]) -> N
     group = found.take(spec, STATEFUL_SET, f"{where} spec")
     pod = found.pod(group.pop("template", {}), f"{where} template")
     labels = pod.pop("labels", None) or {}
-    words = [str(word) for key in ("command", "args") for word in found.sequence(pod.pop(key, None), f"{where} {key}")]
-    role = role_of([name, *map(str, labels.values()), *words[-1:]])
+    words = [word for key in ("command", "args") for word in found.words(pod.pop(key, None), f"{where} {key}")]
+    role = role_of([name, *map(str, labels.values()), *words[-1:], *words[1:2]])
     if role is None:
         known = ", ".join(words.group for words in reversed(WORDS.values()))
         found.refused.append(f"{where}: no group of PERSIA by its name, the labels of its pods or its last argument. Groups: {known}.")
         return
     if role in ("nn_worker", "dataloader"):
         found.differences.append(f"{where} kind: {_ENDS}")
-    if words:
+    if words[:-1] and words[-2].endswith(".sh") and role_of(words[-1:]):
         found.differences.append(f"{where} args: {_SCRIPT.format(' '.join(words))}")
+    elif words:
+        _launcher(found, role, words, pod, f"{where} args")
     if labels:
         pod["overrides"] = {"spec": {"template": {"metadata": {"labels": labels}}}}
     _volumes(found, pod.pop("volumes", None), f"{where} volumes")
     _group(found, role, {"replicas": 1, **group, **pod}, where)
+
+
+def _launcher(found: Translation, role: Role, words: list[str], pod: dict[str, t.Any], where: str) -> None:
+    """Read a command of persia-launcher: its program and number of processes are options, and what has none is refused."""
+    words = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    if posixpath.basename(words[0]) != "persia-launcher" or role_of(words[1:2]) != role:
+        found.refused.append(
+            f"{where}: {' '.join(words)} is no launcher of {WORDS[role].group}; persia_launch_script runs a script of yours."
+        )
+        return
+    rest = words[2:]
+    while rest:
+        word = rest.pop(0)
+        field = FLAGS.get(word) if word.startswith("-") else Field(f"{role}.entry") if role in ("nn_worker", "dataloader") else None
+        value = word if not word.startswith("-") else rest.pop(0) if rest else ""
+        if field is None or not value:
+            found.refused.append(f"{where} {word}: no option has it.")
+        elif field.name == "nproc_per_node":
+            found.put(pod, field, int(value) if value.isdecimal() else value, f"{where} {word}")
+        else:
+            found.put(found.options, field, value, f"{where} {word}")
 
 
 def _volumes(found: Translation, given: t.Any, where: str) -> None:
@@ -96,13 +127,15 @@ def _group(found: Translation, role: Role, group: dict[str, t.Any], where: str) 
     if role in found.options:
         found.refused.append(f"{where}: the file has {WORDS[role].group} a second time; keep one of both.")
     if "env" in group:
-        group["env"] = _env(found, group["env"], f"{where}.env", group)
+        group["env"] = _env(found, group["env"], f"{where}.env", group, role)
     size = group.pop("replica_size", group.get("replicas"))
     if str(size) != str(group.get("replicas")):
         found.refused.append(f"{where} REPLICA_SIZE: {size}, but replicas is {group.get('replicas')}; keep one of both.")
     if role != "nn_worker" and group.pop("nproc_per_node", None):
         found.refused.append(f"{where} NPROC_PER_NODE: only trainers have several processes in a pod.")
-    if "image" not in group:
+    found.unfilled(group.get("image"), f"{where}.image")
+    if not group.get("image"):
+        group.pop("image", None)
         found.missing(f"{where}.image", "persia_image is used; PERSIA's operator takes persiaml/...-runtime:latest")
     elif _MOVING.search(str(group["image"])):
         found.differences.append(f"{where}.image: {group['image']} may be another image tomorrow; a digest would not")
@@ -119,6 +152,12 @@ def _end(found: Translation) -> None:
             found.missing(variable, f"persia_{option.removesuffix('_path')} is used")
     if "image_pull_policy" not in options and "name" in options:
         found.missing("spec.imagePullPolicy", "IfNotPresent, or persia_options.image_pull_policy, is used; PERSIA's operator takes Always")
+    url, made = options.get("nats_url", ""), options.get("nats", {}).get("name")
+    if made and re.fullmatch(rf"nats://{re.escape(made)}\.[a-z0-9-]+(\.svc(\.[a-z0-9.-]+)?)?:4222/?", url):
+        del options["nats_url"]
+        found.differences.append(f"address of NATS: {url} is nats://{made}:4222 here, in the namespace of the role")
+    elif url:
+        found.differences.append(f"address of NATS: the servers at {_bare(url)} are used, and none are made (persia_nats_url)")
     for role in WORDS:
         entry = options.pop(f"{role}.entry", None)
         if role not in options:
@@ -130,18 +169,25 @@ def _end(found: Translation) -> None:
             found.missing(f"program of {WORDS[role].group}", f"persia_{role}_entry is used")
 
 
-def _env(found: Translation, env: t.Any, where: str, group: dict[str, t.Any] | None = None) -> list[dict[str, t.Any]]:
-    """Return the variables that are no options. Those of GROUP that tell its size go to it, others to the job."""
+def _env(found: Translation, env: t.Any, where: str, group: dict[str, t.Any], role: Role | t.Literal[""]) -> list[dict[str, t.Any]]:
+    """Return the variables that are no options. Those of a group's size go to GROUP, others to the job; no ROLE is the job's."""
     options, kept = found.variables(env, ENV, where)
     for option, value in options.items():
         if option == "nats_url":
             _nats_url(found, str(value), where)
         elif option in ("nproc_per_node", "replica_size"):
             number = int(value) if str(value).isdecimal() else value
-            found.put({} if group is None else group, Field(option), number, where)
+            found.put(group, Field(option), number, where)
         else:
+            if role and not option.endswith(".entry"):
+                found.differences.append(f"{where}: {option} of this group is that of all groups, as an option of the job")
             found.put(found.options, Field(option), value, where)
     return kept
+
+
+def _bare(url: str) -> str:
+    """Return an address without its login, which is not to be printed."""
+    return re.sub(r"^(\w+://)?.*@", r"\1", url, flags=re.DOTALL)
 
 
 def _nats_url(found: Translation, url: str, where: str) -> None:
@@ -149,11 +195,10 @@ def _nats_url(found: Translation, url: str, where: str) -> None:
     if matched:
         _nats_name(found, matched[1], f"{where} address of NATS")
     elif NATS_ADDRESS.fullmatch(url):
-        why = f"the servers at {url} are used, and none are made (persia_nats_url)"
-        found.put(found.options, Field("nats_url", why), url, where)
+        found.put(found.options, Field("nats_url"), url, where)
     else:
         found.refused.append(
-            f"{where}: address of NATS {url or 'no value'}; give nats://HOST:PORT, or nats://NAME:4222, whose servers are made."
+            f"{where}: address of NATS {_bare(url) or 'no value'}; give nats://HOST:PORT, or nats://NAME:4222, whose servers are made."
         )
 
 

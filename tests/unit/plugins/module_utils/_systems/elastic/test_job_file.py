@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Job files in the shapes of torchelastic's documentation: what is taken over, what is told, what is refused."""
 
+import re
 import typing as t
 
 import pytest
@@ -268,3 +269,100 @@ def test_an_image_and_an_etcd_of_ones_own_are_taken() -> None:
 def test_what_cannot_be_taken_over_is_refused(text: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         translate(read(text), "imagenet.yaml")
+
+
+def command(words: str, env: str = "") -> str:
+    """The PyTorchJob with other words for its pods."""
+    text = PYTORCH.replace('[/usr/local/bin/torchrun, --nnodes=3, /fsdp/train.py]\n              args: [--epochs, "1"]', words)
+    return text.replace('{name: JOB_ID, value: "of its script"}', env).replace("command: args:", "args:")
+
+
+def test_a_script_without_arguments_gets_none() -> None:
+    """Not those of the role's example."""
+    assert translate(read(command("[torchrun, /t.py]")), "f.yml").options["args"] == []
+
+
+@pytest.mark.parametrize("words", ["[/usr/bin/python3, /t.py]", "[torchrun, /t.py]", '[bash, -c, "torchrun /t.py"]'])
+def test_arguments_that_begin_with_a_program_are_a_command(words: str) -> None:
+    assert translate(read(command(f"args: {words}")), "f.yml").options["script"] == "/t.py"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(JOB, JOB.replace("  minReplicas: 1\n  maxReplicas: 3\n", "")), (PODS, re.sub("M(IN|AX)_SIZE", "N", PODS))]
+)
+def test_sizes_that_are_not_given_are_the_number_of_pods(old: str, new: str) -> None:
+    found = translate(read(new), "f.yml")
+    assert translate(read(old), "f.yml").options["max_replicas"] == 3
+    assert (found.options["min_replicas"], found.options["max_replicas"]) == (2, 2)
+    assert "maxReplicas: not in the file, so it is 2, the number of pods" in found.differences
+    assert "Worker.replicas: not in the file" in str(translate(read(JOB.replace("      replicas: 2\n", "")), "f.yml").differences)
+
+
+def test_the_rank_that_scripts_of_before_got_as_an_argument_is_told() -> None:
+    for words, told in (
+        ("[python, -m, torch.distributed.launch, /t.py]", True),
+        ("[python, -m, torch.distributed.launch, --use_env, /t.py]", False),
+    ):
+        assert ("got --local-rank=N" in str(translate(read(command(words)), "f.yml").differences)) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (command('[python, /t.py, "--rank=$(RANK)"]'), r"\$\(RANK\) has no value in the pod"),
+        (command("[python, /t.py]", '{name: A, value: "tcp://$(MASTER_ADDR):1"}'), r"\$\(MASTER_ADDR\) has no value"),
+        (JOB.replace("--workers=0", "--id=$(JOB_ID)"), r"\$\(JOB_ID\) has no value"),
+        (command("[torchrun, /t.py, 007]"), r"command\[2\]: 7 is not text but int; put it in quotes"),
+        (command("[torchrun, /t.py, yes]"), r"command\[2\]: True is not text but bool"),
+    ],
+)
+def test_words_that_would_say_something_else_are_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        translate(read(text), "f.yml")
+    own = command('[python, /t.py, "--rank=$(RANK)", "$$(WORLD_SIZE)"]', '{name: RANK, value: "3"}')
+    assert translate(read(own), "f.yml").options["args"] == ["--rank=$(RANK)", "$$(WORLD_SIZE)"]
+
+
+def test_what_kubernetes_would_do_otherwise_is_told() -> None:
+    text = JOB.replace("        spec:", "        metadata: {labels: {team: a}}\n        spec:", 1).replace(
+        "torchelastic/examples:0.2.0", "example/torch:latest"
+    )
+    found = translate(read(text.replace("              imagePullPolicy: Always\n", "")), "f.yml")
+    assert found.options["overrides"] == {"spec": {"template": {"metadata": {"labels": {"team": "a"}}}}}
+    for words in ("imagePullPolicy: not in the file, so IfNotPresent is used", "securityContext: not in the file"):
+        assert words in str(found.differences)
+    assert "SIZE: 2 pods are made; the file has 1" in str(translate(read(PODS.split("---")[0]), "f.yml").differences)
+
+
+def test_nulls_and_comments_are_not_there() -> None:
+    text = (
+        command("[torchrun, /t.py]", "{name: A}").replace("replicas: 1", "replicas: null").replace("image: example/torch:2", "image: null")
+    )
+    found = translate(read(text.replace("  runPolicy:", "  runPolicy: null #") + "---\n# end\n"), "f.yml")
+    assert (found.options["replicas"], found.options["env"]) == (3, [{"name": "A", "value": ""}])
+    assert "image: not in the file, so elastic_image is used" in str(found.differences)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PYTORCH.replace("example/torch:2", '"<your_user>/x:1"'), "<your_user> stands for a name of yours"),
+        (PYTORCH.replace("--nnodes=3", "--nproc_per_node=4"), "nproc_per_node is given a second time"),
+        (PYTORCH.replace("--nnodes=3", '"--nnodes=1:3"'), "max_replicas is given a second time"),
+        (PYTORCH.replace("- name: pytorch", "- envFrom: []"), "envFrom: unknown; no option has it"),
+    ],
+)
+def test_a_contradiction_is_refused_with_its_remedy(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        translate(read(text), "f.yml")
+    found = translate(
+        read(
+            PYTORCH.replace("--nnodes=3", '--standalone, "--nnodes=1:4", --nproc_per_node=2, "--rdzv_conf=a=1,b=2"').replace(
+                "metrics: []", "nProcPerNode: 2, rdzvConf: [{key: a, value: 1}, {key: b, value: 2}]"
+            )
+        ),
+        "f.yml",
+    )
+    assert (found.options["max_replicas"], found.options["nproc_per_node"]) == (4, "2")
+    assert found.options["rdzv_conf"] == {"a": "1", "b": "2"}
+    assert "the pods train together, where each of them trained alone" in str(found.differences)

@@ -324,3 +324,87 @@ def test_the_names_of_early_november_2021_are_read() -> None:
     found, old = translate(read(text), "old.yml"), translate(read(OLD), "old.yml")
     assert found.options == old.options
     assert fields(found.differences) >= {"spec.embeddingServer", "spec.middlewareServer", "spec.trainer", "spec.trainerPyEntryPath"}
+
+
+def changed(old: str, new: str) -> t.Any:
+    text = OLD.replace(old, new)
+    assert text != OLD
+    return translate(read(text), "job.yml")
+
+
+def test_a_variable_of_the_job_is_carried_or_refused() -> None:
+    given = '- {name: NPROC_PER_NODE, value: "8"}\n    - {name: FOR_ALL'
+    assert changed("- {name: FOR_ALL", given).options["nn_worker"]["nproc_per_node"] == 8
+    assert (
+        translate(read(OLD.replace("- {name: FOR_ALL", given).replace("    nprocPerNode: 8\n", "")), "j").options["nn_worker"][
+            "nproc_per_node"
+        ]
+        == 8
+    )
+    for more, said in (
+        (given.replace('"8"', '"4"'), "nproc_per_node is given a second time"),
+        (given.replace("NPROC_PER_NODE", "REPLICA_SIZE"), "each group has a size"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            changed("- {name: FOR_ALL", more)
+
+
+def test_a_variable_of_one_group_that_is_an_option_of_the_job_is_told() -> None:
+    found = translate(read(OLD.replace('{name: FOR_TRAINERS, value: "2"}', "{name: LOG_LEVEL, value: debug}")), "job.yml")
+    assert "spec.nnWorker.env: log_level of this group is that of all groups, as an option of the job" in found.differences
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["python", "-m", "torch.distributed.launch", "/t.py"], "is no launcher of trainer"),
+        (["persia-launcher", "data-loader", "/t.py"], "is no launcher of trainer"),
+        (["persia-launcher", "nn-worker", "/t.py", "--x", "1"], "--x: no option has it"),
+    ],
+)
+def test_a_program_of_a_stateful_set_is_carried_or_refused(words: list[str], said: str) -> None:
+    one = stateful_set("trainer")
+    container = one["spec"]["template"]["spec"]["containers"][0]
+    container["args"] = words
+    with pytest.raises(InvalidInput, match=said):
+        translate([one], "job.yml")
+    container["args"] = ["persia-launcher", "nn-worker", "/t.py", "--nproc-per-node=8", "--node-rank", "$(RANK)"]
+    found = translate([one], "job.yml")
+    assert (found.options["nn_worker"]["entry"], found.options["nn_worker"]["nproc_per_node"]) == ("/t.py", 8)
+    assert not any("does what" in line for line in found.differences)
+
+
+@pytest.mark.parametrize("host", ["queue.default", "queue.default.svc.cluster.local"])
+def test_servers_of_the_file_are_made_under_any_of_their_names(host: str) -> None:
+    found = changed("nats://queue:4222", f"nats://{host}:4222")
+    assert ("nats_url" in found.options, found.options["nats"]["name"]) == (False, "queue")
+    assert f"nats://{host}:4222 is nats://queue:4222 here" in str(found.differences)
+
+
+def test_a_login_is_not_printed() -> None:
+    found = changed("nats://queue:4222", "nats://u:hidden@nats.else:4222")
+    assert "hidden" not in str(found.differences)
+    assert found.options["nats_url"] == "nats://u:hidden@nats.else:4222"
+    with pytest.raises(InvalidInput, match=r"address of NATS nats://nats\.else; give") as caught:
+        changed("nats://queue:4222", "nats://u:hid@den@nats.else")
+    assert "hid" not in str(caught.value)
+
+
+def test_what_is_null_is_not_there() -> None:
+    text = re.sub(r"  volumes:\n.*\n", "  volumes:\n", OLD).replace("enableMetrics: false", "enableMetrics:\n  persiaEnv:") + "---\n# end\n"
+    found = translate(read(text.replace("image: example/persia-cuda:1", 'image: ""')), "job.yml")
+    assert not {"volumes", "metrics_enabled"} & found.options.keys()
+    assert "image" not in found.options["nn_worker"]
+    assert changed('value: "1"', "value: null").options["env"] == [{"name": "FOR_ALL", "value": ""}]
+    one = stateful_set("trainer")
+    one["spec"]["template"]["metadata"]["labels"]["muster.ml/group"] = "x"
+    with pytest.raises(InvalidInput, match=r"labels\.muster\.ml/group: this collection selects pods by it"):
+        translate([one], "job.yml")
+
+
+def test_what_stands_for_a_name_is_refused_in_images() -> None:
+    for blank in ("<your image>", "\u2039REGISTRY\u203a/x:1"):
+        with pytest.raises(InvalidInput, match="stands for a name of yours"):
+            changed("example/persia-cuda:1", f'"{blank}"')
+    mount = changed("read_only: true", "recursiveReadOnly: Disabled").options["nn_worker"]["volume_mounts"][0]
+    assert mount["recursiveReadOnly"] == "Disabled"
