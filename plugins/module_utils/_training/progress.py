@@ -28,8 +28,8 @@ _LEAST = 1.0
 _TERMINAL = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 _METRIC = re.compile(rf"\b(?:train_)?(loss|accuracy|auc)\b[\"']?\s*[:=]?\s*[\"']?({_NUMBER})", re.IGNORECASE)
 _PAIR = re.compile(rf"[\"']?\b(steps?|epochs?|time)[\"']?\s*[:=]\s*[\"']?({_NUMBER})", re.IGNORECASE)
-_WORLD = re.compile(rf"[\"'](?:world_size|hosts)[\"']: ({_INTEGER})\b")
-_OBJECT = re.compile(r"(?:muster\.ml/(?P<counts_from_0>elastic) )?\{.*[\"'](?:step|epoch)s?[\"']: .*\}|MUSTER \w+.*=")
+_WORLD = re.compile(rf"[\"'](?:world_size|hosts)[\"']: ?({_INTEGER})\b")
+_OBJECT = re.compile(r"(?:muster\.ml/(?P<counts_from_0>elastic) )?\{.*[\"'](?:step|epoch)s?[\"']: ?.*\}|MUSTER \w+.*=")
 """A JSON or Python object, or words of NAME=VALUE: the examples of the roles, Hugging Face Transformers. Steps count the whole training."""
 _WHOLE = (
     # tqdm, such as the bar of Hugging Face Transformers: a bar without description, or one for the training.

@@ -68,7 +68,8 @@ class FakeGrpcTriton(methods.GRPCInferenceServiceServicer):  # type: ignore[misc
         if request.model_name == "echo":
             for row in request.inputs:
                 answer.outputs.add(name=row.name, datatype=row.datatype, shape=row.shape)
-            answer.raw_output_contents.extend(request.raw_input_contents)
+            if not self.error:  # another server of this protocol has its values elsewhere
+                answer.raw_output_contents.extend(request.raw_input_contents)
             return answer
         if [row.name for row in request.inputs] != ["A", "B"]:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "expected 2 inputs but got 1 inputs for model 'add'.")

@@ -174,6 +174,8 @@ class GrpcClient(contextlib.AbstractContextManager["GrpcClient"]):
         took = clock.monotonic() - began
         if not inference.stream and sum(bool(one.outputs) for one in answers) > 1:
             raise refused(self.who, doing, "the model does not make exactly 1 response", "OK")
+        if not answers or any(len(one.outputs) != len(one.raw_output_contents) for one in answers):
+            raise Failed(f"{self.who}, model {inference.model}: the answer has no outputs as Triton sends them (raw_output_contents).")
         outputs = [
             {"name": row.name, "datatype": row.datatype, "shape": list(row.shape), "data": unpacked(row.datatype, raw)}
             for answer in answers

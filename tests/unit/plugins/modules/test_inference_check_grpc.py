@@ -87,9 +87,12 @@ def test_what_is_wrong_is_told_as_by_http(triton: FakeGrpcTriton) -> None:
         asked(triton, model="add", inputs=INPUTS[:1])
     with pytest.raises(NotFound, match="model nosuch is not ready, or there is none"):
         asked(triton, model="nosuch")
-    with pytest.raises(InvalidInput, match="inputs: A has values that are not FP32"):
-        asked(triton, model="add", inputs=[{**INPUTS[0], "data": ["a", "b"]}])
+    for data in (["a", "b"], [True, 1.0]):
+        with pytest.raises(InvalidInput, match="inputs: A has values that are not FP32"):
+            asked(triton, model="add", inputs=[{**INPUTS[0], "data": data}])
     triton.error = 0.5
+    with pytest.raises(Failed, match="the answer has no outputs as Triton sends them"):
+        asked(triton, model="echo", inputs=INPUTS)
     with pytest.raises(Failed, match=r"Output SUM differs in 2 of 2 values: value 0 is 3.0 instead of 2.5"):
         asked(triton, **SUM)
 

@@ -195,6 +195,10 @@ def test_a_loss_that_is_no_number_is_shown() -> None:
     assert found.result()["metrics"] == {"loss": "nan"}
 
 
+def test_json_without_spaces_is_read() -> None:
+    assert read('{"step":3,"steps":9,"loss":0.5}\n').line() == read('{"step": 3, "steps": 9, "loss": 0.5}\n').line() != ""
+
+
 def test_the_log_with_the_newest_line_counts() -> None:
     old, new = stamped("MUSTER step=1 steps=4"), stamped("MUSTER step=1 steps=4", "MUSTER step=2 steps=4")
     assert newest([new, old, "hello\n"]).step == 2
