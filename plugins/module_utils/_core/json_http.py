@@ -123,7 +123,7 @@ class JsonClient:
         """Return status and JSON of the response, or nothing; its events are joined."""
         status, text, kind = self._answer(method, path, None if body is None else json.dumps(body))
         found: t.Any = {}
-        with contextlib.suppress(AttributeError, TypeError, ValueError):
+        with contextlib.suppress(AttributeError, OverflowError, RecursionError, TypeError, ValueError):
             found = self.joined(events(text)) if kind == _EVENTS or text.startswith("data:") else json.loads(text)
         if status != OK and not (isinstance(found, dict) and found.get("error")):
             # FastAPI has a detail, older servers and gateways a message, proxies a text.

@@ -35,12 +35,14 @@ Request = dict[str, t.Any]
 GOOGLE = "https://storage.googleapis.com"
 _FOLDERS = ("modeldir", "retval", "output", "tb", "_metrics", "_metadata")
 """Artifacts that an experiment fills, with the client's names."""
-_QUEUE = re.compile(r"rmq_[-.\w]+")
+_QUEUE = re.compile(r"rmq_[-.\w]+", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][-.\w]{0,199}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z]\w*", re.ASCII)
-_PYTHON = re.compile(r"\d+(\.\d+){0,2}")
-_DURATION = re.compile(r"(\d+(\.\d+)?(ms|h|m|s))+")
-_SIZE = re.compile(r"\d+(\.\d+)? ?([kmgtpe]?i?b?)", re.IGNORECASE)
+_PYTHON = re.compile(r"\d+(\.\d+){0,2}", re.ASCII)
+_DURATION = re.compile(r"(\d+(\.\d+)?(ms|h|m|s))+", re.ASCII)
+_LONGEST_S = 2**63 / 1e9
+"""Seconds of the longest duration of Go, whose durations are nanoseconds in 64 bits."""
+_SIZE = re.compile(r"\d+(\.\d+)? ?([kmgtpe]i?b?|b)?", re.IGNORECASE | re.ASCII)
 _CHANGED_BY_SHELL = '"$`\\\n'
 
 
@@ -122,8 +124,11 @@ class Experiment:
             if size is not None and not _SIZE.fullmatch(size):
                 raise InvalidInput(f"resources_needed.{name}: '{size}' is not a size.", "Write a unit, as in 6gb.")
         for name, duration in (("lifetime", self.lifetime), ("max_duration", self.max_duration)):
-            if duration is not None and not _DURATION.fullmatch(duration):
-                raise InvalidInput(f"{name}: '{duration}' is not a duration.", "Such as 30m or 1h30m; the units are h, m, s, ms.")
+            if duration is not None and not (_DURATION.fullmatch(duration) and 0 < seconds(duration) < _LONGEST_S):
+                raise InvalidInput(
+                    f"{name}: '{duration}' is not a duration that an experiment can have.",
+                    "Such as 30m or 1h30m; the units are h, m, s, ms.",
+                )
         _check_env({**self.env, **self.secret_env})
 
     def spec(self) -> Request:
@@ -145,6 +150,9 @@ def _check_texts(wanted: Experiment) -> None:
     ):
         if text is not None and not pattern.fullmatch(text):
             raise InvalidInput(f"{name}: '{text}' cannot be used.", hint)
+    for line in wanted.pythonenv:
+        if not line.strip() or line.startswith("#") or (line.startswith("-") and not line.startswith("-e ")):
+            raise InvalidInput(f"pythonenv: '{line}' is no package.", "Give each as pip freeze prints it, such as torch==2.15.0.")
 
 
 def _check_env(variables: Mapping[str, str | Sensitive]) -> None:

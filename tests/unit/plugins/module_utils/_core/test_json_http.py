@@ -62,7 +62,11 @@ def test_streams_are_read_as_the_standard_says(url: str, text: str) -> None:
     [
         STREAM[:30],
         STREAM.removesuffix("data: [DONE]\n\n"),
-        *(f"data: {event}\n\ndata: [DONE]\n\n" for event in ("null", "[]", "5", "{", '{"choices": [null]}', '{"choices": {"a": 1}}')),
+        "[" * 100000,
+        *(
+            f"data: {event}\n\ndata: [DONE]\n\n"
+            for event in ("null", "[]", "5", "{", '{"choices": [{"index": 1e400}]}', '{"choices": [null]}', '{"choices": {"a": 1}}')
+        ),
     ],
 )
 def test_what_is_no_answer_is_not_whole(url: str, text: str) -> None:
