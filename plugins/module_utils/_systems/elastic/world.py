@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import json
+import math
 import typing as t
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -66,7 +67,7 @@ def events(logs: Iterable[str]) -> list[dict[str, t.Any]]:
 def _is_number(name: str, value: t.Any) -> bool:
     """Whether VALUE can be that number of an event. Accuracies of a model that diverged are NaN."""
     finite = type(value) in _NUMBERS[name] and abs(value) < 2**63
-    return finite or (name == "accuracy" and value != value)
+    return finite or (name == "accuracy" and isinstance(value, float) and math.isnan(value))
 
 
 def world(logs: Sequence[str]) -> World:
