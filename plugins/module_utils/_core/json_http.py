@@ -37,7 +37,8 @@ def send(address: str, who: str, method: str, path: str, body: t.Any = None, *, 
 def parts_of(url: str) -> SplitResult:
     """The parts of the address of a server; InvalidInput if it is none."""
     try:
-        parts, _port = urlsplit(url), urlsplit(url).port
+        parts = urlsplit(url)
+        _checked = parts.port  # urlsplit reads the port only here, and raises ValueError for one that cannot be
     except ValueError as exc:
         raise InvalidInput(f"url: it is not the address of a server: {exc}.", "Write it as http://HOST:PORT.") from exc
     if parts.username or parts.password:

@@ -84,8 +84,7 @@ class OpenAiClient(JsonClient):
         status, found = self.ask("GET", "/v1/models")
         if status != OK:
             raise self._refused((status, found), "list its models")
-        rows = found.get("data")
-        return next((row for row in _mappings(rows) if row.get("id") == asked.model), {})
+        return next((row for row in _mappings(found.get("data")) if row.get("id") == asked.model), {})
 
     def infer(self, asked: Completion, clock: Clock) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, as outputs, and the seconds that it took."""
